@@ -1,0 +1,1 @@
+"""The console (comes with the session and iframe step)."""

@@ -1,0 +1,1 @@
+"""The shared core of Rúbrica and its public API."""

@@ -1,0 +1,1 @@
+"""The REST API; Spanish wire words live in `wire`."""

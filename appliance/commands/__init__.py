@@ -1,0 +1,1 @@
+"""The `rubrica` command line."""

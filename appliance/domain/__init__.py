@@ -1,0 +1,1 @@
+"""The core's words and rules; imports no framework and does no I/O."""

@@ -1,0 +1,130 @@
+"""What is known of a PDF after the sandbox has looked at it.
+
+Plain facts that are stored with the document, so that geometry and refusals
+need no parser later. Nothing here reads a PDF.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+INSPECTOR_VERSION = 1
+"""Raised whenever the same file would be described differently."""
+
+
+class FindingKind(StrEnum):
+    """What a signer is told about a document before signing it."""
+
+    JAVASCRIPT = "javascript"
+    LAUNCH_ACTION = "launch_action"
+    EMBEDDED_FILES = "embedded_files"
+    RICH_MEDIA = "rich_media"
+    EXTERNAL_LINK_ACTION = "external_link_action"
+    """GoToR, GoToE, SubmitForm or ImportData actions."""
+    XFA_STATIC = "xfa_static"
+    HYBRID_XREF = "hybrid_xref"
+    ENCRYPTED_EMPTY_PASSWORD = "encrypted_empty_password"  # noqa: S105 (a word)
+    DAMAGED = "damaged"
+    """Read only in tolerant mode."""
+    COUNT_LIES = "count_lies"
+    """`/Count` of the page tree differs from the pages found by walking."""
+    LAYERS = "layers"
+
+
+@dataclass(frozen=True, slots=True)
+class PageBox:
+    """The visible box of one page, in user space, and its rotation.
+
+    Source: ISO 32000-2, 7.7.3.3 (CropBox, clipped to MediaBox; Rotate).
+    """
+
+    x0: float
+    """Left edge of the CropBox, in points of unrotated user space."""
+    y0: float
+    """Bottom edge."""
+    x1: float
+    """Right edge; more than `x0`."""
+    y1: float
+    """Top edge; more than `y0`."""
+    rotate: int
+    """Clockwise rotation as shown: 0, 90, 180 or 270 degrees."""
+
+    @property
+    def width_pt(self) -> float:
+        """Width as a reader sees the page, after rotation, in points."""
+        return self.y1 - self.y0 if self.rotate in (90, 270) else self.x1 - self.x0
+
+    @property
+    def height_pt(self) -> float:
+        """Height as a reader sees the page, after rotation, in points."""
+        return self.x1 - self.x0 if self.rotate in (90, 270) else self.y1 - self.y0
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """All that the sandbox says of one PDF that can be taken in.
+
+    A file that cannot is a `DocumentRefusedError`, never an `Inspection`.
+    """
+
+    size_bytes: int
+    pages: tuple[PageBox, ...]
+    """One per page, found by walking the tree; 1 to 5,000."""
+    findings: tuple[FindingKind, ...]
+    """Sorted, without repeats."""
+    signatures: int
+    """Signature fields that hold a signature."""
+    docmdp: int | None
+    """P of a certification signature (1, 2 or 3), or None."""
+    inspector_version: int = INSPECTOR_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureReport:
+    """One signature of a PDF, as the verifier found it."""
+
+    field: str
+    signer: str
+    """Subject common name of the signing certificate, or empty."""
+    signer_serial: str
+    """Subject serialNumber (`CUIL …`), or empty."""
+    signed_at: str | None
+    """Claimed signing time, ISO 8601, or None."""
+    intact: bool
+    """The signed bytes are unchanged and the signature value is right."""
+    trusted: bool
+    """The chain ends at the installation's CA."""
+    covers_revision: bool
+    """It covers the whole revision it was made in."""
+    only_ltv_follows: bool
+    """Nothing but DSS and document timestamps follows that revision."""
+    docmdp: int | None
+    reason: str
+    """Why it is not valid, or empty."""
+
+    @property
+    def valid(self) -> bool:
+        """The bottom line."""
+        return (
+            self.intact
+            and self.trusted
+            and self.covers_revision
+            and self.only_ltv_follows
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationReport:
+    """What `rubrica verify` says of one file."""
+
+    signatures: tuple[SignatureReport, ...]
+    ends_at_eof: bool
+    """The last revision ends the file: nothing is appended after it."""
+
+    @property
+    def valid(self) -> bool:
+        """At least one signature, all of them valid, nothing appended."""
+        return (
+            self.ends_at_eof
+            and bool(self.signatures)
+            and all(s.valid for s in self.signatures)
+        )

@@ -1,0 +1,227 @@
+"""The one tree of errors: what can go wrong, in stable codes and safe words.
+
+An error carries a code, a sentence that may be shown to anybody, and the values
+that the sentence needs. It knows no HTTP status: `appliance.web.problems` maps
+codes to answers. The sentences are msgids of the gettext catalogues.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+
+class ErrorCode(StrEnum):
+    """Every code an answer can carry; a code is never renamed or reused.
+
+    Source: decisions "errors", "PDFs"; grammar SUBJECT_CONDITION.
+    """
+
+    # The request as sent
+    BAD_HEADER = "BAD_HEADER"
+    BODY_NOT_OBJECT = "BODY_NOT_OBJECT"
+    BODY_TIMEOUT = "BODY_TIMEOUT"
+    BODY_TOO_LARGE = "BODY_TOO_LARGE"
+    CONTENT_TYPE = "CONTENT_TYPE"
+    FIELD_INVALID = "FIELD_INVALID"
+    FIELD_UNKNOWN = "FIELD_UNKNOWN"
+    JSON_INVALID = "JSON_INVALID"
+    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+    NOT_ACCEPTABLE = "NOT_ACCEPTABLE"
+    NOT_FOUND = "NOT_FOUND"
+    QUERY_INVALID = "QUERY_INVALID"
+    # Who is asking
+    TOKEN_MISSING = "TOKEN_MISSING"  # noqa: S105 (a code, no secret)
+    TOKEN_INVALID = "TOKEN_INVALID"  # noqa: S105 (a code, no secret)
+    TOKEN_EXPIRED = "TOKEN_EXPIRED"  # noqa: S105 (a code, no secret)
+    MFA_REQUIRED = "MFA_REQUIRED"
+    STEP_UP = "STEP_UP"
+    LOGIN_FAILED = "LOGIN_FAILED"
+    OTP_INVALID = "OTP_INVALID"
+    RATE_LIMITED = "RATE_LIMITED"
+    # Requests and signing
+    SOLICITUD_NOT_FOUND = "SOLICITUD_NOT_FOUND"
+    ALREADY_SIGNED = "ALREADY_SIGNED"
+    IN_PROGRESS = "IN_PROGRESS"
+    STATE = "STATE"
+    IDEMKEY_CONFLICT = "IDEMKEY_CONFLICT"
+    DOCUMENT_CHANGED = "DOCUMENT_CHANGED"
+    NOT_SIGNED_YET = "NOT_SIGNED_YET"
+    PAGE_OUT_OF_RANGE = "PAGE_OUT_OF_RANGE"
+    POSITION_OUT_OF_PAGE = "POSITION_OUT_OF_PAGE"
+    SIGN_PASSWORD_WRONG = "SIGN_PASSWORD_WRONG"  # noqa: S105 (a code, no secret)
+    SIGN_LOCKED = "SIGN_LOCKED"
+    CERTIFICATE_NOT_USABLE = "CERTIFICATE_NOT_USABLE"
+    ACTIVATION_EXPIRED = "ACTIVATION_EXPIRED"
+    SIGNING_FAILED = "SIGNING_FAILED"
+    # Documents
+    DOCUMENT_EMPTY = "DOCUMENT_EMPTY"
+    DOCUMENT_MISMATCH = "DOCUMENT_MISMATCH"
+    DOCUMENT_TOO_LARGE = "DOCUMENT_TOO_LARGE"
+    FILENAME = "FILENAME"
+    PDF_MALFORMED = "PDF_MALFORMED"
+    PDF_PASSWORD_NEEDED = "PDF_PASSWORD_NEEDED"  # noqa: S105 (a code, no secret)
+    PDF_ENCRYPTED = "PDF_ENCRYPTED"
+    PDF_XFA = "PDF_XFA"
+    PDF_NO_PAGES = "PDF_NO_PAGES"
+    PDF_TOO_COMPLEX = "PDF_TOO_COMPLEX"
+    PDF_LOCKED = "PDF_LOCKED"
+    PDF_ALREADY_SIGNED = "PDF_ALREADY_SIGNED"
+    # The appliance itself
+    HSM_UNAVAILABLE = "HSM_UNAVAILABLE"
+    STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    SANDBOX_UNAVAILABLE = "SANDBOX_UNAVAILABLE"
+    OVERLOADED = "OVERLOADED"
+    INTERNAL = "INTERNAL"
+    # Operators' commands
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    PERSON_NOT_FOUND = "PERSON_NOT_FOUND"
+    INTEGRATOR_NOT_FOUND = "INTEGRATOR_NOT_FOUND"
+    NOT_A_TRIAL = "NOT_A_TRIAL"
+    TASK_FAILED = "TASK_FAILED"
+
+
+SENTENCES: Final[dict[ErrorCode, str]] = {
+    ErrorCode.BAD_HEADER: "A header of the request is malformed or repeated.",
+    ErrorCode.BODY_NOT_OBJECT: "The body must be a JSON object.",
+    ErrorCode.BODY_TIMEOUT: "The body took too long to arrive.",
+    ErrorCode.BODY_TOO_LARGE: "The body is larger than this service accepts.",
+    ErrorCode.CONTENT_TYPE: "The content type of the body is not accepted here.",
+    ErrorCode.FIELD_INVALID: "The field {field} does not have an allowed value.",
+    ErrorCode.FIELD_UNKNOWN: "The field {field} is not known here.",
+    ErrorCode.JSON_INVALID: "The body is not valid JSON.",
+    ErrorCode.METHOD_NOT_ALLOWED: "This address does not answer that method.",
+    ErrorCode.NOT_ACCEPTABLE: "None of the accepted content types can be produced.",
+    ErrorCode.NOT_FOUND: "There is nothing at this address.",
+    ErrorCode.QUERY_INVALID: "The query parameter {field} has no allowed value.",
+    ErrorCode.TOKEN_MISSING: "Sign in first: the request carries no bearer token.",
+    ErrorCode.TOKEN_INVALID: "The bearer token is not valid.",
+    ErrorCode.TOKEN_EXPIRED: "The bearer token has expired; sign in again.",
+    ErrorCode.MFA_REQUIRED: "This needs a sign-in with a second factor.",
+    ErrorCode.STEP_UP: "The second factor is too old for this; sign in again.",
+    ErrorCode.LOGIN_FAILED: "The user or the password is not right.",
+    ErrorCode.OTP_INVALID: "The code is not right or was used already.",
+    ErrorCode.RATE_LIMITED: "Too many attempts; wait a moment and try again.",
+    ErrorCode.SOLICITUD_NOT_FOUND: "There is no such signature request.",
+    ErrorCode.ALREADY_SIGNED: "It is already signed, with other parameters.",
+    ErrorCode.IN_PROGRESS: "It is being signed with other parameters.",
+    ErrorCode.STATE: "The request's state ({estado}) does not allow that.",
+    ErrorCode.IDEMKEY_CONFLICT: "That idempotency key was used for something else.",
+    ErrorCode.DOCUMENT_CHANGED: "The document is not the one that was seen.",
+    ErrorCode.NOT_SIGNED_YET: "The request is not signed, so there is no document.",
+    ErrorCode.PAGE_OUT_OF_RANGE: "The document has {pages} pages; {page} is past them.",
+    ErrorCode.POSITION_OUT_OF_PAGE: "The stamp would not lie wholly on the page.",
+    ErrorCode.SIGN_PASSWORD_WRONG: "The signing password is not right.",
+    ErrorCode.SIGN_LOCKED: "Signing is locked after too many wrong passwords.",
+    ErrorCode.CERTIFICATE_NOT_USABLE: "There is no certificate that can sign now.",
+    ErrorCode.ACTIVATION_EXPIRED: (
+        "Signing took too long and was undone; enter the signing password again."
+    ),
+    ErrorCode.SIGNING_FAILED: "The document could not be signed.",
+    ErrorCode.DOCUMENT_EMPTY: "The document is empty.",
+    ErrorCode.DOCUMENT_MISMATCH: "The file sent is not the request's document.",
+    ErrorCode.DOCUMENT_TOO_LARGE: "The document is larger than {limit} bytes.",
+    ErrorCode.FILENAME: "The file name is not an acceptable PDF name.",
+    ErrorCode.PDF_MALFORMED: "The file cannot be read as a PDF.",
+    ErrorCode.PDF_PASSWORD_NEEDED: "The PDF does not open without its password.",
+    ErrorCode.PDF_ENCRYPTED: "The PDF is encrypted in a way that cannot be extended.",
+    ErrorCode.PDF_XFA: "The PDF is a dynamic XFA form, which cannot be signed.",
+    ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
+    ErrorCode.PDF_TOO_COMPLEX: "The PDF needs more work than this service allows.",
+    ErrorCode.PDF_LOCKED: "The PDF is certified against any change.",
+    ErrorCode.PDF_ALREADY_SIGNED: "The PDF is signed; it can no longer be certified.",
+    ErrorCode.HSM_UNAVAILABLE: "The keys cannot be used right now; try again soon.",
+    ErrorCode.STORE_UNAVAILABLE: "The records cannot be reached; try again soon.",
+    ErrorCode.SANDBOX_UNAVAILABLE: "Documents cannot be examined right now.",
+    ErrorCode.OVERLOADED: "The service is busy; try again soon.",
+    ErrorCode.INTERNAL: "Something went wrong on our side.",
+    ErrorCode.ALREADY_EXISTS: "There is one already: {field}.",
+    ErrorCode.PERSON_NOT_FOUND: "There is no such person.",
+    ErrorCode.INTEGRATOR_NOT_FOUND: "There is no such integrator.",
+    ErrorCode.NOT_A_TRIAL: "This is done only in a trial installation.",
+    ErrorCode.TASK_FAILED: "The HSM task did not succeed: {reason}.",
+}
+"""What is said for each code: a msgid with named places, safe for anybody."""
+
+
+class ApplianceError(Exception):
+    """Something that the caller can be told: a code and the values it needs.
+
+    Args:
+        code: what happened.
+        params: the values that the sentence's places need.
+        extras: further members of the answer (`attemptsLeft`, `stamp`, …);
+            plain JSON values, safe for the caller.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        *,
+        params: dict[str, object] | None = None,
+        extras: dict[str, object] | None = None,
+    ) -> None:
+        self.code = code
+        self.params = params or {}
+        self.extras = extras or {}
+        super().__init__(code.value)
+
+    @property
+    def sentence(self) -> str:
+        """The msgid of what is said; fill it with `params` after translation."""
+        return SENTENCES[self.code]
+
+    def __str__(self) -> str:
+        """The code and the English sentence, for logs and terminals."""
+        return f"{self.code}: {self.sentence.format_map(_Blank(self.params))}"
+
+
+class _Blank(dict[str, object]):
+    """Params in which a place without a value shows as a question mark."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+class FieldInvalidError(ApplianceError):
+    """A field has a value out of its domain (decisions: 400 `FIELD_INVALID`).
+
+    Args:
+        field: the field's wire name.
+        allowed: the allowed values, or one phrase such as "4 to 72".
+    """
+
+    def __init__(self, field: str, allowed: list[str] | str | None = None) -> None:
+        extras: dict[str, object] = {"field": field}
+        if allowed is not None:
+            extras["allowed"] = allowed
+        super().__init__(
+            ErrorCode.FIELD_INVALID, params={"field": field}, extras=extras
+        )
+        self.field = field
+
+
+class DocumentRefusedError(ApplianceError):
+    """A document that cannot be taken in or signed, by a `PDF_*` code.
+
+    Args:
+        code: one of the document codes.
+        reason: what was found, in English, for logs and operators.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        reason: str = "",
+        *,
+        params: dict[str, object] | None = None,
+        extras: dict[str, object] | None = None,
+    ) -> None:
+        super().__init__(code, params=params, extras=extras)
+        self.reason = reason
+
+
+class HsmUnavailableError(ApplianceError):
+    """The HSM cannot be used now; nothing is said about any key."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(ErrorCode.HSM_UNAVAILABLE)
+        self.reason = reason

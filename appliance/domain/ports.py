@@ -1,0 +1,106 @@
+"""What the core needs from outside; adapters stand in storage and worker.
+
+Each port has one contract test that runs on every adapter of it.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from appliance.domain.document import Inspection, VerificationReport
+from appliance.domain.ids import ActivationId, IntegratorId
+from appliance.domain.stamp import StampLayout
+
+
+class PdfInspector(Protocol):
+    """The sandbox: the only place where an untrusted PDF is opened."""
+
+    async def inspect(self, pdf: bytes) -> Inspection:
+        """Describe a PDF.
+
+        Raises:
+            DocumentRefusedError: it cannot be taken in, by a `PDF_*` code.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def render(
+        self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
+    ) -> bytes:
+        """Draw one page (1-based), with a stamp laid on it, as a PNG.
+
+        Raises:
+            DocumentRefusedError: it cannot be drawn.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
+        """Check every signature of a PDF against trusted roots (DER).
+
+        Raises:
+            DocumentRefusedError: the file cannot be read as a PDF.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def ping(self) -> None:
+        """Make sure that the sandbox answers.
+
+        Raises:
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+
+class DocumentStore(Protocol):
+    """PDFs by integrator and SHA-256 of their bytes; written once."""
+
+    async def put(self, integrator: IntegratorId, content: bytes) -> str:
+        """Keep the bytes durably before returning.
+
+        Returns:
+            Their SHA-256 in hex.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        ...
+
+    async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
+        """Read them back, hashed again on the way.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+        """
+        ...
+
+
+class Doorbell(Protocol):
+    """Wakes a worker. A ring may be lost; the record is the database."""
+
+    async def ring(self, activation: ActivationId) -> None:
+        """Tell any worker that there is work; never raises."""
+        ...
+
+
+class Expectation(Protocol):
+    """A caller waiting for one activation's outcome."""
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for news or the time-out; True for news."""
+        ...
+
+
+class Outcomes(Protocol):
+    """Tells fronts that an activation ended. News may be lost."""
+
+    def expect(
+        self, activation: ActivationId
+    ) -> AbstractAsyncContextManager[Expectation]:
+        """Listen from now on; enter it before the work is committed."""
+        ...
+
+    async def announce(self, activation: ActivationId) -> None:
+        """Wake whoever expects it; never raises."""
+        ...

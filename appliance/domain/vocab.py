@@ -1,0 +1,180 @@
+"""Closed vocabularies: every word that is stored or sent comes from here.
+
+The values are what stands in the database and, where they are part of the
+contract, on the wire (Spanish there, as the spec has it).
+"""
+
+from enum import StrEnum
+
+
+class RequestState(StrEnum):
+    """`estado` of a signature request; each says who acts next.
+
+    Source: decisions "estados".
+    """
+
+    WAITING = "en_espera"
+    """Another signer's turn."""
+    PENDING = "pendiente"
+    """The signer acts next."""
+    IN_PROGRESS = "en_proceso"
+    """The appliance acts next."""
+    SIGNED = "firmada"
+    REJECTED = "rechazada"
+    CANCELLED = "cancelada"
+    EXPIRED = "vencida"
+    FAILED = "fallida"
+
+
+class ActivationState(StrEnum):
+    """Where a signature activation stands (design §3)."""
+
+    WAITING = "waiting"
+    """Made, not yet claimed: claimable until `claim_by`."""
+    KEYING = "keying"
+    """Claimed; signatures are being made, until `key_until`."""
+    FINISHING = "finishing"
+    """Every signature value is stored; no user key is needed any more."""
+    DONE = "done"
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+class ItemState(StrEnum):
+    """One document of an activation."""
+
+    WAITING = "waiting"
+    KEYED = "keyed"
+    """Signature value and prepared increment are stored."""
+    DONE = "done"
+    """Checked, stored and published."""
+    FAILED = "failed"
+
+
+class IntentState(StrEnum):
+    """One intended use of a key; ends in exactly one of the last two."""
+
+    OPEN = "abierta"
+    COMPLETED = "completada"
+    INTERRUPTED = "interrumpida"
+
+
+class TaskState(StrEnum):
+    """An `HsmTask`."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class TaskKind(StrEnum):
+    """What a front may ask of the HSM."""
+
+    ISSUE = "issue"
+    """Make a key pair for a person and have the CA certify it."""
+
+
+class CredentialState(StrEnum):
+    """A signing credential."""
+
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    REVOKED = "revoked"
+
+
+class PersonState(StrEnum):
+    """A person of the installation."""
+
+    ACTIVE = "active"
+    DISABLED = "disabled"
+
+
+class SlotOutcome(StrEnum):
+    """How one check of a signing password ended."""
+
+    RUNNING = "running"
+    RIGHT = "right"
+    WRONG = "wrong"
+    """Wrong and counted."""
+    REPEATED = "repeated"
+    """Wrong, the same as within the last minute: not counted again."""
+
+
+class VouchedBy(StrEnum):
+    """How a person came to be certified (decisions "who may be certified")."""
+
+    VOUCHED = "vouched"
+    OFFICER = "officer"
+    EXTERNAL = "external"
+    DEMO = "demo"
+
+
+class Environment(StrEnum):
+    """Which of the two kinds an installation is (spec "Environments")."""
+
+    PREPROD = "PREPROD"
+    PROD = "PROD"
+
+
+class Restriction(StrEnum):
+    """`restriccion` of the signing command (decisions "restriccion")."""
+
+    NO_VALUE = "NO_VALUE"
+    NO_CHANGES_ALLOWED = "NO_CHANGES_ALLOWED"
+    FORM_FILLING = "FORM_FILLING"
+    FORM_FILLING_AND_ANNOTATIONS = "FORM_FILLING_AND_ANNOTATIONS"
+
+
+class FontName(StrEnum):
+    """`fontName`: the logical names, each a Liberation family."""
+
+    SERIF = "Serif"
+    SANS_SERIF = "SansSerif"
+    MONOSPACED = "Monospaced"
+
+
+class FontStyle(StrEnum):
+    """`fontStyle`."""
+
+    PLAIN = "PLAIN"
+    BOLD = "BOLD"
+    ITALIC = "ITALIC"
+    BOLD_ITALIC = "BOLD_ITALIC"
+
+
+class EventKind(StrEnum):
+    """What the audit can say; grammar `subject.act`."""
+
+    INTEGRATOR_CREATED = "integrator.created"
+    PERSON_CREATED = "person.created"
+    CREDENTIAL_ISSUED = "credential.issued"
+    DOCUMENT_RECEIVED = "document.received"
+    REQUEST_CREATED = "request.created"
+    REQUEST_VIEWED = "request.viewed"
+    REQUEST_REJECTED = "request.rejected"
+    REQUEST_EXPIRED = "request.expired"
+    REQUEST_RETURNED = "request.returned"
+    """From `en_proceso` back to `pendiente`; `detail.reason` says why."""
+    REQUEST_SIGNED = "request.signed"
+    REQUEST_FAILED = "request.failed"
+    LOGIN_PASSWORD_RIGHT = "login.password_right"  # noqa: S105 (a word, no secret)
+    LOGIN_PASSWORD_WRONG = "login.password_wrong"  # noqa: S105 (a word, no secret)
+    LOGIN_OTP_WRONG = "login.otp_wrong"
+    LOGIN_COMPLETED = "login.completed"
+    SIGN_PASSWORD_WRONG = "sign.password_wrong"  # noqa: S105 (a word, no secret)
+    SIGN_LOCKED = "sign.locked"
+    ACTIVATION_CREATED = "activation.created"
+    ACTIVATION_CLAIMED = "activation.claimed"
+    ACTIVATION_EXPIRED = "activation.expired"
+    KEY_INTENDED = "key.intended"
+    """Before a key is used: the exact digest to be signed."""
+    KEY_USED = "key.used"
+    """After a key was used and its signature stored."""
+    KEY_INTERRUPTED = "key.interrupted"
+    """An intent whose outcome is unknown was closed by a later claim."""
+    DOCUMENT_DOWNLOADED = "document.downloaded"
+    TASK_CREATED = "task.created"
+    TASK_DONE = "task.done"
+    TASK_FAILED = "task.failed"
+    LINK_CREATED = "link.created"

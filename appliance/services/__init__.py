@@ -1,0 +1,1 @@
+"""Use cases: the only writers of state, one public method each."""

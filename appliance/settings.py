@@ -1,0 +1,323 @@
+"""The one TOML settings file: every key, its unit, range and default.
+
+Unknown keys are refused with the file, the key and what is allowed, before any
+port opens. Secrets are never values here, only paths of files. The docstrings
+below are the reference: `docs/settings.md` is generated from them.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from appliance.domain.vocab import Environment
+
+Seconds = Annotated[float, Field(gt=0, le=86400)]
+
+
+class SettingsError(Exception):
+    """The settings file cannot be used; the text names file, key and remedy."""
+
+
+class _Section(BaseModel):
+    """A table of the file: frozen, and no key that is not listed."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True
+    )
+
+
+class WebSettings(_Section):
+    """Addresses and limits of the HTTP faces."""
+
+    base_url: str = Field(default="http://127.0.0.1:8080", pattern=r"^https?://[^/]+$")
+    """Public address of the REST API, without a final slash ({base_url})."""
+    listen_api: str = "127.0.0.1:8080"
+    """Address that the `api` role listens on: `host:port` or `unix:/path`."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins whose pages may call the REST API, exact (`https://a.example`)."""
+    body_limit_bytes: int = Field(default=1_048_576, ge=1024, le=104_857_600)
+    """Largest JSON body, in bytes."""
+    body_timeout_s: Seconds = 15
+    """Longest a body may take to arrive, in seconds."""
+    graceful_s: Seconds = 30
+    """Longest that running calls are waited for at a stop, in seconds."""
+    backlog: int = Field(default=512, ge=16, le=65535)
+    """Connections that may wait to be accepted."""
+
+
+class DatabaseSettings(_Section):
+    """Where the record of everything is."""
+
+    url: str = "sqlite"
+    """`sqlite` (a file in `data_dir`; for a trial) or
+    `postgresql://user@host:port/name` (or `?host=/socket/folder`)."""
+    password_file: Path | None = None
+    """File with the PostgreSQL password; not for SQLite."""
+    pool_size: int = Field(default=8, ge=1, le=100)
+    """Connections a process keeps open (PostgreSQL), or readers (SQLite)."""
+    busy_timeout_s: Seconds = 5
+    """Longest that a SQLite writer waits for the other, in seconds."""
+
+
+class RedisSettings(_Section):
+    """The doorbell. Nothing is lost when it is away."""
+
+    socket: Path | None = None
+    """Unix socket; the default is `redis.sock` in `run_dir`, where
+    `rubrica up` starts a server of its own."""
+    url: str | None = None
+    """`redis://host:port/0` or `rediss://…` of a server run by others; then
+    `rubrica up` starts none."""
+    command: str = "redis-server"
+    """Program that `rubrica up` starts."""
+
+
+class DocumentSettings(_Section):
+    """Where PDFs are kept and how big they may be."""
+
+    path: Path | None = None
+    """Folder; the default is `documents` in `data_dir`."""
+    limit_bytes: int = Field(default=50_000_000, ge=1024, le=104_857_600)
+    """Largest document, in bytes."""
+    pages: int = Field(default=5000, ge=1, le=5000)
+    """Most pages of a document."""
+
+
+class TokenSettings(_Section):
+    """One token of the HSM."""
+
+    label: str
+    """Its label."""
+    pin_file: Path
+    """File with its PIN, read once at the start of the worker."""
+
+
+class HsmSettings(_Section):
+    """The HSM (see `hsm_config/profiles`)."""
+
+    profile: str = "softhsm2"
+    """Name of a profile in `hsm_config/profiles`, or a path to one."""
+    module: Path | None = None
+    """PKCS#11 module; the default is the profile's first that exists."""
+    firma: TokenSettings
+    """Token of the users' keys."""
+    pki: TokenSettings
+    """Token of the CA's key, with another PIN."""
+    softhsm_conf: Path | None = None
+    """SoftHSM only: its configuration file (`SOFTHSM2_CONF`)."""
+    keep_alive_s: Seconds = 60
+    """Time between two test signatures of an idle worker, in seconds."""
+    key_algorithm: Literal["rsa-2048", "rsa-3072", "rsa-4096"] = "rsa-2048"
+    """Kind of a new user's key."""
+
+
+class SecretSettings(_Section):
+    """Files with 32 random bytes each, in hex; mode 0600."""
+
+    pepper_file: Path
+    """Pepper of signing passwords; read by `api` (and `embed`) alone."""
+    data_key_file: Path
+    """Key over TOTP seeds, JWT keys, e-mail addresses."""
+    lookup_key_file: Path
+    """Key of the HMACs by which tokens and addresses are looked up."""
+
+
+class AuthSettings(_Section):
+    """Sign-in and tokens."""
+
+    issuer: str | None = None
+    """`iss` of our tokens; the default is `web.base_url`."""
+    audience: str | None = None
+    """`aud` of our tokens; the default is `web.base_url`."""
+    token_ttl_s: int = Field(default=900, ge=60, le=900)
+    """Lifetime of an access token, in seconds."""
+    login_ttl_s: int = Field(default=300, ge=30, le=600)
+    """Time between password and code, in seconds."""
+    factor_age_s: int = Field(default=28_800, ge=60, le=86_400)
+    """Oldest second factor that may still sign, in seconds."""
+    login_per_minute_address: int = Field(default=10, ge=1, le=10_000)
+    """Sign-in attempts a minute from one address."""
+    login_per_minute_account: int = Field(default=5, ge=1, le=10_000)
+    """Sign-in attempts a minute on one account."""
+
+
+class SigningSettings(_Section):
+    """The flow of one signature (design §3)."""
+
+    wait_s: Seconds = 20
+    """Longest that a call waits for its result before 202, in seconds."""
+    claim_s: Seconds = 60
+    """Time in which an activation must be claimed, in seconds."""
+    key_s: Seconds = 60
+    """Time for the key phase after the claim, plus 1 s an item, in seconds."""
+    finish_s: Seconds = 600
+    """Time for the finish phase, in seconds."""
+    lease_s: Seconds = 10
+    """A worker's lease on an activation, in seconds."""
+    renew_s: Seconds = 3
+    """Time between renewals of a lease, in seconds."""
+    poll_s: Seconds = 2
+    """Time between looks for work when nobody rings, in seconds."""
+    concurrency: int = Field(default=4, ge=1, le=64)
+    """Activations that one worker has in hand at a time."""
+    workers: int = Field(default=2, ge=1, le=64)
+    """Signing workers that `rubrica up` runs."""
+    wrong_passwords: int = Field(default=10, ge=3, le=100)
+    """Wrong signing passwords that lock."""
+    slot_wait_s: Seconds = 5
+    """Longest wait for a free attempt slot, in seconds."""
+    link_ttl_s: int = Field(default=900, ge=60, le=604_800)
+    """Lifetime of `clave` in a download link, in seconds."""
+
+
+class SandboxSettings(_Section):
+    """Limits within which one PDF is looked at."""
+
+    socket: Path | None = None
+    """Unix socket; the default is `sandbox.sock` in `run_dir`."""
+    memory_bytes: int = Field(default=1_073_741_824, ge=134_217_728)
+    """Address space of one job, in bytes."""
+    cpu_s: int = Field(default=10, ge=1, le=120)
+    """CPU time of one job, in seconds."""
+    wall_s: Seconds = 20
+    """Wall time of one job, in seconds."""
+    jobs: int = Field(default=4, ge=1, le=64)
+    """Jobs that run at the same time; more wait."""
+
+
+class LogSettings(_Section):
+    """The log."""
+
+    format: Literal["text", "json"] = "text"
+    """`text` for people, `json` for machines; one event a line."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least level that is written."""
+
+
+class Settings(_Section):
+    """The whole file. Relative paths count from the file's own folder."""
+
+    environment: Environment = Environment.PREPROD
+    """`PREPROD` or `PROD`; tokens and keys of one are invalid on the other."""
+    trial: bool = False
+    """A trial: the demo CA "DEMO SIN VALIDEZ" certifies; refused in PROD."""
+    installation: str = Field(
+        default="rubrica", pattern=r"^[A-Za-z0-9ÁÉÍÓÚÑáéíóúñ .-]{1,60}$"
+    )
+    """Name of the installation, shown in the CA's name."""
+    data_dir: Path
+    """Folder of what must last."""
+    run_dir: Path
+    """Short private folder of sockets and locks (a path of up to 80 bytes)."""
+    fonts_dir: Path = Path("/usr/share/fonts/truetype/liberation2")
+    """Folder of the Liberation 2 fonts."""
+    web: WebSettings = WebSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    redis: RedisSettings = RedisSettings()
+    documents: DocumentSettings = DocumentSettings()
+    hsm: HsmSettings
+    secrets: SecretSettings
+    auth: AuthSettings = AuthSettings()
+    signing: SigningSettings = SigningSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _trial_is_not_production(self) -> Self:
+        if self.trial and self.environment is Environment.PROD:
+            msg = "trial: a trial cannot be PROD"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def sandbox_socket(self) -> Path:
+        """Where the sandbox listens."""
+        return self.sandbox.socket or self.run_dir / "sandbox.sock"
+
+    @property
+    def documents_dir(self) -> Path:
+        """Where PDFs are kept."""
+        return self.documents.path or self.data_dir / "documents"
+
+    @property
+    def redis_socket(self) -> Path:
+        """Unix socket of the doorbell when no `redis.url` is set."""
+        return self.redis.socket or self.run_dir / "redis.sock"
+
+
+def load_settings(path: Path) -> Settings:
+    """Read and check the settings file.
+
+    Raises:
+        SettingsError: not readable, not TOML, an unknown key or a bad value.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = tomllib.load(file)
+    except OSError as exc:
+        msg = f"{path}: cannot be read ({exc.strerror})"
+        raise SettingsError(msg) from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        msg = f"{path}: not valid TOML ({exc})"
+        raise SettingsError(msg) from exc
+    try:
+        settings = Settings.model_validate(_absolute(raw, path.resolve().parent))
+    except ValidationError as exc:
+        raise SettingsError(_explain(path, exc)) from exc
+    return settings
+
+
+_PATH_KEYS = frozenset(
+    {
+        "data_dir",
+        "run_dir",
+        "fonts_dir",
+        "password_file",
+        "socket",
+        "path",
+        "module",
+        "pin_file",
+        "softhsm_conf",
+        "pepper_file",
+        "data_key_file",
+        "lookup_key_file",
+    }
+)
+
+
+def _absolute(table: dict[str, object], folder: Path) -> dict[str, object]:
+    """Make every relative path count from the file's folder."""
+    out: dict[str, object] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            out[key] = _absolute(value, folder)
+        elif key in _PATH_KEYS and isinstance(value, str):
+            out[key] = str(folder / value)
+        else:
+            out[key] = value
+    return out
+
+
+def _explain(path: Path, exc: ValidationError) -> str:
+    """One line for each fault: file, key, and what is allowed."""
+    lines = []
+    for error in exc.errors():
+        key = ".".join(str(part) for part in error["loc"]) or "(file)"
+        if error["type"] == "extra_forbidden":
+            allowed = ", ".join(sorted(_keys_beside(error["loc"])))
+            lines.append(f"{path}: {key}: unknown key; allowed here: {allowed}")
+        else:
+            lines.append(f"{path}: {key}: {error['msg']}")
+    return "\n".join(lines)
+
+
+def _keys_beside(loc: tuple[int | str, ...]) -> list[str]:
+    """The keys that the table holding `loc` may have."""
+    model: type[BaseModel] = Settings
+    for part in loc[:-1]:
+        annotation = model.model_fields[str(part)].annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            model = annotation
+    return list(model.model_fields)

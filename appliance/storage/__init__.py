@@ -1,0 +1,1 @@
+"""Adapters behind `appliance.domain.ports`: database, documents, doorbell."""

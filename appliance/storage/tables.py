@@ -1,0 +1,318 @@
+"""Every table of the record, in one place.
+
+Words are those of design §2; states come from `appliance.domain.vocab`.
+Migrations in `migrations/` build exactly this (a test compares them).
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from appliance.storage.types import Instant, JsonText
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+_Id = String(36)
+# SQLite numbers rows by itself only for a column that is exactly INTEGER.
+_Serial = BigInteger().with_variant(Integer(), "sqlite")
+
+integrator = Table(
+    "integrator",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("code", String(40), nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("created", Instant, nullable=False),
+)
+
+person = Table(
+    "person",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("cuil", String(11), nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("email_sealed", LargeBinary, nullable=False),
+    Column("email_index", String(64), nullable=False, unique=True),
+    Column("locale", String(5), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("vouched_by", String(16), nullable=False),
+    Column("created", Instant, nullable=False),
+)
+
+login_secret = Table(
+    "login_secret",
+    metadata,
+    Column("person", _Id, ForeignKey("person.id"), primary_key=True),
+    # A PHC string is right for a login password: no key is derived from it.
+    Column("phc", Text, nullable=False),
+    Column("totp_sealed", LargeBinary, nullable=False),
+    Column("last_step", BigInteger, nullable=False),
+)
+
+login_attempt = Table(
+    "login_attempt",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("at", Instant, nullable=False),
+    Column("address", String(64), nullable=False),
+    Column("account_index", String(64), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("person", _Id, ForeignKey("person.id")),
+    Column("outcome", String(16), nullable=False),
+    # HMAC of the login token while the code is still to come.
+    Column("token_index", String(64), unique=True),
+    Column("until", Instant),
+    Index("ix_login_attempt_address_at", "address", "at"),
+    Index("ix_login_attempt_account_index_at", "account_index", "at"),
+)
+
+signing_secret = Table(
+    "signing_secret",
+    metadata,
+    Column("person", _Id, ForeignKey("person.id"), primary_key=True),
+    Column("salt", LargeBinary, nullable=False),
+    Column("argon2", JsonText, nullable=False),
+    Column("pepper_version", Integer, nullable=False),
+    Column("verifier_sha256", String(64), nullable=False),
+    Column("counted", Integer, nullable=False),
+    Column("locked_at", Instant),
+)
+
+attempt_slot = Table(
+    "attempt_slot",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("person", _Id, ForeignKey("person.id"), nullable=False),
+    Column("request", _Serial, ForeignKey("signature_request.id"), nullable=False),
+    Column("verifier_sha256", String(64)),
+    Column("at", Instant, nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Index("ix_attempt_slot_person_at", "person", "at"),
+)
+
+credential = Table(
+    "credential",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("person", _Id, ForeignKey("person.id"), nullable=False),
+    Column("key_mode", String(16), nullable=False),
+    Column("key_token", String(16), nullable=False),
+    Column("cka_id", LargeBinary, nullable=False),
+    Column("spki_sha256", String(64), nullable=False, unique=True),
+    Column("certificate", LargeBinary, nullable=False),
+    Column("chain", LargeBinary, nullable=False),
+    Column("not_before", Instant, nullable=False),
+    Column("not_after", Instant, nullable=False),
+    Column("vouched_by", String(16), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("created", Instant, nullable=False),
+    Index("ix_credential_person_state", "person", "state"),
+)
+
+document = Table(
+    "document",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("integrator", _Id, ForeignKey("integrator.id"), nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("inspection", JsonText, nullable=False),
+    Column("created", Instant, nullable=False),
+    UniqueConstraint("integrator", "sha256"),
+)
+
+signing_process = Table(
+    "signing_process",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("integrator", _Id, ForeignKey("integrator.id"), nullable=False),
+    Column("created", Instant, nullable=False),
+)
+
+signature_request = Table(
+    "signature_request",
+    metadata,
+    Column("id", _Serial, primary_key=True, autoincrement=True),
+    Column("process", _Id, ForeignKey("signing_process.id"), nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("person", _Id, ForeignKey("person.id"), nullable=False),
+    Column("integrator", _Id, ForeignKey("integrator.id"), nullable=False),
+    Column("document", _Id, ForeignKey("document.id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("origin", String(16), nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("expires", Instant),
+    Column("params_sha256", String(64)),
+    Column("activation", _Id),
+    Column("level", String(8)),
+    UniqueConstraint("process", "seq"),
+    Index("ix_signature_request_person_state", "person", "state"),
+    Index("ix_signature_request_state_expires", "state", "expires"),
+    # A number once given is never given again, deleted rows or not.
+    sqlite_autoincrement=True,
+)
+
+activation = Table(
+    "activation",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("person", _Id, ForeignKey("person.id"), nullable=False),
+    Column("credential", _Id, ForeignKey("credential.id"), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("factors", JsonText, nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("claim_by", Instant, nullable=False),
+    Column("key_until", Instant),
+    Column("finish_until", Instant),
+    Column("lease_owner", Text),
+    Column("lease_until", Instant),
+    Column("fence", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Index("ix_activation_state_lease_until", "state", "lease_until"),
+)
+
+activation_item = Table(
+    "activation_item",
+    metadata,
+    Column("activation", _Id, ForeignKey("activation.id"), primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("request", _Serial, ForeignKey("signature_request.id"), nullable=False),
+    Column("document_sha256", String(64), nullable=False),
+    Column("params", JsonText, nullable=False),
+    Column("params_sha256", String(64), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("increment", LargeBinary),
+    Column("contents_at", Integer),
+    Column("contents_length", Integer),
+    Column("signed_attributes", LargeBinary),
+    Column("signature", LargeBinary),
+)
+
+intent = Table(
+    "intent",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("activation", _Id, ForeignKey("activation.id"), nullable=False),
+    Column("item", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("digest", String(128), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("closed", Instant),
+    UniqueConstraint("activation", "item", "attempt"),
+    Index("ix_intent_activation_state", "activation", "state"),
+)
+
+signed_document = Table(
+    "signed_document",
+    metadata,
+    Column("request", _Serial, ForeignKey("signature_request.id"), primary_key=True),
+    Column("integrator", _Id, ForeignKey("integrator.id"), nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("level", String(8), nullable=False),
+    Column("made", Instant, nullable=False),
+)
+
+download_link = Table(
+    "download_link",
+    metadata,
+    Column("key_index", String(64), primary_key=True),
+    Column("request", _Serial, ForeignKey("signature_request.id"), nullable=False),
+    Column("until", Instant, nullable=False),
+    Index("ix_download_link_until", "until"),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("scope", String(64), primary_key=True),
+    Column("key", String(128), primary_key=True),
+    Column("fingerprint", String(64), nullable=False),
+    Column("created", Instant, nullable=False),
+)
+
+hsm_task = Table(
+    "hsm_task",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("kind", String(24), nullable=False),
+    Column("input", JsonText, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("lease_owner", Text),
+    Column("lease_until", Instant),
+    Column("fence", Integer, nullable=False),
+    Column("output", JsonText),
+    Column("reason", Text, nullable=False),
+    Index("ix_hsm_task_state_lease_until", "state", "lease_until"),
+)
+
+worker_status = Table(
+    "worker_status",
+    metadata,
+    Column("slot", String(160), primary_key=True),
+    Column("process", _Id, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("hsm", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+)
+
+jwt_key = Table(
+    "jwt_key",
+    metadata,
+    Column("kid", String(64), primary_key=True),
+    Column("private_sealed", LargeBinary, nullable=False),
+    Column("public", JsonText, nullable=False),
+    Column("valid_from", Instant, nullable=False),
+    Column("valid_until", Instant, nullable=False),
+)
+
+audit_writer = Table(
+    "audit_writer",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("role", String(40), nullable=False),
+    Column("started", Instant, nullable=False),
+    Column("n", BigInteger, nullable=False),
+    Column("hash", String(64), nullable=False),
+)
+
+audit_event = Table(
+    "audit_event",
+    metadata,
+    Column("writer", _Id, ForeignKey("audit_writer.id"), primary_key=True),
+    Column("n", BigInteger, primary_key=True),
+    Column("prev", String(64), nullable=False),
+    Column("hash", String(64), nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("event", String(40), nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("integrator", _Id),
+    Column("request", _Serial),
+    Column("activation", _Id),
+    Column("attempt", Integer),
+    Column("detail", JsonText, nullable=False),
+    Index("ix_audit_event_request", "request"),
+    Index("ix_audit_event_at", "at"),
+)

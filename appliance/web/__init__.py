@@ -1,0 +1,1 @@
+"""What every HTTP face shares: bodies, problems, headers, log."""

@@ -1,0 +1,1 @@
+"""The signing iframe (comes with the session and iframe step)."""

@@ -1,0 +1,1 @@
+"""HSM profiles, provisioning and self-check."""

@@ -1,0 +1,1 @@
+"""Signing and chores workers, and the PDF sandbox."""

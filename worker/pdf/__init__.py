@@ -1,0 +1,1 @@
+"""The signing engine: prepare, assemble and check one signature."""

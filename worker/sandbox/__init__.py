@@ -1,0 +1,1 @@
+"""Where untrusted PDFs are opened: confined, without secrets or network."""
