@@ -63,7 +63,9 @@ class _Fields:
                     extras={"field": shown, "allowed": list(allowed)},
                 )
 
-    def integer(self, name: str, low: int, high: int, default: int | None = None) -> int:
+    def integer(
+        self, name: str, low: int, high: int, default: int | None = None
+    ) -> int:
         """A whole number in a range; required when there is no default.
 
         Raises:

@@ -10,11 +10,12 @@ is authenticated, logged, hardened and strict without doing anything for it.
 import ipaddress
 import secrets
 import time
-from typing import Final, cast
+from typing import Final
 
 from quart import Quart, Response, g, request
 from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import MethodNotAllowed
+from werkzeug.routing import BaseConverter
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.settings import Settings
@@ -32,6 +33,15 @@ _ONCE: Final = (
 )
 """Headers that may come once; two of one are two meanings."""
 _HEADERS_AT_MOST = 100
+
+
+class _Digits(BaseConverter):
+    """`<digits:name>` in a route: ASCII digits, of any number, as text.
+
+    The framework's own `int` fails on numbers of more than 4,300 digits.
+    """
+
+    regex = "[0-9]+"
 
 
 def create_app(
@@ -63,6 +73,7 @@ def create_app(
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
+    app.url_map.converters["digits"] = _Digits
     app.extensions["rubrica.limits"] = limits
     app.extensions["rubrica.authenticate"] = authenticate
     _install(app, settings)
@@ -149,7 +160,7 @@ def client_address() -> str:
 
     An IPv6 address stands for its /64: one subscriber has all of it.
     """
-    client = cast("tuple[str, int] | None", request.scope.get("client"))
+    client = request.scope.get("client")
     host = client[0] if client else ""
     try:
         address = ipaddress.ip_address(host)

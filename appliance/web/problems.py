@@ -107,6 +107,26 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
 }
 """Every code, once (decisions "errors"); a test demands completeness."""
 
+TITLES: Final[dict[HTTPStatus, str]] = {
+    _S.BAD_REQUEST: "Bad request",
+    _S.UNAUTHORIZED: "Not signed in",
+    _S.FORBIDDEN: "Not allowed",
+    _S.NOT_FOUND: "Not found",
+    _S.METHOD_NOT_ALLOWED: "Method not allowed",
+    _S.NOT_ACCEPTABLE: "Not acceptable",
+    _S.REQUEST_TIMEOUT: "Request timeout",
+    _S.CONFLICT: "Conflict",
+    _S.PRECONDITION_FAILED: "Precondition failed",
+    _S.REQUEST_ENTITY_TOO_LARGE: "Too large",
+    _S.UNSUPPORTED_MEDIA_TYPE: "Unsupported media type",
+    _S.UNPROCESSABLE_ENTITY: "Unprocessable content",
+    _S.LOCKED: "Locked",
+    _S.TOO_MANY_REQUESTS: "Too many requests",
+    _S.INTERNAL_SERVER_ERROR: "Internal error",
+    _S.SERVICE_UNAVAILABLE: "Service unavailable",
+}
+"""`title` by status: msgids of our own, for Python's phrases change."""
+
 _FRAMEWORK: Final[dict[int, ErrorCode]] = {
     400: ErrorCode.BAD_HEADER,
     404: ErrorCode.NOT_FOUND,
@@ -159,7 +179,7 @@ def render(error: ApplianceError, request_id: str, lang: str) -> Response:
     body: dict[str, object] = {
         **extras,
         "type": f"urn:rubrica:error:{error.code}",
-        "title": language.translate(lang, answer.status.phrase),
+        "title": language.translate(lang, TITLES[answer.status]),
         "status": answer.status.value,
         "detail": error.told(language.translate(lang, error.sentence)),
         "code": error.code.value,
