@@ -39,6 +39,7 @@ from appliance.domain.vocab import (
     Restriction,
 )
 from appliance.services.attempts import Attempts
+from appliance.services.requests import own_request
 from appliance.settings import SigningSettings
 
 _T = TypeVar("_T")
@@ -93,7 +94,7 @@ class Signing:
         """
         fingerprint = command.params.sha256(command.request)
         async with self._store.read() as records:
-            view = await own_request(records, signer, command.request)
+            view = await own_request(records, signer.person, command.request)
             await self._check_key(records, command, signer, fingerprint)
             going_on = _repeated(view, fingerprint)
             if not going_on:
@@ -258,20 +259,6 @@ class Signing:
             pause = _LOOK_AGAIN_S[min(looks, len(_LOOK_AGAIN_S) - 1)]
             await news.wait(min(pause, left))
             looks += 1
-
-
-async def own_request(
-    records: Records, signer: Signer, request: RequestId
-) -> RequestView:
-    """A request of the caller's; anybody else's is as absent.
-
-    Raises:
-        ApplianceError: `SOLICITUD_NOT_FOUND`.
-    """
-    view = await records.requests.get(request)
-    if view is None or view.person != signer.person:
-        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-    return view
 
 
 def usable(credential: Credential, clock: Clock) -> bool:
