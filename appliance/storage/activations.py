@@ -222,14 +222,28 @@ class SqlActivations:
         values = {"state": ItemState.FAILED.value, "reason": reason}
         return await self._item_moved(claim, seq, values)
 
-    async def close(
-        self, claim: Claim, then: ActivationState, at: datetime, reason: str = ""
-    ) -> bool:
-        """Move on to `finishing` or an end; False when fenced off."""
-        values: dict[str, object] = {"state": then.value, "reason": reason}
-        if then is not _A.FINISHING:
-            values["lease_until"] = at
-        return await self._fenced(claim, values)
+    async def settle(self, claim: Claim, at: datetime, reason: str = "") -> None:
+        """Let the activation's state follow from its items'."""
+        result = await self._connection.execute(
+            select(activation_item.c.state)
+            .where(activation_item.c.activation == claim.id)
+            .distinct()
+        )
+        states = {ItemState(word) for word in result.scalars()}
+        if ItemState.WAITING in states:
+            return
+        if ItemState.KEYED in states:
+            await self._fenced(claim, {"state": _A.FINISHING.value})
+            return
+        signed = ItemState.DONE in states
+        await self._fenced(
+            claim,
+            {
+                "state": (_A.DONE if signed else _A.FAILED).value,
+                "reason": reason,
+                "lease_until": at,
+            },
+        )
 
     async def overdue(self, at: datetime) -> list[Overdue]:
         """Activations past their time that no lease holds, locked for writing."""
@@ -255,8 +269,8 @@ class SqlActivations:
         then: ActivationState,
         at: datetime,
         reason: str,
-    ) -> None:
-        """End one of `overdue`; its open intents end as interrupted.
+    ) -> list[IntentRow]:
+        """End one of `overdue`; gives the intents that were still open.
 
         The fencing number goes up, so that a worker that wakes late is refused.
         """
@@ -270,7 +284,15 @@ class SqlActivations:
                 fence=activation.c.fence + 1,
             )
         )
-        await self._interrupt(intent.c.activation == activation_id, at)
+        await self._connection.execute(
+            update(activation_item)
+            .where(
+                activation_item.c.activation == activation_id,
+                activation_item.c.state == ItemState.WAITING.value,
+            )
+            .values(state=ItemState.FAILED.value, reason=reason)
+        )
+        return await self._interrupt(intent.c.activation == activation_id, at)
 
     async def intents(self, activation_id: ActivationId) -> list[IntentRow]:
         """All intents of an activation, oldest first."""

@@ -23,9 +23,7 @@ _LOCK = 7_246_001
 
 def _config(connection: Connection | None = None) -> Config:
     config = Config()
-    config.set_main_option(
-        "script_location", str(Path(__file__).parent / "migrations")
-    )
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     return config
@@ -42,9 +40,7 @@ async def migrate(settings: Settings) -> tuple[str | None, str]:
         async with engines.writer.begin() as connection:
             if connection.dialect.name == "postgresql":
                 # Two hosts that start at once migrate one after the other.
-                await connection.execute(
-                    text(f"SELECT pg_advisory_xact_lock({_LOCK})")
-                )
+                await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
             return await connection.run_sync(_upgrade)
     finally:
         await engines.dispose()

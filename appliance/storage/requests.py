@@ -15,6 +15,7 @@ from appliance.domain.vocab import RequestState
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
     document,
+    idempotency,
     integrator,
     signature_request,
     signed_document,
@@ -218,6 +219,33 @@ class SqlRequests:
             .values(state=then.value, reason=reason, level=level)
         )
         return result.rowcount == 1
+
+    async def remembered(self, scope: str, key: str) -> str | None:
+        """The fingerprint that an idempotency key was first used with."""
+        result = await self._connection.execute(
+            select(idempotency.c.fingerprint).where(
+                idempotency.c.scope == scope, idempotency.c.key == key
+            )
+        )
+        return result.scalar_one_or_none()
+
+    async def remember(
+        self, scope: str, key: str, fingerprint: str, at: datetime
+    ) -> None:
+        """Bind an idempotency key to a fingerprint.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
+        """
+        found = await self.remembered(scope, key)
+        if found is None:
+            await self._connection.execute(
+                insert(idempotency).values(
+                    scope=scope, key=key, fingerprint=fingerprint, created=at
+                )
+            )
+        elif found != fingerprint:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
 
     async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
         """Requests whose time to be signed is over."""

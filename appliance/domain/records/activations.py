@@ -167,10 +167,12 @@ class ActivationRecords(Protocol):
         """An item cannot be signed; False when fenced off."""
         ...
 
-    async def close(
-        self, claim: Claim, then: ActivationState, at: datetime, reason: str = ""
-    ) -> bool:
-        """Move on to `finishing` or an end; False when fenced off."""
+    async def settle(self, claim: Claim, at: datetime, reason: str = "") -> None:
+        """Let the activation's state follow from its items'.
+
+        None left to key: `finishing`; none left at all: `done`, or `failed`
+        with the reason when none was signed.
+        """
         ...
 
     async def overdue(self, at: datetime) -> list[Overdue]:
@@ -179,8 +181,8 @@ class ActivationRecords(Protocol):
 
     async def end_overdue(
         self, activation: ActivationId, then: ActivationState, at: datetime, reason: str
-    ) -> None:
-        """End one of `overdue`; its open intents end as interrupted."""
+    ) -> list[IntentRow]:
+        """End one of `overdue`; gives the intents that were still open."""
         ...
 
     async def intents(self, activation: ActivationId) -> list[IntentRow]:

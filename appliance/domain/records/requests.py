@@ -106,6 +106,20 @@ class RequestRecords(Protocol):
         """Move along a legal edge; False if it was not in state `now`."""
         ...
 
+    async def remembered(self, scope: str, key: str) -> str | None:
+        """The fingerprint that an idempotency key was first used with."""
+        ...
+
+    async def remember(
+        self, scope: str, key: str, fingerprint: str, at: datetime
+    ) -> None:
+        """Bind an idempotency key to a fingerprint.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
+        """
+        ...
+
     async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
         """Requests whose time to be signed is over."""
         ...
