@@ -8,9 +8,10 @@ from typing import Any
 
 import pyotp
 
-from appliance.domain.ids import PersonId, new_id
+from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
 from appliance.domain.person import Person
-from appliance.domain.records.people import NewPerson, SigningSecret
+from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
+from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
@@ -22,7 +23,13 @@ from appliance.storage.engines import open_engines
 from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
-from tests.fakes import FakeHealth, FakeRequests, FakeSigning, MovingClock
+from tests.fakes import (
+    FakeHealth,
+    FakeRequests,
+    FakeSigning,
+    MovingClock,
+    request_view,
+)
 
 CUIL = "20267565393"
 EMAIL = "ana@example.com"
@@ -99,6 +106,33 @@ class Parts:
         async with self.store.write() as records:
             await records.people.add(new)
         return person, seed
+
+    async def add_requests(self, person: PersonId, *numbers: int) -> None:
+        """Record requests by number, of one integrator and document."""
+        now = self.clock.now()
+        async with self.store.write() as records:
+            await records.people.add_integrator(
+                Integrator(IntegratorId("i"), "demo", "Demo")
+            )
+            inspection = request_view(1, person).inspection
+            document = await records.documents.add(
+                StoredDocument(
+                    DocumentId("d"), IntegratorId("i"), "00" * 32, inspection
+                ),
+                now,
+            )
+            for _ in range(max(numbers)):
+                await records.requests.add(
+                    NewRequest(
+                        person,
+                        IntegratorId("i"),
+                        document.id,
+                        "a.pdf",
+                        "operador",
+                        now,
+                        None,
+                    )
+                )
 
     async def bearer(self, person: PersonId, *, age_s: float = 0) -> dict[str, str]:
         """The Authorization header of a signed-in person."""

@@ -4,11 +4,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert
 
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
-from appliance.storage import tables
 from tests.web_parts import Parts, open_parts
 
 ONE, TWO = RequestId(1), RequestId(2)
@@ -19,44 +17,7 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
     """Storage with two requests."""
     async with open_parts(tmp_path) as made:
         person, _ = await made.add_person()
-        now = made.clock.now()
-        async with made.store._engines.writer.begin() as connection:
-            await connection.execute(
-                insert(tables.integrator).values(
-                    id="i", code="demo", name="Demo", created=now
-                )
-            )
-            await connection.execute(
-                insert(tables.document).values(
-                    id="d",
-                    integrator="i",
-                    sha256="00",
-                    size_bytes=1,
-                    inspection={},
-                    created=now,
-                )
-            )
-            for number in (ONE, TWO):
-                await connection.execute(
-                    insert(tables.signing_process).values(
-                        id=str(number), integrator="i", created=now
-                    )
-                )
-                await connection.execute(
-                    insert(tables.signature_request).values(
-                        id=number,
-                        process=str(number),
-                        seq=0,
-                        person=person,
-                        integrator="i",
-                        document="d",
-                        name="a.pdf",
-                        state="firmada",
-                        reason="",
-                        origin="operador",
-                        created=now,
-                    )
-                )
+        await made.add_requests(person, ONE, TWO)
         yield made
 
 
