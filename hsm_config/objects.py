@@ -83,10 +83,13 @@ def public_key(session: pkcs11.Session, cka_id: bytes) -> rsa.RSAPublicKey:
         HsmRefusedError: it shows more than one.
         PKCS11Error: the search failed.
     """
-    found = _one(pkcs11.PublicKey, session, cka_id)
+    return _numbers(_one(pkcs11.PublicKey, session, cka_id))
+
+
+def _numbers(key: pkcs11.PublicKey) -> rsa.RSAPublicKey:
     return rsa.RSAPublicNumbers(
-        e=int.from_bytes(found[Attribute.PUBLIC_EXPONENT]),
-        n=int.from_bytes(found[Attribute.MODULUS]),
+        e=int.from_bytes(key[Attribute.PUBLIC_EXPONENT]),
+        n=int.from_bytes(key[Attribute.MODULUS]),
     ).public_key()
 
 
@@ -100,6 +103,18 @@ def _one(kind: type[_K], session: pkcs11.Session, cka_id: bytes) -> _K:
     return found[0]
 
 
+def refuse_taken(session: pkcs11.Session, cka_id: bytes) -> None:
+    """Refuse a CKA_ID that anything on the token has.
+
+    Raises:
+        HsmRefusedError: it is taken.
+        PKCS11Error: the search failed.
+    """
+    if find(session, cka_id):
+        msg = f"CKA_ID {cka_id.hex()} is taken"
+        raise HsmRefusedError(msg, ErrorCode.ALREADY_EXISTS)
+
+
 def generate(
     session: pkcs11.Session, cka_id: bytes, label: str, algorithm: KeyAlgorithm
 ) -> bytes:
@@ -107,7 +122,7 @@ def generate(
 
     Args:
         session: logged in, read-write.
-        cka_id: its CKA_ID, which nothing on the token may have yet.
+        cka_id: its CKA_ID; the caller has made sure that it is free.
         label: its label, for people.
         algorithm: an RSA kind.
 
@@ -115,17 +130,14 @@ def generate(
         The public key, SubjectPublicKeyInfo in DER.
 
     Raises:
-        HsmRefusedError: the CKA_ID is taken, or the kind is not RSA.
+        HsmRefusedError: the kind is not RSA.
         PKCS11Error: the token failed.
     """
     bits = RSA_BITS.get(algorithm)
     if bits is None:
         msg = f"keys of kind {algorithm} are not made here; RSA ones are"
         raise HsmRefusedError(msg)
-    if find(session, cka_id):
-        msg = f"CKA_ID {cka_id.hex()} is taken"
-        raise HsmRefusedError(msg, ErrorCode.ALREADY_EXISTS)
-    session.generate_keypair(
+    public, _ = session.generate_keypair(
         KeyType.RSA,
         bits,
         id=cka_id,
@@ -134,7 +146,7 @@ def generate(
         capabilities=MechanismFlag.SIGN | MechanismFlag.VERIFY,
         private_template=_PRIVATE_TEMPLATE,
     )
-    return spki(public_key(session, cka_id))
+    return spki(_numbers(public))
 
 
 def destroy(session: pkcs11.Session, cka_id: bytes) -> int:
