@@ -163,7 +163,7 @@ def write_increment(revision: IncrementalPdfFileWriter, original: bytes) -> byte
     separate(revision, original)
     revision.write_in_place()
     stream: io.BytesIO = revision.prev.stream
-    return stream.getvalue()[len(original) :]
+    return bytes(stream.getbuffer()[len(original) :])
 
 
 def separate(revision: IncrementalPdfFileWriter, original: bytes) -> None:
