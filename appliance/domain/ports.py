@@ -104,3 +104,7 @@ class Outcomes(Protocol):
     async def announce(self, activation: ActivationId) -> None:
         """Wake whoever expects it; never raises."""
         ...
+
+    async def run(self) -> None:
+        """Listen for news of other processes, until cancelled."""
+        ...
