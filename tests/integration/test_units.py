@@ -49,7 +49,7 @@ def analyze(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("unit", [*SERVICES, "rubrica.target"])
 def test_unit_is_valid(installed: Path, unit: str) -> None:
-    """systemd reads the unit and has nothing to say about it."""
+    """Systemd reads the unit and has nothing to say about it."""
     done = analyze(installed, "verify", f"./{unit}")
 
     told = [line for line in done.stderr.splitlines() if "rubrica" in line]
