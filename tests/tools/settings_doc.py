@@ -1,7 +1,8 @@
 """Write docs/settings.md from appliance/settings.py.
 
-`python -m tests.tools.settings_doc` does it. The docstrings there are the reference; type, range and default come from the
-model. With `--check` nothing is written and a stale file is an error.
+`python -m tests.tools.settings_doc` does it. The docstrings there are the
+reference; type, range and default come from the model. With `--check` nothing is
+written and a stale file is an error.
 """
 
 import argparse
