@@ -2,6 +2,8 @@
 # What ./quickstart and ./check share: the machine's packages and the virtual
 # environment. Source it with `root` set to the repository's folder.
 
+: "${root:?the repository folder, set before this file is sourced}"
+
 readonly python_at_least='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
 
 say() {
