@@ -62,7 +62,14 @@ def configure_logging(settings: LogSettings, role: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in ("hypercorn", "asyncio", "alembic", "pyhanko", "aiosqlite", "fontTools"):
+    for name in (
+        "hypercorn",
+        "asyncio",
+        "alembic",
+        "pyhanko",
+        "aiosqlite",
+        "fontTools",
+    ):
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
     # arq prints the arguments of jobs; ours are ids, and stay out all the same.
     logging.getLogger("arq").setLevel(logging.CRITICAL)

@@ -19,6 +19,8 @@ from appliance.services.claiming import Claiming
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.sweeping import Sweeping
 from appliance.settings import Settings, SettingsError
+from hsm_config.certificates import read_ca
+from hsm_config.profile import load_profile
 from worker.authority import Authority
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
@@ -43,7 +45,8 @@ async def _sign(settings: Settings, slot: str) -> None:
     clock = SystemClock()
     fonts = load_fonts(settings.fonts_dir)
     async with open_core(settings, clock, slot) as core:
-        session = HsmSession(settings)
+        profile = load_profile(settings.hsm.profile)
+        session = HsmSession(settings.hsm, profile, environment=settings.environment)
         await session.open()
         try:
             worker = _worker(core, session, fonts, slot)
@@ -52,7 +55,9 @@ async def _sign(settings: Settings, slot: str) -> None:
             await session.close()
 
 
-def _worker(core: Core, session: HsmSession, fonts: StampFonts, slot: str) -> SigningWorker:
+def _worker(
+    core: Core, session: HsmSession, fonts: StampFonts, slot: str
+) -> SigningWorker:
     settings, clock = core.settings, core.clock
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
@@ -63,7 +68,7 @@ def _worker(core: Core, session: HsmSession, fonts: StampFonts, slot: str) -> Si
         signer=ItemSigner(claiming, core.documents, session, fonts, clock),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),
-            Authority(session, settings),
+            Authority(session, read_ca(settings)),
             clock,
             KeyAlgorithm(settings.hsm.key_algorithm),
         ),

@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from appliance.bootstrap import Core
-from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.activations import Claim
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import ItemState
@@ -71,7 +71,6 @@ class SigningWorker:
                 hear_rings(self.core.bell, self._wake, self._free),
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
-                _repeat(self.core.settings.hsm.keep_alive_s, self._keep_alive),
             )
         ]
         stopping = asyncio.create_task(stop.wait())
@@ -142,9 +141,7 @@ class SigningWorker:
             return
         except ApplianceError as exc:
             # The record is away: the lease will end and somebody resume.
-            _log.warning(
-                "worker.let_go", activation=work.claim.id, code=exc.code.value
-            )
+            _log.warning("worker.let_go", activation=work.claim.id, code=exc.code.value)
             return
         finally:
             holding.cancel()
@@ -199,14 +196,6 @@ class SigningWorker:
                     reason=self.session.reason,
                 )
             )
-
-    async def _keep_alive(self) -> None:
-        """Use the HSM now and then, so that its link is not cut for idleness."""
-        try:
-            await self.session.keep_alive()
-        except HsmUnavailableError as exc:
-            _log.warning("hsm.unavailable", reason=exc.reason)
-        await self._beat()
 
 
 async def _repeat(every_s: float, work: Callable[[], Awaitable[object]]) -> None:

@@ -20,7 +20,7 @@ from appliance.domain.person import Credential
 from appliance.domain.records.tasks import TaskClaim
 from appliance.domain.vocab import CredentialState, TaskKind
 from appliance.services.hsm_tasks import HsmTasks
-from worker.authority import Authority
+from worker.authority import Authority, CertificateSubject
 
 _log = structlog.get_logger(__name__)
 _RENEW_S: Final = 10.0
@@ -77,10 +77,8 @@ class TaskRunner:
         issued = await self.authority.enrol(
             reference,
             self.algorithm,
-            person_name=order.person.name,
-            cuil=order.person.cuil,
-            vouched_by=order.vouched_by,
-            now=self.clock.now(),
+            CertificateSubject(order.person.name, order.person.cuil, order.vouched_by),
+            self.clock.now(),
         )
         credential = Credential(
             id=CredentialId(claim.id),

@@ -30,7 +30,8 @@ from appliance.services.signing_password import SigningPasswords, normalize
 
 _EMAIL: Final = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}", re.ASCII)
 _CODE: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_NAME_CHARS: Final = 120
+_NAME_BYTES: Final = 64
+"""What a common name in a certificate may have (X.520, ub-common-name)."""
 _TOTP_BYTES: Final = 20
 """RFC 4226, 4, R6."""
 
@@ -171,8 +172,8 @@ def _checked(order: NewPersonOrder) -> tuple[Person, str]:
         FieldInvalidError: a field has no allowed value.
     """
     name = " ".join(unicodedata.normalize("NFC", order.name).split())
-    if not name or len(name) > _NAME_CHARS or not name.isprintable():
-        raise FieldInvalidError("name", f"1 to {_NAME_CHARS} printable characters")
+    if not name or len(name.encode()) > _NAME_BYTES or not name.isprintable():
+        raise FieldInvalidError("name", f"1 to {_NAME_BYTES} printable bytes")
     email = order.email.strip().lower()
     if not _EMAIL.fullmatch(email):
         raise FieldInvalidError("email", "name@domain")

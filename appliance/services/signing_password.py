@@ -108,4 +108,3 @@ def _verifier_sha256(
     )
     verifier = HKDF(SHA256(), 32, salt=None, info=b"rubrica/verifier/1").derive(root)
     return hashlib.sha256(verifier).hexdigest()
-
