@@ -169,9 +169,17 @@ class ApplianceError(Exception):
         """The msgid of what is said; fill it with `params` after translation."""
         return SENTENCES[self.code]
 
+    def told(self, sentence: str) -> str:
+        """Fill the places of a sentence, perhaps a translated one.
+
+        Args:
+            sentence: with the same named places as `sentence`.
+        """
+        return sentence.format_map(_Blank(self.params))
+
     def __str__(self) -> str:
         """The code and the English sentence, for logs and terminals."""
-        return f"{self.code}: {self.sentence.format_map(_Blank(self.params))}"
+        return f"{self.code}: {self.told(self.sentence)}"
 
 
 class _Blank(dict[str, object]):

@@ -21,6 +21,7 @@ from appliance.storage import tables
 from appliance.storage.activations import SqlActivations
 from appliance.storage.audit import SqlAudit
 from appliance.storage.engines import Engines
+from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.people import SqlCredentials, SqlPeople
 from appliance.storage.requests import SqlDocuments, SqlRequests
 from appliance.storage.slots import SqlSlots
@@ -41,6 +42,9 @@ class SqlRecords:
         self.activations = SqlActivations(connection)
         self.tasks = SqlTasks(connection)
         self.workers = SqlWorkers(connection)
+        self.logins = SqlLogins(connection)
+        self.jwt_keys = SqlJwtKeys(connection)
+        self.links = SqlLinks(connection)
         self.audit = SqlAudit(connection, writer, clock)
 
 

@@ -9,6 +9,11 @@ from typing import Protocol
 
 from appliance.domain.audit import AuditEvent, AuditRow
 from appliance.domain.records.activations import ActivationRecords
+from appliance.domain.records.login import (
+    JwtKeyRecords,
+    LinkRecords,
+    LoginRecords,
+)
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
 from appliance.domain.records.slots import SlotRecords
@@ -79,6 +84,21 @@ class Records(Protocol):
     @property
     def workers(self) -> WorkerRecords:
         """Who is alive, and how its HSM is."""
+        ...
+
+    @property
+    def logins(self) -> LoginRecords:
+        """Sign-in secrets and attempts."""
+        ...
+
+    @property
+    def jwt_keys(self) -> JwtKeyRecords:
+        """Keys that sign tokens."""
+        ...
+
+    @property
+    def links(self) -> LinkRecords:
+        """Download links."""
         ...
 
     @property
