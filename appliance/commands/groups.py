@@ -19,7 +19,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     Args:
         commands: of the `rubrica` parser; handlers get the parsed arguments.
     """
-    from appliance.commands import operators, trial  # noqa: PLC0415 (heavy)
+    from appliance.commands import init, operators, trial  # noqa: PLC0415 (heavy)
 
     check = commands.add_parser("check-config", help="check the settings file")
     check.set_defaults(run=_check_config)
@@ -30,6 +30,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     serve = commands.add_parser("serve", help="run one HTTP role")
     serve.add_argument("face", choices=["api"])
     serve.set_defaults(run=_serve)
+    init.register(commands)
     operators.register(commands)
     trial.register(commands)
 
