@@ -6,7 +6,6 @@ of the data folder; `sign` uses nothing but the public API, as any client would.
 
 import argparse
 import json
-import os
 import secrets
 import urllib.error
 import urllib.request
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 from appliance.bootstrap import Front, open_front
 from appliance.commands.sample import sample_pdf
-from appliance.commands.terminal import run_async, say
+from appliance.commands.terminal import run_async, say, table
 from appliance.commands.trial import next_code
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -23,7 +22,7 @@ from appliance.domain.person import format_cuil
 from appliance.domain.vocab import VouchedBy
 from appliance.services.intake import IntakeOrder
 from appliance.services.people import NewPersonOrder
-from appliance.settings import Settings
+from appliance.settings import Settings, load_settings
 
 _INTEGRATOR: Final = "demo"
 _PEOPLE: Final = (
@@ -42,6 +41,8 @@ def register(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     """
     setup = parts.add_parser("setup", help="make the demo integrator and people")
     setup.set_defaults(run=_setup)
+    show = parts.add_parser("show", help="addresses, people and their passwords")
+    show.set_defaults(run=_show)
     request = parts.add_parser("request", help="one more sample document to sign")
     request.set_defaults(run=_request)
     sign = parts.add_parser("sign", help="sign a sample through the public API")
@@ -73,6 +74,35 @@ async def _set_up(settings: Settings) -> int:
                 # a password without a person, and not the other way round.
                 _save_people(settings, people)
             await _ensure_person(front, cuil, people[cuil])
+    _write_new_env(settings, people)
+    (settings.data_dir / "demo.pdf").write_bytes(sample_pdf())
+    return 0
+
+
+def _write_new_env(settings: Settings, people: dict[str, dict[str, str]]) -> None:
+    """Keep the first person's access as shell variables, for a try with curl."""
+    cuil = _PEOPLE[0][0]
+    values = {
+        "BASE_URL": settings.web.base_url,
+        "USUARIO": format_cuil(cuil),
+        "PASSWORD": people[cuil]["clave"],
+        "SIGN_PASSWORD": people[cuil]["claveDeFirma"],
+    }
+    path = settings.data_dir / "demo.env"
+    path.touch(mode=0o600)
+    path.write_text("".join(f"{key}='{value}'\n" for key, value in values.items()))
+
+
+def _show(args: argparse.Namespace) -> int:
+    settings = load_settings(args.settings)
+    _refuse_outside_trial(settings)
+    say(f"API: {settings.web.base_url}")
+    rows = [
+        (format_cuil(cuil), told["nombre"], told["clave"], told["claveDeFirma"])
+        for cuil, told in load_people(settings).items()
+    ]
+    say(table(("usuario", "nombre", "password", "signing password"), rows))
+    say("codes of the second factor: rubrica demo otp USUARIO")
     return 0
 
 
@@ -197,7 +227,7 @@ def _save_people(settings: Settings, people: dict[str, dict[str, str]]) -> None:
     temporary.write_text(
         json.dumps(people, ensure_ascii=False, indent=2), encoding="utf-8"
     )
-    os.replace(temporary, path)
+    Path(temporary).replace(path)
 
 
 def _refuse_outside_trial(settings: Settings) -> None:

@@ -11,6 +11,10 @@ _LINES: Final = (
     ("F1", 11, "2. La parte B lo lee, lo firma y lo descarga."),
     ("F1", 11, "3. Cualquiera puede verificar la firma despu\u00e9s."),
 )
+_PAGE: Final = (
+    b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R "
+    b"/Resources << /Font << /F1 5 0 R /F2 6 0 R >> >> >>"
+)
 _LEFT: Final = 72
 _TOP: Final = 760
 
@@ -21,8 +25,7 @@ def sample_pdf() -> bytes:
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R /Lang (es-AR) >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R "
-        b"/Resources << /Font << /F1 5 0 R /F2 6 0 R >> >> >>",
+        _PAGE,
         b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
         _font(b"Helvetica"),
         _font(b"Helvetica-Bold"),
