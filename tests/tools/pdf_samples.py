@@ -24,6 +24,7 @@ def make_pdf(
     media: tuple[float, float, float, float] | None = None,
     count: int | None = None,
     end: bytes = b"\n",
+    edit: tuple[bytes, bytes] = (b"", b""),
 ) -> bytes:
     """A PDF with a line of text at the middle of each page.
 
@@ -32,6 +33,7 @@ def make_pdf(
         media: the MediaBox of all pages, when it is not the visible box.
         count: what `/Count` claims, when it is not the truth.
         end: what follows `%%EOF`.
+        edit: what to replace in every object, and by what.
     """
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -56,7 +58,8 @@ def make_pdf(
     out, offsets = bytearray(b"%PDF-1.7\n"), []
     for number, body in enumerate(objects, 1):
         offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+        edited = body.replace(*edit) if edit[0] else body
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, edited)
     start = len(out)
     out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)

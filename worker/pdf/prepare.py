@@ -17,6 +17,7 @@ from pyhanko.pdf_utils.generic import (
     ArrayObject,
     DictionaryObject,
     IndirectObject,
+    NameObject,
     NumberObject,
     pdf_name,
 )
@@ -47,7 +48,7 @@ from worker.stamp import (
     open_revision,
     write_stamp,
 )
-from worker.stamp.revision import refusing, separate
+from worker.stamp.revision import entry, refusing, separate
 
 _PERMISSIONS = {
     Restriction.NO_CHANGES_ALLOWED: MDPPerm.NO_CHANGES,
@@ -157,16 +158,13 @@ def _docmdp(revision: IncrementalPdfFileWriter) -> int | None:
 
     Source: ISO 32000-2, 12.8.2.2 (P is 2 when absent).
     """
-    permissions = revision.root.get("/Perms")
-    if not isinstance(permissions, DictionaryObject):
-        return None
-    certification = permissions.get("/DocMDP")
-    if not isinstance(certification, DictionaryObject):
-        return None
-    for reference in certification.get("/Reference", ()):
-        if reference.get("/TransformMethod") == "/DocMDP":
-            parameters = reference.get("/TransformParams", {})
-            return int(parameters.get("/P", MDPPerm.FILL_FORMS.value))
+    permissions = entry(revision.root, "/Perms", DictionaryObject)
+    certification = entry(permissions, "/DocMDP", DictionaryObject)
+    references = entry(certification, "/Reference", ArrayObject) or ArrayObject()
+    for at in range(len(references)):
+        if entry(references[at], "/TransformMethod", NameObject) == "/DocMDP":
+            parameters = entry(references[at], "/TransformParams", DictionaryObject)
+            return entry(parameters, "/P", int) or MDPPerm.FILL_FORMS.value
     return None
 
 
@@ -213,13 +211,13 @@ def _add_field(
 def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
     """The form's list of fields, made where it is missing or broken."""
     root = revision.root
-    form = root.get("/AcroForm")
-    if not isinstance(form, DictionaryObject):
+    form = entry(root, "/AcroForm", DictionaryObject)
+    if form is None:
         form = DictionaryObject()
         root[pdf_name("/AcroForm")] = revision.add_object(form)
         revision.update_root()
-    fields = form.get("/Fields")
-    if not isinstance(fields, ArrayObject):
+    fields = entry(form, "/Fields", ArrayObject)
+    if fields is None:
         fields = form[pdf_name("/Fields")] = ArrayObject()
         revision.update_container(form)
     return fields
@@ -227,10 +225,8 @@ def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
 
 def _unique(wish: str, fields: ArrayObject) -> str:
     """The name, with a number where a field of the form has it already."""
-    objects = (entry.get_object() for entry in fields)
-    taken = {
-        str(found.get("/T")) for found in objects if isinstance(found, DictionaryObject)
-    }
+    objects = (fields[at] for at in range(len(fields)))
+    taken = {entry(found, "/T", str) for found in objects}
     name, number = wish, 1
     while name in taken:
         number += 1
