@@ -228,6 +228,8 @@ def test_signature_is_that_of_the_stock_library(
     ours = sign(original, signer, make_plan(signer), fonts)
 
     assert _parts(sealed(ours)) == _parts(sealed(stock))
+    roots = [read_pdf(pdf).root for pdf in (ours, stock)]
+    assert roots[0]["/Extensions"] == roots[1]["/Extensions"]
     objects = [read_pdf(pdf).embedded_signatures[0].sig_object for pdf in (ours, stock)]
     for key in ("/Type", "/Filter", "/SubFilter"):
         assert objects[0][key] == objects[1][key]
@@ -487,6 +489,24 @@ def test_signature_is_refused_when_certified_against_changes(
     assert caught.value.code is ErrorCode.PDF_LOCKED
 
 
+@pytest.mark.long
+def test_signature_is_valid_over_100_million_bytes(
+    signer: SoftwareSigner, fonts: StampFonts, tmp_path: Path
+) -> None:
+    """Where the offsets get a ninth digit."""
+    stream = b"<< /Length 100000000 >>\nstream\n" + b"x" * 10**8 + b"\nendstream"
+    catalogue = b"<< /Type /Catalog /Pages 2 0 R >>"
+    planted = catalogue + b"\nendobj\n9 0 obj\n" + stream
+    layout = place(SignParameters(), LINES, [A4])
+
+    pdf = sign(
+        make_pdf(edit=(catalogue, planted)), signer, make_plan(signer, layout), fonts
+    )
+
+    assert len(pdf) > 10**8
+    assert_valid(pdf, signer, tmp_path)
+
+
 @pytest.mark.parametrize("count", [0, 1, 7, -3])
 def test_page_is_found_whatever_count_claims(
     count: int, signer: SoftwareSigner, fonts: StampFonts
@@ -570,6 +590,8 @@ def test_broken_file_is_refused_by_name(
         (b"/Type /Catalog", b"/Type /Catalog /AcroForm << /Fields null >>"),
         (b"/Type /Catalog", b"/Type /Catalog /AcroForm << /Fields [null 9 99 0 R] >>"),
         (b"/Type /Catalog", b"/Type /Catalog /Perms null"),
+        (b"/Type /Catalog", b"/Type /Catalog /Extensions null"),
+        (b"/Type /Catalog", b"/Type /Catalog /Extensions << /ESIC (odd) >>"),
         (b"/Type /Page ", b"/Type /Page /Annots null "),
         (b"/Type /Page ", b"/Type /Page /Annots 99 0 R "),
         (b"/Type /Page ", b"/Type /Page /Annots [] "),

@@ -10,6 +10,7 @@ The original bytes are never changed. Nothing here needs a key.
 """
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -22,6 +23,7 @@ from pyhanko.pdf_utils.generic import (
     pdf_name,
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+from pyhanko.pdf_utils.misc import PdfError
 from pyhanko.sign.fields import (
     MDPPerm,
     SignatureFormField,
@@ -30,6 +32,7 @@ from pyhanko.sign.fields import (
     enumerate_sig_fields,
 )
 from pyhanko.sign.signers.cms_embedder import SigMDPSetup
+from pyhanko.sign.signers.constants import ESIC_EXTENSION_1
 from pyhanko.sign.signers.pdf_byterange import SignatureObject
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
@@ -50,6 +53,7 @@ from worker.stamp import (
 )
 from worker.stamp.revision import entry, refusing, separate
 
+_PDF_2_0 = (2, 0)
 _PERMISSIONS = {
     Restriction.NO_CHANGES_ALLOWED: MDPPerm.NO_CHANGES,
     Restriction.FORM_FILLING: MDPPerm.FILL_FORMS,
@@ -121,6 +125,7 @@ def prepare(
     revision = open_revision(original)
     with refusing():
         _refuse_if_closed(revision, plan.restriction)
+        _declare_pades(revision)
         _add_field(revision, plan, fonts, revision.add_object(signature))
         separate(revision, original)
         prepared, output = next(signature.fill(revision, DIGEST, in_place=True))
@@ -166,6 +171,16 @@ def _docmdp(revision: IncrementalPdfFileWriter) -> int | None:
             parameters = entry(references[at], "/TransformParams", DictionaryObject)
             return entry(parameters, "/P", int) or MDPPerm.FILL_FORMS.value
     return None
+
+
+def _declare_pades(revision: IncrementalPdfFileWriter) -> None:
+    """Name the extension of PDF 1.7 that PAdES is; PDF 2.0 has it built in.
+
+    A file whose own list of extensions is broken goes without: it is a hint.
+    """
+    if revision.output_version < _PDF_2_0:
+        with suppress(PdfError):
+            revision.register_extension(ESIC_EXTENSION_1)
 
 
 def _add_field(
