@@ -11,7 +11,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from appliance.domain.document import PageBox
-from worker.pdf import PreparedSignature, SignaturePlan, assemble
+from appliance.domain.stamp import StampLayout
+from appliance.domain.vocab import Restriction
+from worker.pdf import PreparedSignature, SignaturePlan, assemble, check, prepare
+from worker.stamp import StampFonts
 
 SIGNED_AT = dt.datetime(2026, 11, 20, 17, 3, 11, tzinfo=dt.UTC)
 
@@ -156,3 +159,31 @@ def _certificate(
         .sign(ca_key, hashes.SHA256())
     )
     return built.public_bytes(Encoding.DER)
+
+
+def make_plan(
+    signer: SoftwareSigner,
+    layout: StampLayout | None = None,
+    restriction: Restriction = Restriction.NO_VALUE,
+) -> SignaturePlan:
+    """A plan of the test's signer."""
+    return SignaturePlan(
+        "Firma-7", layout, restriction, SIGNED_AT, "Ana", signer.certificate,
+        signer.chain,
+    )  # fmt: skip
+
+
+def sign(
+    original: bytes, signer: SoftwareSigner, plan: SignaturePlan, fonts: StampFonts
+) -> bytes:
+    """The signed file, checked as before a release."""
+    prepared = prepare(original, plan, fonts)
+    increment = signer.complete(prepared, plan)
+    check(original, increment, plan.certificate)
+    return original + increment
+
+
+def increment_of(original: bytes, signer: SoftwareSigner, fonts: StampFonts) -> bytes:
+    """A finished increment of an invisible signature."""
+    plan = make_plan(signer)
+    return signer.complete(prepare(original, plan, fonts), plan)
