@@ -71,9 +71,7 @@ def verify(pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
     found = _signatures(reader)
     names = {each.name for each in found}
     trusted = [x509.Certificate.load(root) for root in roots]
-    reports = [
-        _report(each, trusted, names) for each in found if not each.is_timestamp
-    ]
+    reports = [_report(each, trusted, names) for each in found if not each.is_timestamp]
     return VerificationReport(
         signatures=tuple(reports), ends_at_eof=_ends_at_eof(pdf, reader, found)
     )
@@ -119,9 +117,7 @@ def _report(
     )
     try:
         status = asyncio.run(
-            async_validate_pdf_signature(
-                signature, signer_validation_context=context
-            )
+            async_validate_pdf_signature(signature, signer_validation_context=context)
         )
         return _checked(found.name, signature, status, names)
     except MemoryError:
