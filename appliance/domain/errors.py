@@ -169,9 +169,17 @@ class ApplianceError(Exception):
         """The msgid of what is said; fill it with `params` after translation."""
         return SENTENCES[self.code]
 
+    def told(self, sentence: str) -> str:
+        """Fill the places of a sentence, perhaps a translated one.
+
+        Args:
+            sentence: with the same named places as `sentence`.
+        """
+        return sentence.format_map(_Blank(self.params))
+
     def __str__(self) -> str:
         """The code and the English sentence, for logs and terminals."""
-        return f"{self.code}: {self.sentence.format_map(_Blank(self.params))}"
+        return f"{self.code}: {self.told(self.sentence)}"
 
 
 class _Blank(dict[str, object]):
@@ -224,4 +232,25 @@ class HsmUnavailableError(ApplianceError):
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(ErrorCode.HSM_UNAVAILABLE)
+        self.reason = reason
+
+
+class HsmRefusedError(ApplianceError):
+    """The HSM works, and what was asked of it cannot be done.
+
+    Args:
+        reason: why, in English, without anything secret; for operators.
+        code: how the caller is told.
+    """
+
+    def __init__(self, reason: str, code: ErrorCode = ErrorCode.TASK_FAILED) -> None:
+        super().__init__(code, params={"reason": reason})
+        self.reason = reason
+
+
+class KeyNotFoundError(ApplianceError):
+    """A healthy HSM has no such key; never said of a token that is away."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(ErrorCode.CERTIFICATE_NOT_USABLE)
         self.reason = reason

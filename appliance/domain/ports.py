@@ -104,3 +104,30 @@ class Outcomes(Protocol):
     async def announce(self, activation: ActivationId) -> None:
         """Wake whoever expects it; never raises."""
         ...
+
+    async def run(self) -> None:
+        """Listen for news of other processes, until cancelled."""
+
+class Sealer(Protocol):
+    """Keeps secrets of the database under the data key (design §4)."""
+
+    def seal(self, secret: bytes, *, table: str, row: str, column: str) -> bytes:
+        """Encrypt a value so that it opens only in its own place."""
+        ...
+
+    def open(self, sealed: bytes, *, table: str, row: str, column: str) -> bytes:
+        """Decrypt what `seal` made for the same place.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: another key, another place, or
+                an altered value.
+        """
+        ...
+
+
+class LookupIndex(Protocol):
+    """Finds secrets by a keyed hash, so that the database holds none."""
+
+    def index(self, purpose: str, value: str) -> str:
+        """HMAC of a value for one purpose, 64 hex digits."""
+        ...

@@ -1,0 +1,42 @@
+"""Sign-in: a password, then a code, then an access token."""
+
+from quart import Blueprint, Response
+
+from appliance.api import wire
+from appliance.api.core import core
+from appliance.web import body
+from appliance.web.app import client_address
+from appliance.web.auth import public
+from appliance.web.response import json_response
+
+blueprint = Blueprint("auth", __name__)
+
+
+@blueprint.post("/auth/login")
+@public
+async def login() -> Response:
+    """`POST /auth/login`: user and password give a login token."""
+    given = wire.credentials(await body.read_object())
+    challenge = await core().login.login(given.user, given.password, client_address())
+    return json_response(
+        {
+            "loginToken": challenge.login_token,
+            "factors": ["totp"],
+            "expiresIn": challenge.expires_in_s,
+        }
+    )
+
+
+@blueprint.post("/auth/otp")
+@public
+async def otp() -> Response:
+    """`POST /auth/otp`: login token and code give an access token."""
+    login_token, code = wire.one_time_code(await body.read_object())
+    issued = await core().login.otp(login_token, code, client_address())
+    return json_response(
+        {
+            "access_token": issued.token,
+            "token_type": "Bearer",
+            "expires_in": issued.expires_in_s,
+        }
+    )

@@ -1,0 +1,159 @@
+"""What the API needs of the core: its services, as the routes use them.
+
+`appliance.bootstrap.Core` is what is handed in; tests hand in fakes of the two
+services behind which workers stand.
+"""
+
+from typing import Protocol, cast
+
+from quart import current_app
+
+from appliance.domain.clock import Clock
+from appliance.domain.command import SignParameters
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.request import (
+    Preview,
+    RequestView,
+    SignCommand,
+    SignedDocumentView,
+    Signer,
+    SignOutcome,
+)
+from appliance.domain.vocab import RequestState
+from appliance.services.links import Links
+from appliance.services.login import Login
+from appliance.services.tokens import Tokens
+from appliance.settings import Settings
+
+KEY = "rubrica.core"
+"""Where the application keeps it."""
+
+
+class RequestsService(Protocol):
+    """Signature requests as their signer sees them."""
+
+    async def list_for(
+        self,
+        person: PersonId,
+        states: frozenset[RequestState],
+        limit: int | None,
+        before: RequestId | None,
+    ) -> list[RequestView]:
+        """A person's requests in those states, newest first."""
+        ...
+
+    async def get(self, person: PersonId, request: RequestId) -> RequestView:
+        """One of a person's requests.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`.
+        """
+        ...
+
+    async def original(
+        self, person: PersonId, request: RequestId
+    ) -> tuple[RequestView, bytes]:
+        """The document to be signed.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`.
+        """
+        ...
+
+    async def preview(
+        self, person: PersonId, request: RequestId, params: SignParameters
+    ) -> Preview:
+        """Where the stamp would lie, and that page with it.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`,
+                `POSITION_OUT_OF_PAGE`.
+        """
+        ...
+
+    async def reject(
+        self, signer: Signer, request: RequestId, reason: str
+    ) -> RequestView:
+        """Have the signer refuse to sign.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
+        """
+        ...
+
+    async def signed(
+        self, person: PersonId | None, request: RequestId
+    ) -> tuple[SignedDocumentView, bytes]:
+        """The signed document; `person` is None when a valid link was shown.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`.
+        """
+        ...
+
+
+class SigningService(Protocol):
+    """Signing."""
+
+    async def sign(
+        self, command: SignCommand, signer: Signer, document: bytes | None = None
+    ) -> SignOutcome:
+        """Carry out a signing command, or give what an equal one yielded."""
+        ...
+
+
+class HealthService(Protocol):
+    """Whether the appliance can work."""
+
+    async def ready(self) -> dict[str, str]:
+        """Each part with `ok` or a reason."""
+        ...
+
+
+class ApiCore(Protocol):
+    """The services and settings of a running process."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings file."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The time."""
+        ...
+
+    @property
+    def requests(self) -> RequestsService:
+        """Signature requests."""
+        ...
+
+    @property
+    def signing(self) -> SigningService:
+        """Signing."""
+        ...
+
+    @property
+    def login(self) -> Login:
+        """Sign-in."""
+        ...
+
+    @property
+    def tokens(self) -> Tokens:
+        """Access tokens."""
+        ...
+
+    @property
+    def links(self) -> Links:
+        """Download links."""
+        ...
+
+    @property
+    def health(self) -> HealthService:
+        """Readiness."""
+        ...
+
+
+def core() -> ApiCore:
+    """The core of the application that serves the present request."""
+    return cast("ApiCore", current_app.extensions[KEY])

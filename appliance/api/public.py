@@ -1,0 +1,47 @@
+"""What anybody may ask: the public keys, and whether the appliance lives."""
+
+from http import HTTPStatus
+from typing import Final
+
+from quart import Blueprint, Response
+
+from appliance.api.core import core
+from appliance.web.auth import public
+from appliance.web.response import json_response
+
+blueprint = Blueprint("public", __name__)
+
+OK: Final = "ok"
+
+
+@blueprint.get("/.well-known/jwks.json")
+@public
+async def jwks() -> Response:
+    """`GET /.well-known/jwks.json`: the keys that sign access tokens."""
+    response = json_response(
+        await core().tokens.jwks(), media_type="application/jwk-set+json"
+    )
+    # Far less than the day that a key is published before it signs.
+    response.headers["Cache-Control"] = "public, max-age=300"
+    return response
+
+
+@blueprint.get("/healthz")
+@public
+async def healthz() -> Response:
+    """`GET /healthz`: this process answers."""
+    return json_response({"status": OK})
+
+
+@blueprint.get("/readyz")
+@public
+async def readyz() -> Response:
+    """`GET /readyz`: everything that signing needs works, or what does not."""
+    checks = await core().health.ready()
+    if all(state == OK for state in checks.values()):
+        return json_response({"status": OK, "checks": checks})
+    response = json_response(
+        {"status": "unready", "checks": checks}, HTTPStatus.SERVICE_UNAVAILABLE
+    )
+    response.headers["Retry-After"] = "5"
+    return response

@@ -1,0 +1,169 @@
+"""Signature requests: list, see, preview, reject, sign, download.
+
+Handlers parse, call one service and render; nothing is decided here.
+"""
+
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlencode
+
+from quart import Blueprint, Response, request
+
+from appliance.api import query, wire, words
+from appliance.api.core import core
+from appliance.domain.ids import RequestId
+from appliance.domain.request import RequestView, SignCommand, SignedDocumentView
+from appliance.web import auth, body, language, log, negotiate
+from appliance.web.response import JSON, PDF, file_response, json_response
+
+blueprint = Blueprint("solicitudes", __name__)
+
+_RETRY_S: Final = 2
+"""`Retry-After` of a 202."""
+_PNG: Final = "image/png"
+
+
+@blueprint.get("/solicitudes")
+async def list_requests() -> Response:
+    """`GET /solicitudes`: a bare JSON array, newest first."""
+    signer = await auth.signer()
+    asked = query.list_query()
+    # One more than a page shows whether there is a next one.
+    most = None if asked.limit is None else asked.limit + 1
+    views = await core().requests.list_for(
+        signer.person, asked.states, most, asked.before
+    )
+    page = views if asked.limit is None else views[: asked.limit]
+    response = json_response([words.element(view) for view in page])
+    if len(page) < len(views):
+        following = {"limite": asked.limit, "cursor": query.cursor_after(page[-1].id)}
+        if "estado" in request.args:
+            following["estado"] = request.args["estado"]
+        url = f"{core().settings.web.base_url}/solicitudes?{urlencode(following)}"
+        response.headers["Link"] = f'<{url}>; rel="next"'
+    return response
+
+
+@blueprint.get("/solicitudes/<digits:solicitud>")
+async def show_request(solicitud: str) -> Response:
+    """`GET /solicitudes/{id}`: all of one request; its ETag serves If-Match."""
+    signer = await auth.signer()
+    view = await core().requests.get(signer.person, _request_id(solicitud))
+    return _tagged(json_response(words.detail(view, language.requested())), view)
+
+
+@blueprint.get("/solicitudes/<digits:solicitud>/original")
+async def download_original(solicitud: str) -> Response:
+    """`GET /solicitudes/{id}/original`: the PDF to be signed."""
+    signer = await auth.signer()
+    view, pdf = await core().requests.original(signer.person, _request_id(solicitud))
+    return _tagged(file_response(pdf, PDF, view.document_name), view)
+
+
+@blueprint.get("/solicitudes/<digits:solicitud>/documento")
+@auth.public
+async def download_signed(solicitud: str) -> Response:
+    """`GET /solicitudes/{id}/documento`: by a link's `clave`, or by its signer.
+
+    Marked public because a link needs no bearer; without a valid `clave` the
+    bearer is demanded here. A fresh link is only for the signer.
+    """
+    wanted = _request_id(solicitud)
+    fresh = negotiate.wants_only(JSON)
+    clave = request.args.get("clave", "")
+    linked = not fresh and await core().links.open(clave, wanted)
+    person = None if linked else (await auth.signer()).person
+    view, pdf = await core().requests.signed(person, wanted)
+    if fresh:
+        return json_response(words.signed(view, await _link(view)))
+    return _signed_file(view, pdf)
+
+
+@blueprint.post("/solicitudes/<digits:solicitud>/vista-previa")
+async def preview(solicitud: str) -> Response:
+    """`POST /solicitudes/{id}/vista-previa`: the stamp's box and the page."""
+    signer = await auth.signer()
+    wanted = _request_id(solicitud)
+    params = wire.preview_parameters(await body.read_object())
+    made = await core().requests.preview(signer.person, wanted, params)
+    if negotiate.prefers(_PNG, over=JSON):
+        return file_response(made.png, _PNG, f"{wanted}-{params.page}.png")
+    page = made.layout.page if made.layout else params.page
+    return json_response(words.preview(made, page))
+
+
+@blueprint.post("/solicitudes/<digits:solicitud>/rechazar")
+async def reject(solicitud: str) -> Response:
+    """`POST /solicitudes/{id}/rechazar`: the signer refuses, with a reason."""
+    signer = await auth.signer()
+    wanted = _request_id(solicitud)
+    reason = wire.rejection(await body.read_object())
+    view = await core().requests.reject(signer, wanted, reason)
+    return json_response(words.detail(view, language.requested()))
+
+
+@blueprint.post("/solicitudes/firmar")
+async def sign() -> Response:
+    """`POST /solicitudes/firmar`: the signing command."""
+    signer = await auth.signer()
+    core().tokens.require_fresh(signer)
+    command, document = await _command()
+    log.note(solicitudId=command.request)
+    outcome = await core().signing.sign(command, signer, document)
+    if outcome.document is None:
+        return _going_on(outcome.request)
+    if _wants_pdf(multipart=document is not None):
+        view, pdf = await core().requests.signed(signer.person, outcome.request)
+        return _signed_file(view, pdf)
+    return json_response(words.signed(outcome.document, await _link(outcome.document)))
+
+
+async def _command() -> tuple[SignCommand, bytes | None]:
+    """The signing command, and the document when it came with the call."""
+    conditions = query.conditions()
+    if not body.is_multipart():
+        return wire.sign_command(await body.read_object(), conditions), None
+    form = await body.read_form()
+    return wire.sign_command(form.options, conditions, lenient=True), form.file
+
+
+def _wants_pdf(*, multipart: bool) -> bool:
+    """Whether the signed PDF itself is the answer (decisions "PDF in the answer")."""
+    if multipart:
+        return not negotiate.wants_only(JSON)
+    return negotiate.prefers(PDF, over=JSON)
+
+
+def _going_on(wanted: RequestId) -> Response:
+    """202: the work goes on; where to look and when."""
+    response = json_response(
+        {"status": "en_proceso", "solicitudId": wanted}, HTTPStatus.ACCEPTED
+    )
+    response.headers["Location"] = f"/solicitudes/{wanted}"
+    response.headers["Retry-After"] = str(_RETRY_S)
+    return response
+
+
+async def _link(view: SignedDocumentView) -> str:
+    """A fresh download link."""
+    actor = (await auth.signer()).actor
+    clave = await core().links.mint(view.request, actor)
+    base_url = core().settings.web.base_url
+    return f"{base_url}/solicitudes/{view.request}/documento?clave={clave}"
+
+
+def _signed_file(view: SignedDocumentView, pdf: bytes) -> Response:
+    response = file_response(pdf, PDF, view.file_name)
+    response.headers["ETag"] = f'"{view.sha256}"'
+    return response
+
+
+def _tagged(response: Response, view: RequestView) -> Response:
+    response.headers["ETag"] = f'"{view.sha256}"'
+    return response
+
+
+def _request_id(text: str) -> RequestId:
+    wanted = wire.request_id(text)
+    log.note(solicitudId=wanted)
+    return wanted

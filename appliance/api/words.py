@@ -1,0 +1,134 @@
+"""What the REST API says of a request: JSON members, in the contract's words."""
+
+import base64
+from datetime import UTC, datetime
+from typing import Final
+
+from appliance.domain.document import FindingKind
+from appliance.domain.request import Preview, RequestView, SignedDocumentView
+from appliance.domain.stamp import StampLayout
+from appliance.web import language
+
+PREVIEW_DPI: Final = 96
+
+FINDINGS: Final[dict[FindingKind, str]] = {
+    FindingKind.JAVASCRIPT: "The document contains JavaScript.",
+    FindingKind.LAUNCH_ACTION: "The document can start programs.",
+    FindingKind.EMBEDDED_FILES: "The document has other files inside.",
+    FindingKind.RICH_MEDIA: "The document contains video, sound or 3D.",
+    FindingKind.EXTERNAL_LINK_ACTION: "The document sends to, or opens, other files.",
+    FindingKind.XFA_STATIC: "The document has a second form (XFA) that may differ.",
+    FindingKind.HYBRID_XREF: "Old and new programs may show the document differently.",
+    FindingKind.ENCRYPTED_EMPTY_PASSWORD: "The document is encrypted without password.",
+    FindingKind.DAMAGED: "The document is damaged, but can be read.",
+    FindingKind.COUNT_LIES: "The document states a wrong number of pages.",
+    FindingKind.LAYERS: "The document has layers that can be shown or hidden.",
+}
+"""What a signer is told before signing: msgids of the catalogues."""
+
+
+def element(view: RequestView) -> dict[str, object]:
+    """An element of `GET /solicitudes`.
+
+    Args:
+        view: the request.
+
+    Source: spec "Signature request"; decisions "GET /solicitudes".
+    """
+    return {
+        "solicitudId": view.id,
+        "documento": view.document_name,
+        "estado": view.state.value,
+        "paginas": len(view.inspection.pages),
+        "tamano": view.inspection.size_bytes,
+        "sha256": view.sha256,
+        "creada": _instant(view.created),
+        "vence": _instant(view.expires) if view.expires else None,
+        "integrador": view.integrator_name,
+    }
+
+
+def detail(view: RequestView, lang: str) -> dict[str, object]:
+    """The whole of one request.
+
+    Args:
+        view: the request.
+        lang: of what is told about the document.
+
+    Source: decisions "seeing before signing", "PDFs".
+    """
+    inspection = view.inspection
+    return {
+        **element(view),
+        "motivo": view.reason or None,
+        "firmas": inspection.signatures,
+        "certificacion": inspection.docmdp,
+        "medidas": [
+            {"ancho": _points(page.width_pt), "alto": _points(page.height_pt)}
+            for page in inspection.pages
+        ],
+        "avisos": [
+            {
+                "codigo": finding.value,
+                "texto": language.translate(lang, FINDINGS[finding]),
+            }
+            for finding in inspection.findings
+        ],
+    }
+
+
+def signed(view: SignedDocumentView, url: str) -> dict[str, object]:
+    """The answer of firmar when the document is signed.
+
+    Args:
+        view: the signed document.
+        url: where it is downloaded.
+
+    Source: spec "Signing command response"; decisions "answer".
+    """
+    return {
+        "status": "success",
+        "documentoFirmado": url,
+        "solicitudId": view.request,
+        "sha256": view.sha256,
+        "nivel": view.level,
+    }
+
+
+def preview(made: Preview, page: int) -> dict[str, object]:
+    """The answer of vista-previa.
+
+    Args:
+        made: the stamp's place and the picture.
+        page: the page drawn, 1-based.
+
+    Source: decisions "seeing before signing".
+    """
+    return {
+        "pagina": page,
+        "sello": _stamp(made.layout) if made.layout else None,
+        "dpi": PREVIEW_DPI,
+        "png": base64.b64encode(made.png).decode("ascii"),
+    }
+
+
+def _stamp(layout: StampLayout) -> dict[str, object]:
+    return {
+        "x": _points(layout.x),
+        "y": _points(layout.y),
+        "ancho": _points(layout.width),
+        "alto": _points(layout.height),
+        "texto": list(layout.lines),
+        "tamanoLetra": _points(layout.font_size_pt),
+    }
+
+
+def _points(value: float) -> float:
+    """Points to a thousandth; whole ones without a fraction."""
+    rounded = round(value, 3)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def _instant(at: datetime) -> str:
+    """ISO 8601 in UTC, to the second."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,30 @@
+"""The `api` role as an ASGI application.
+
+async with open_core(settings, clock) as core:
+    await serve(create_api(core), config)
+"""
+
+from quart import Quart
+
+from appliance.api import auth, public, solicitudes
+from appliance.api.core import KEY, ApiCore
+from appliance.web.app import create_app
+
+
+def create_api(core: ApiCore) -> Quart:
+    """Make the REST API over an open core.
+
+    Args:
+        core: services and settings; outlives the application.
+
+    Returns:
+        The application, for Hypercorn.
+    """
+    app = create_app(
+        "appliance.api", settings=core.settings, authenticate=core.tokens.verify
+    )
+    app.extensions[KEY] = core
+    app.register_blueprint(solicitudes.blueprint)
+    app.register_blueprint(auth.blueprint)
+    app.register_blueprint(public.blueprint)
+    return app

@@ -1,0 +1,127 @@
+"""What services read and write: one protocol a table group.
+
+A `Store` gives `Records` for the length of a transaction. Adapters stand in
+`appliance.storage`; each protocol has one contract test on both databases.
+"""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from appliance.domain.audit import AuditEvent, AuditRow
+from appliance.domain.records.activations import ActivationRecords
+from appliance.domain.records.login import (
+    JwtKeyRecords,
+    LinkRecords,
+    LoginRecords,
+)
+from appliance.domain.records.people import CredentialRecords, PeopleRecords
+from appliance.domain.records.requests import DocumentRecords, RequestRecords
+from appliance.domain.records.slots import SlotRecords
+from appliance.domain.records.tasks import TaskRecords, WorkerRecords
+
+
+class AuditRecords(Protocol):
+    """The audit's rows."""
+
+    def add(self, event: AuditEvent) -> None:
+        """Have an event written as the last statement of this transaction.
+
+        A transaction that rolls back leaves no row and no hole.
+        """
+        ...
+
+    async def of_request(self, request: int) -> list[AuditRow]:
+        """All rows that name a request, oldest first."""
+        ...
+
+    async def of_writer(self, writer: str) -> list[AuditRow]:
+        """All rows of one process start, by number."""
+        ...
+
+    async def writers(self) -> list[str]:
+        """Ids of all process starts that wrote something, oldest first."""
+        ...
+
+
+class Records(Protocol):
+    """Every table group, within one transaction."""
+
+    @property
+    def people(self) -> PeopleRecords:
+        """Persons, integrators and signing secrets."""
+        ...
+
+    @property
+    def credentials(self) -> CredentialRecords:
+        """Keys and certificates."""
+        ...
+
+    @property
+    def documents(self) -> DocumentRecords:
+        """Documents and signed documents."""
+        ...
+
+    @property
+    def requests(self) -> RequestRecords:
+        """Signature requests."""
+        ...
+
+    @property
+    def slots(self) -> SlotRecords:
+        """Attempts at the signing password."""
+        ...
+
+    @property
+    def activations(self) -> ActivationRecords:
+        """Activations, items and intents."""
+        ...
+
+    @property
+    def tasks(self) -> TaskRecords:
+        """HSM tasks."""
+        ...
+
+    @property
+    def workers(self) -> WorkerRecords:
+        """Who is alive, and how its HSM is."""
+        ...
+
+    @property
+    def logins(self) -> LoginRecords:
+        """Sign-in secrets and attempts."""
+        ...
+
+    @property
+    def jwt_keys(self) -> JwtKeyRecords:
+        """Keys that sign tokens."""
+        ...
+
+    @property
+    def links(self) -> LinkRecords:
+        """Download links."""
+        ...
+
+    @property
+    def audit(self) -> AuditRecords:
+        """The audit."""
+        ...
+
+
+class Store(Protocol):
+    """The record of everything."""
+
+    def read(self) -> AbstractAsyncContextManager[Records]:
+        """Read a consistent state; nothing can be written.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        ...
+
+    def write(self) -> AbstractAsyncContextManager[Records]:
+        """Change the record: all of it at the end, or nothing on any error.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        ...

@@ -1,0 +1,190 @@
+"""Activations, their items and intents: the record of one use of a key.
+
+Every write of a worker names the fencing number of its claim and touches no row
+when another claim came since: a worker that was frozen and thawed can do no harm.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from appliance.domain.command import SignParameters
+from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
+from appliance.domain.vocab import ActivationState, IntentState, ItemState
+
+
+@dataclass(frozen=True, slots=True)
+class NewItem:
+    """One document to be signed under an activation."""
+
+    request: RequestId
+    document_sha256: str
+    params: SignParameters
+    params_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewActivation:
+    """A person's consent to sign exactly these documents with these parameters."""
+
+    id: ActivationId
+    person: PersonId
+    credential: CredentialId
+    factors: tuple[str, ...]
+    created: datetime
+    claim_by: datetime
+    items: tuple[NewItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One document of an activation as it stands."""
+
+    seq: int
+    """From 0."""
+    request: RequestId
+    document_sha256: str
+    params: SignParameters
+    params_sha256: str
+    state: ItemState
+    increment: bytes | None = field(repr=False, default=None)
+    """What is appended to the document, its Contents still empty."""
+    contents_at: int = 0
+    """Offset of the hex string in the increment, in bytes."""
+    contents_length: int = 0
+    """Length of the hex string, in bytes."""
+    signed_attributes: bytes | None = field(repr=False, default=None)
+    signature: bytes | None = field(repr=False, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An activation in the hands of one worker."""
+
+    id: ActivationId
+    person: PersonId
+    credential: CredentialId
+    state: ActivationState
+    fence: int
+    """Number of this claim; also the number of the attempt."""
+    created: datetime
+    key_until: datetime
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long a claim and its phases last."""
+
+    lease: timedelta
+    key: timedelta
+    """For the key phase, plus a second an item."""
+    finish: timedelta
+    attempts: int
+    """Claims after which an activation is given up as poisonous."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedItem:
+    """What a use of the key yielded for one item."""
+
+    increment: bytes = field(repr=False)
+    contents_at: int
+    contents_length: int
+    signed_attributes: bytes = field(repr=False)
+    signature: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """An activation whose time is over."""
+
+    id: ActivationId
+    state: ActivationState
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntentRow:
+    """One intended use of a key."""
+
+    activation: ActivationId
+    item: int
+    attempt: int
+    digest: str
+    state: IntentState
+
+
+class ActivationRecords(Protocol):
+    """Activations, items and intents."""
+
+    async def add(self, new: NewActivation) -> None:
+        """Record an activation, waiting to be claimed."""
+        ...
+
+    async def state(self, activation: ActivationId) -> tuple[ActivationState, str]:
+        """State and reason of an activation."""
+        ...
+
+    async def claim_next(self, owner: str, at: datetime, terms: Terms) -> Claim | None:
+        """Take the oldest activation that nobody has in hand.
+
+        One conditional UPDATE; the fencing number goes up by one.
+        """
+        ...
+
+    async def renew(self, claim: Claim, until: datetime) -> bool:
+        """Prolong the lease; False when another claim came since."""
+        ...
+
+    async def release_of(self, owner_prefix: str, at: datetime) -> int:
+        """End the leases of a dead process; how many there were."""
+        ...
+
+    async def drop(self, claim: Claim, at: datetime) -> bool:
+        """Give the activation back unfinished, to be claimed again."""
+        ...
+
+    async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
+        """Close the open intents of earlier claims; gives those closed."""
+        ...
+
+    async def intend(self, claim: Claim, seq: int, digest: str, at: datetime) -> bool:
+        """Record the exact digest about to be signed; False when fenced off."""
+        ...
+
+    async def keyed(
+        self, claim: Claim, seq: int, made: KeyedItem, at: datetime
+    ) -> bool:
+        """Store a signature value and close its intent; False when fenced off."""
+        ...
+
+    async def item_done(self, claim: Claim, seq: int) -> bool:
+        """An item is published; False when fenced off."""
+        ...
+
+    async def item_failed(self, claim: Claim, seq: int, reason: str) -> bool:
+        """An item cannot be signed; False when fenced off."""
+        ...
+
+    async def settle(self, claim: Claim, at: datetime, reason: str = "") -> None:
+        """Let the activation's state follow from its items'.
+
+        None left to key: `finishing`; none left at all: `done`, or `failed`
+        with the reason when none was signed.
+        """
+        ...
+
+    async def overdue(self, at: datetime) -> list[Overdue]:
+        """Activations past their time that no lease holds, locked for writing."""
+        ...
+
+    async def end_overdue(
+        self, activation: ActivationId, then: ActivationState, at: datetime, reason: str
+    ) -> list[IntentRow]:
+        """End one of `overdue`; gives the intents that were still open."""
+        ...
+
+    async def intents(self, activation: ActivationId) -> list[IntentRow]:
+        """All intents of an activation, oldest first."""
+        ...

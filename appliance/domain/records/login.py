@@ -1,0 +1,179 @@
+"""Sign-in secrets and attempts, token keys and download links."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from appliance.domain.ids import PersonId, RequestId
+
+
+class AttemptKind(StrEnum):
+    """What was tried."""
+
+    PASSWORD = "password"  # noqa: S105 (a word)
+    CODE = "code"
+
+
+class AttemptOutcome(StrEnum):
+    """How it ended."""
+
+    RUNNING = "running"
+    """Not known yet, or the process died meanwhile."""
+    RIGHT = "right"
+    """The password was right; its login token waits for a code."""
+    WRONG = "wrong"
+    DONE = "done"
+    """The code was right (the row of the code and that of its password)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoginSecret:
+    """What proves a person at sign-in."""
+
+    phc: str = field(repr=False)
+    """Argon2id hash of the login password."""
+    totp_sealed: bytes = field(repr=False)
+    last_step: int
+    """Number of the last TOTP step whose code was used."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewAttempt:
+    """One try, recorded before it is known how it ends."""
+
+    id: str
+    at: datetime
+    address: str
+    """Where it came from; an IPv6 address stands for its /64."""
+    account_index: str
+    """HMAC of the person's id, or of what was typed when nobody has it."""
+    kind: AttemptKind
+    person: PersonId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """What was tried of late, of one kind or both, from one place or account."""
+
+    count: int
+    """Tries in the window of a minute."""
+    oldest: datetime | None
+    """The earliest of those."""
+    wrong: int
+    """Wrong tries in the long window, since the last completed sign-in."""
+    last_wrong: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingLogin:
+    """A right password that waits for its code."""
+
+    attempt: str
+    person: PersonId
+    account_index: str
+
+
+@dataclass(frozen=True, slots=True)
+class JwtKeyRow:
+    """One key pair that signs tokens."""
+
+    kid: str
+    private_sealed: bytes = field(repr=False)
+    public: dict[str, object]
+    """As a JWK."""
+    valid_from: datetime
+    """From when it signs."""
+    valid_until: datetime
+    """Until when its tokens are accepted."""
+
+
+class LoginRecords(Protocol):
+    """Sign-in secrets and attempts."""
+
+    async def secret(self, person: PersonId) -> LoginSecret | None:
+        """What proves a person."""
+        ...
+
+    async def advance_step(self, person: PersonId, step: int) -> bool:
+        """Mark a TOTP step as used; False if it or a later one was before.
+
+        One conditional UPDATE: of any number of callers one gets True.
+        """
+        ...
+
+    async def lock(self, *indexes: str) -> None:
+        """Keep others from counting the same tries until this transaction ends."""
+        ...
+
+    async def tries_from(
+        self, address: str, kind: AttemptKind, since: datetime, wrong_since: datetime
+    ) -> Tries:
+        """What was tried from an address."""
+        ...
+
+    async def tries_on(
+        self,
+        account_index: str,
+        kind: AttemptKind,
+        since: datetime,
+        wrong_since: datetime,
+    ) -> Tries:
+        """What was tried on an account; a completed sign-in forgives."""
+        ...
+
+    async def begin(self, attempt: NewAttempt) -> None:
+        """Record a try, running."""
+        ...
+
+    async def end(self, attempt: str, outcome: AttemptOutcome) -> None:
+        """Say how a try ended."""
+        ...
+
+    async def await_code(self, attempt: str, token_index: str, until: datetime) -> None:
+        """The password was right: its login token waits for a code."""
+        ...
+
+    async def pending(self, token_index: str, at: datetime) -> PendingLogin | None:
+        """The right password that a login token stands for, while it lives."""
+        ...
+
+    async def consume(self, attempt: str) -> bool:
+        """End a login token; False if another call did."""
+        ...
+
+    async def sweep(self, before: datetime) -> int:
+        """Forget attempts older than that; how many there were."""
+        ...
+
+
+class JwtKeyRecords(Protocol):
+    """Keys that sign tokens."""
+
+    async def add(self, key: JwtKeyRow) -> None:
+        """Record a key pair."""
+        ...
+
+    async def valid(self, at: datetime) -> list[JwtKeyRow]:
+        """Keys whose tokens are accepted at a time or will be, oldest first."""
+        ...
+
+    async def lock(self) -> None:
+        """Keep other processes from adding a key until this transaction ends."""
+        ...
+
+
+class LinkRecords(Protocol):
+    """Download links."""
+
+    async def add(self, key_index: str, request: RequestId, until: datetime) -> None:
+        """Record a link by the HMAC of its secret."""
+        ...
+
+    async def opens(self, key_index: str, request: RequestId, at: datetime) -> bool:
+        """Whether a link leads to a request's document at a time."""
+        ...
+
+    async def sweep(self, before: datetime) -> int:
+        """Forget links that ended before that; how many there were."""
+        ...

@@ -1,0 +1,110 @@
+"""Persons, integrators, signing secrets and credentials."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from appliance.domain.ids import CredentialId, IntegratorId, PersonId
+from appliance.domain.person import Credential, Person
+from appliance.domain.vocab import VouchedBy
+
+
+@dataclass(frozen=True, slots=True)
+class Integrator:
+    """Who sends documents to be signed."""
+
+    id: IntegratorId
+    code: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewPerson:
+    """A person to be recorded, with what proves who they are at sign-in."""
+
+    person: Person
+    email_sealed: bytes = field(repr=False)
+    email_index: str = field(repr=False)
+    vouched_by: VouchedBy
+    login_phc: str = field(repr=False)
+    totp_sealed: bytes = field(repr=False)
+    signing: "SigningSecret"
+
+
+@dataclass(frozen=True, slots=True)
+class SigningSecret:
+    """What is kept of a signing password (design §4 "Password")."""
+
+    salt: bytes = field(repr=False)
+    """16 random bytes."""
+    argon2: dict[str, int]
+    """`t`, `m` (KiB), `p` and `v` of the Argon2id derivation."""
+    pepper_version: int
+    verifier_sha256: str = field(repr=False)
+    counted: int = 0
+    """Wrong passwords since the last right one."""
+    locked_at: datetime | None = None
+
+
+class PeopleRecords(Protocol):
+    """Persons, integrators and signing secrets."""
+
+    async def add(self, new: NewPerson) -> None:
+        """Record a person with their secrets.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a CUIL or e-mail in use.
+        """
+        ...
+
+    async def get(self, person: PersonId) -> Person | None:
+        """A person by id."""
+        ...
+
+    async def by_cuil(self, cuil: str) -> Person | None:
+        """A person by the eleven digits."""
+        ...
+
+    async def by_email_index(self, email_index: str) -> Person | None:
+        """A person by the HMAC of their e-mail address."""
+        ...
+
+    async def add_integrator(self, integrator: Integrator) -> None:
+        """Record an integrator.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a code in use.
+        """
+        ...
+
+    async def integrator(self, code: str) -> Integrator | None:
+        """An integrator by code."""
+        ...
+
+    async def signing_secret(
+        self, person: PersonId, *, lock: bool = False
+    ) -> SigningSecret | None:
+        """A person's signing secret; `lock` keeps others from changing it."""
+        ...
+
+    async def set_counted(
+        self, person: PersonId, counted: int, locked_at: datetime | None
+    ) -> None:
+        """Set the count of wrong passwords and the lock."""
+        ...
+
+
+class CredentialRecords(Protocol):
+    """Keys and certificates."""
+
+    async def add(self, credential: Credential, spki_sha256: str) -> None:
+        """Record a credential; the person's earlier active ones give way."""
+        ...
+
+    async def get(self, credential: CredentialId) -> Credential | None:
+        """A credential by id."""
+        ...
+
+    async def active(self, person: PersonId) -> Credential | None:
+        """The credential a person signs with."""
+        ...

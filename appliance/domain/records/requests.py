@@ -1,0 +1,125 @@
+"""Signature requests, documents and signed documents."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from appliance.domain.document import Inspection
+from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
+from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.domain.vocab import RequestState
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """A document of an integrator that was inspected and kept."""
+
+    id: DocumentId
+    integrator: IntegratorId
+    sha256: str
+    inspection: Inspection
+
+
+@dataclass(frozen=True, slots=True)
+class NewRequest:
+    """A signature request to be recorded, alone in its process."""
+
+    person: PersonId
+    integrator: IntegratorId
+    document: DocumentId
+    name: str
+    origin: str
+    """Where it came from: `operador`, later `sesion`, …"""
+    created: datetime
+    expires: datetime | None
+
+
+class DocumentRecords(Protocol):
+    """Documents and signed documents."""
+
+    async def add(self, document: StoredDocument, at: datetime) -> StoredDocument:
+        """Record a document, or give the one with the same bytes."""
+        ...
+
+    async def sealed(
+        self, request: RequestId, view: SignedDocumentView, at: datetime
+    ) -> None:
+        """Record the signed document of a request; there is at most one."""
+        ...
+
+    async def signed(self, request: RequestId) -> SignedDocumentView | None:
+        """The signed document of a request."""
+        ...
+
+
+class RequestRecords(Protocol):
+    """Signature requests."""
+
+    async def add(self, new: NewRequest) -> RequestId:
+        """Record a request, `pendiente`, in a process of its own."""
+        ...
+
+    async def get(
+        self, request: RequestId, *, lock: bool = False
+    ) -> RequestView | None:
+        """A request by id; `lock` keeps others from moving it."""
+        ...
+
+    async def of_person(
+        self,
+        person: PersonId,
+        states: Collection[RequestState],
+        *,
+        limit: int | None = None,
+        before: RequestId | None = None,
+    ) -> list[RequestView]:
+        """A person's requests in those states, newest first.
+
+        Args:
+            person: whose.
+            states: which.
+            limit: most that are given, or None for all.
+            before: only those with a smaller number, or None.
+        """
+        ...
+
+    async def all(self, limit: int) -> list[RequestView]:
+        """The newest requests of anybody, for operators."""
+        ...
+
+    async def begin(
+        self, request: RequestId, params_sha256: str, activation: str
+    ) -> bool:
+        """Move `pendiente` → `en_proceso`; False if it was not `pendiente`."""
+        ...
+
+    async def move(
+        self,
+        request: RequestId,
+        now: RequestState,
+        then: RequestState,
+        reason: str = "",
+        *,
+        level: str | None = None,
+    ) -> bool:
+        """Move along a legal edge; False if it was not in state `now`."""
+        ...
+
+    async def remembered(self, scope: str, key: str) -> str | None:
+        """The fingerprint that an idempotency key was first used with."""
+        ...
+
+    async def remember(
+        self, scope: str, key: str, fingerprint: str, at: datetime
+    ) -> None:
+        """Bind an idempotency key to a fingerprint.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
+        """
+        ...
+
+    async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
+        """Requests whose time to be signed is over."""
+        ...

@@ -1,0 +1,144 @@
+"""Attempts at the signing password: slots, count and lock.
+
+A wrong password counts when Argon2 has said no. Before it runs, a check takes a
+running slot, so that no number of parallel guesses gets past the limit.
+
+Source: decisions "attempts", "wrong signing password".
+"""
+
+import asyncio
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import RequestId
+from appliance.domain.records import Records, Store
+from appliance.domain.records.people import SigningSecret
+from appliance.domain.request import Signer
+from appliance.domain.vocab import EventKind, SlotOutcome
+from appliance.services.signing_password import PasswordCheck, SigningPasswords
+from appliance.settings import SigningSettings
+
+_SLOT_LIFE: Final = timedelta(seconds=60)
+_SAME_PASSWORD: Final = timedelta(seconds=60)
+_LOOK_AGAIN_S: Final = 0.1
+
+
+class Attempts:
+    """Checks signing passwords within the limits."""
+
+    def __init__(
+        self,
+        store: Store,
+        passwords: SigningPasswords,
+        clock: Clock,
+        settings: SigningSettings,
+    ) -> None:
+        self._store = store
+        self._passwords = passwords
+        self._clock = clock
+        self._settings = settings
+
+    async def check(self, signer: Signer, request: RequestId, password: bytes) -> str:
+        """Check a signing password.
+
+        Call it shielded from the caller's leaving: a check that is begun is
+        counted.
+
+        Returns:
+            The slot, to be closed as right by the transaction that goes on.
+
+        Raises:
+            ApplianceError: `SIGN_PASSWORD_WRONG` with `attemptsLeft`,
+                `SIGN_LOCKED`, `RATE_LIMITED` when no slot gets free, or
+                `CERTIFICATE_NOT_USABLE` for a person without a password.
+        """
+        slot, secret = await self._take_slot(signer, request)
+        found = await self._passwords.check(password, secret)
+        if found.right:
+            return slot
+        left = await self._count_wrong(signer, request, slot, found)
+        if left == 0:
+            raise ApplianceError(ErrorCode.SIGN_LOCKED)
+        raise ApplianceError(
+            ErrorCode.SIGN_PASSWORD_WRONG, extras={"attemptsLeft": left}
+        )
+
+    async def passed(self, records: Records, signer: Signer, slot: str) -> None:
+        """Close a slot as right and set the count to nothing."""
+        secret = await records.people.signing_secret(signer.person, lock=True)
+        await records.slots.close(slot, SlotOutcome.RIGHT, None)
+        if secret is not None and secret.counted and secret.locked_at is None:
+            await records.people.set_counted(signer.person, 0, None)
+
+    async def _take_slot(
+        self, signer: Signer, request: RequestId
+    ) -> tuple[str, SigningSecret]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settings.slot_wait_s
+        while True:
+            taken = await self._try_slot(signer, request)
+            if taken is not None:
+                return taken
+            if loop.time() >= deadline:
+                raise ApplianceError(ErrorCode.RATE_LIMITED, extras={"retryAfter": 5})
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    async def _try_slot(
+        self, signer: Signer, request: RequestId
+    ) -> tuple[str, SigningSecret] | None:
+        """A slot if counted and running ones leave room for it.
+
+        Raises:
+            ApplianceError: `SIGN_LOCKED` or `CERTIFICATE_NOT_USABLE`.
+        """
+        now = self._clock.now()
+        async with self._store.write() as records:
+            secret = await records.people.signing_secret(signer.person, lock=True)
+            if secret is None:
+                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+            if secret.locked_at is not None:
+                raise ApplianceError(ErrorCode.SIGN_LOCKED)
+            running = await records.slots.running(signer.person, now - _SLOT_LIFE)
+            if secret.counted + running >= self._settings.wrong_passwords:
+                return None
+            return await records.slots.take(signer.person, request, now), secret
+
+    async def _count_wrong(
+        self, signer: Signer, request: RequestId, slot: str, found: PasswordCheck
+    ) -> int:
+        """Count a wrong password; gives how many more may be wrong.
+
+        Raises:
+            ApplianceError: `CERTIFICATE_NOT_USABLE` for a person gone meanwhile.
+        """
+        now = self._clock.now()
+        limit = self._settings.wrong_passwords
+        async with self._store.write() as records:
+            secret = await records.people.signing_secret(signer.person, lock=True)
+            if secret is None:
+                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+            again = await records.slots.wrong_before(
+                signer.person, request, found.verifier_sha256, now - _SAME_PASSWORD
+            )
+            outcome = SlotOutcome.REPEATED if again else SlotOutcome.WRONG
+            await records.slots.close(slot, outcome, found.verifier_sha256)
+            counted = secret.counted + (0 if again else 1)
+            locked_at = secret.locked_at
+            if counted >= limit and locked_at is None:
+                locked_at = now
+                records.audit.add(
+                    AuditEvent(EventKind.SIGN_LOCKED, signer.actor, request=request)
+                )
+            await records.people.set_counted(signer.person, counted, locked_at)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.SIGN_PASSWORD_WRONG,
+                    signer.actor,
+                    request=request,
+                    detail={"counted": not again, "left": max(limit - counted, 0)},
+                )
+            )
+        return max(limit - counted, 0)

@@ -1,0 +1,256 @@
+"""What a signing worker writes: claims, intents, signatures, outcomes.
+
+Each method is one transaction. Those that take a claim are fenced: they give
+False, and change nothing, when another worker has claimed since.
+
+Source: design §3, 4 and 5.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ErrorCode
+from appliance.domain.person import Credential, Person
+from appliance.domain.ports import Outcomes
+from appliance.domain.records import Records, Store
+from appliance.domain.records.activations import Claim, Item, KeyedItem, Terms
+from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.domain.vocab import EventKind, RequestState
+from appliance.settings import SigningSettings
+
+_ATTEMPTS: Final = 10
+"""Claims after which an activation is left to expire: it kills its workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A claim with all that signing its items needs."""
+
+    claim: Claim
+    person: Person | None
+    credential: Credential | None
+    requests: dict[int, RequestView]
+    """By item."""
+
+
+class Claiming:
+    """The use cases of a signing worker.
+
+    Args:
+        store: the record.
+        outcomes: tells fronts that something ended.
+        clock: the time.
+        settings: lifetimes.
+        worker: the worker's slot, `signing/<host>/<n>`.
+        process: id of this process start.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        outcomes: Outcomes,
+        clock: Clock,
+        settings: SigningSettings,
+        worker: str,
+        process: str,
+    ) -> None:
+        self._store = store
+        self._outcomes = outcomes
+        self._clock = clock
+        self._lease = timedelta(seconds=settings.lease_s)
+        self._terms = Terms(
+            lease=self._lease,
+            key=timedelta(seconds=settings.key_s),
+            finish=timedelta(seconds=settings.finish_s),
+            attempts=_ATTEMPTS,
+        )
+        self._worker = worker
+        self._owner = f"{worker}/{process}"
+
+    async def release_own(self) -> int:
+        """End the leases of earlier, dead starts of this worker's slot.
+
+        Call it holding the slot's lock file, which only one process can.
+        """
+        prefix = f"{self._worker}/"
+        async with self._store.write() as records:
+            now = self._clock.now()
+            tasks = await records.tasks.release_of(prefix, now)
+            return tasks + await records.activations.release_of(prefix, now)
+
+    async def claim_next(self) -> Work | None:
+        """Take the oldest activation that nobody has in hand."""
+        now = self._clock.now()
+        async with self._store.write() as records:
+            claim = await records.activations.claim_next(self._owner, now, self._terms)
+            if claim is None:
+                return None
+            for intent in await records.activations.interrupt_intents(claim, now):
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.KEY_INTERRUPTED,
+                        self._actor,
+                        request=claim.items[intent.item].request,
+                        activation=claim.id,
+                        attempt=intent.attempt,
+                        detail={"item": intent.item, "digest": intent.digest},
+                    )
+                )
+            records.audit.add(
+                AuditEvent(
+                    EventKind.ACTIVATION_CLAIMED,
+                    self._actor,
+                    request=claim.items[0].request,
+                    activation=claim.id,
+                    attempt=claim.fence,
+                    detail={"state": claim.state.value, "items": len(claim.items)},
+                )
+            )
+            return await _with_rows(records, claim)
+
+    @property
+    def _actor(self) -> str:
+        return f"worker:{self._worker}"
+
+    async def renew(self, claim: Claim) -> bool:
+        """Prolong the lease."""
+        async with self._store.write() as records:
+            return await records.activations.renew(
+                claim, self._clock.now() + self._lease
+            )
+
+    async def drop(self, claim: Claim) -> None:
+        """Give the activation back unfinished, to be claimed again."""
+        async with self._store.write() as records:
+            await records.activations.drop(claim, self._clock.now())
+
+    async def intend(self, claim: Claim, item: Item, digest: str) -> bool:
+        """Record, before the key is used, the exact digest to be signed."""
+        async with self._store.write() as records:
+            done = await records.activations.intend(
+                claim, item.seq, digest, self._clock.now()
+            )
+            if done:
+                records.audit.add(
+                    self._event(
+                        EventKind.KEY_INTENDED,
+                        claim,
+                        item,
+                        {"digest": digest, "documentSha256": item.document_sha256},
+                    )
+                )
+            return done
+
+    async def keyed(
+        self, claim: Claim, item: Item, made: KeyedItem, digest: str
+    ) -> bool:
+        """Store what the key yielded; no item left to key means `finishing`."""
+        now = self._clock.now()
+        async with self._store.write() as records:
+            if not await records.activations.keyed(claim, item.seq, made, now):
+                return False
+            await records.activations.settle(claim, now)
+            records.audit.add(
+                self._event(EventKind.KEY_USED, claim, item, {"digest": digest})
+            )
+            return True
+
+    async def finished(
+        self, claim: Claim, item: Item, document: SignedDocumentView
+    ) -> bool:
+        """Publish a signed document; `firmada` from here on, once for ever."""
+        now = self._clock.now()
+        async with self._store.write() as records:
+            if not await records.activations.item_done(claim, item.seq):
+                return False
+            moved = await records.requests.move(
+                item.request,
+                RequestState.IN_PROGRESS,
+                RequestState.SIGNED,
+                level=document.level,
+            )
+            if not moved:
+                return False
+            await records.documents.sealed(item.request, document, now)
+            await records.activations.settle(claim, now)
+            records.audit.add(
+                self._event(
+                    EventKind.REQUEST_SIGNED,
+                    claim,
+                    item,
+                    {"sha256": document.sha256, "level": document.level},
+                    document.integrator,
+                )
+            )
+        await self._outcomes.announce(claim.id)
+        return True
+
+    async def returned(self, claim: Claim, items: list[Item], code: ErrorCode) -> bool:
+        """Give requests back to their signer, who may try again."""
+        return await self._ended(claim, items, code, RequestState.PENDING)
+
+    async def failed(self, claim: Claim, items: list[Item], code: ErrorCode) -> bool:
+        """Give requests up for good."""
+        return await self._ended(claim, items, code, RequestState.FAILED)
+
+    async def _ended(
+        self, claim: Claim, items: list[Item], code: ErrorCode, then: RequestState
+    ) -> bool:
+        """End items without a signature, and the activation with its last one."""
+        kind = (
+            EventKind.REQUEST_RETURNED
+            if then is RequestState.PENDING
+            else EventKind.REQUEST_FAILED
+        )
+        now = self._clock.now()
+        async with self._store.write() as records:
+            for item in items:
+                if not await records.activations.item_failed(
+                    claim, item.seq, code.value
+                ):
+                    return False
+                await records.requests.move(
+                    item.request, RequestState.IN_PROGRESS, then, code.value
+                )
+                records.audit.add(
+                    self._event(kind, claim, item, {"reason": code.value})
+                )
+            await records.activations.settle(claim, now, code.value)
+        await self._outcomes.announce(claim.id)
+        return True
+
+    def _event(
+        self,
+        kind: EventKind,
+        claim: Claim,
+        item: Item,
+        detail: dict[str, object],
+        integrator: str | None = None,
+    ) -> AuditEvent:
+        return AuditEvent(
+            kind,
+            self._actor,
+            integrator=integrator,
+            request=item.request,
+            activation=claim.id,
+            attempt=claim.fence,
+            detail={"item": item.seq, **detail},
+        )
+
+
+async def _with_rows(records: Records, claim: Claim) -> Work:
+    """Read what stands beside a claim, now: person and key may have changed."""
+    requests = {}
+    for item in claim.items:
+        view = await records.requests.get(item.request)
+        if view is not None:
+            requests[item.seq] = view
+    return Work(
+        claim=claim,
+        person=await records.people.get(claim.person),
+        credential=await records.credentials.get(claim.credential),
+        requests=requests,
+    )

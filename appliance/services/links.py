@@ -1,0 +1,85 @@
+"""Download links: a 256-bit secret that opens one signed document for a while."""
+
+import secrets
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.ids import RequestId
+from appliance.domain.ports import LookupIndex
+from appliance.domain.records import Store
+from appliance.domain.vocab import EventKind
+
+_PURPOSE: Final = "download-link"
+_KEY_BYTES: Final = 32
+_KEY_LENGTH: Final = 43
+"""Of the secret in unpadded base64url."""
+
+
+class Links:
+    """Makes and opens download links.
+
+    Args:
+        store: where links are kept, by a keyed hash of their secret.
+        lookup: makes that hash.
+        clock: the time.
+        ttl_s: lifetime of a link, in seconds (`signing.link_ttl_s`).
+    """
+
+    def __init__(
+        self, store: Store, lookup: LookupIndex, clock: Clock, ttl_s: int
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._clock = clock
+        self._ttl = timedelta(seconds=ttl_s)
+
+    async def mint(self, request: RequestId, actor: str = "system") -> str:
+        """Make a link to the signed document of a request.
+
+        Args:
+            request: a signed request that the actor may see.
+            actor: for the audit.
+
+        Returns:
+            `clave`: 43 characters, shown once and kept only as a hash.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+
+        Source: decisions "documentoFirmado".
+        """
+        clave = secrets.token_urlsafe(_KEY_BYTES)
+        until = self._clock.now() + self._ttl
+        async with self._store.write() as records:
+            await records.links.add(self._lookup.index(_PURPOSE, clave), request, until)
+            records.audit.add(
+                AuditEvent(EventKind.LINK_CREATED, actor, request=request)
+            )
+        return clave
+
+    async def open(self, clave: str, request: RequestId) -> bool:
+        """Tell whether a link leads to the document of this request, still.
+
+        Args:
+            clave: as it came, of any form.
+            request: that of the address.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        if len(clave) != _KEY_LENGTH or not clave.isascii():
+            return False
+        index = self._lookup.index(_PURPOSE, clave)
+        async with self._store.read() as records:
+            return await records.links.opens(index, request, self._clock.now())
+
+    async def sweep(self) -> int:
+        """Forget links that ended; how many there were.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        async with self._store.write() as records:
+            return await records.links.sweep(self._clock.now())

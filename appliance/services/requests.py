@@ -1,0 +1,158 @@
+"""A signer's own requests: list, see, preview, reject, fetch.
+
+A request of somebody else is as absent as one that does not exist.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.command import SignParameters
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.ports import DocumentStore, PdfInspector
+from appliance.domain.records import Records, Store
+from appliance.domain.request import (
+    Preview,
+    RequestView,
+    SignedDocumentView,
+    Signer,
+    check_move,
+)
+from appliance.domain.stamp import place, stamp_lines
+from appliance.domain.vocab import EventKind, RequestState
+
+PREVIEW_DPI: Final = 96
+"""Decisions "seeing before signing"."""
+
+
+class Requests:
+    """The use cases around a signer's requests."""
+
+    def __init__(
+        self,
+        store: Store,
+        documents: DocumentStore,
+        inspector: PdfInspector,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._inspector = inspector
+        self._clock = clock
+
+    async def list_for(
+        self,
+        person: PersonId,
+        states: Collection[RequestState],
+        limit: int | None = None,
+        before: RequestId | None = None,
+    ) -> list[RequestView]:
+        """A person's requests in those states, newest first."""
+        async with self._store.read() as records:
+            return await records.requests.of_person(
+                person, states, limit=limit, before=before
+            )
+
+    async def get(self, person: PersonId, request: RequestId) -> RequestView:
+        """One request.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`.
+        """
+        async with self._store.read() as records:
+            return await own_request(records, person, request)
+
+    async def original(
+        self, person: PersonId, request: RequestId
+    ) -> tuple[RequestView, bytes]:
+        """The document as it is to be signed.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
+        """
+        view = await self.get(person, request)
+        return view, await self._documents.get(view.integrator, view.sha256)
+
+    async def preview(
+        self, person: PersonId, request: RequestId, params: SignParameters
+    ) -> Preview:
+        """Where the stamp would lie, and that page with it.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`,
+                `POSITION_OUT_OF_PAGE`, `SANDBOX_UNAVAILABLE`.
+            DocumentRefusedError: the page cannot be drawn.
+        """
+        async with self._store.read() as records:
+            view = await own_request(records, person, request)
+            signer = await records.people.get(person)
+        if signer is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        lines = stamp_lines(signer.name, signer.cuil, self._clock.now(), signer.locale)
+        layout = place(params, lines, view.inspection.pages)
+        pdf = await self._documents.get(view.integrator, view.sha256)
+        png = await self._inspector.render(pdf, params.page, layout, PREVIEW_DPI)
+        return Preview(layout, png)
+
+    async def reject(
+        self, signer: Signer, request: RequestId, reason: str
+    ) -> RequestView:
+        """Refuse to sign, for good.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
+        """
+        async with self._store.write() as records:
+            view = await records.requests.get(request, lock=True)
+            if view is None or view.person != signer.person:
+                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            check_move(view.state, RequestState.REJECTED)
+            await records.requests.move(
+                request, view.state, RequestState.REJECTED, reason
+            )
+            records.audit.add(
+                AuditEvent(
+                    EventKind.REQUEST_REJECTED,
+                    signer.actor,
+                    integrator=view.integrator,
+                    request=request,
+                )
+            )
+            return await own_request(records, signer.person, request)
+
+    async def signed(
+        self, person: PersonId | None, request: RequestId
+    ) -> tuple[SignedDocumentView, bytes]:
+        """The signed document.
+
+        Args:
+            person: its signer, or None when the caller showed a valid `clave`.
+            request: which.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`,
+                `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as records:
+            if person is not None:
+                await own_request(records, person, request)
+            document = await records.documents.signed(request)
+        if document is None:
+            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+        return document, await self._documents.get(document.integrator, document.sha256)
+
+
+async def own_request(
+    records: Records, person: PersonId, request: RequestId
+) -> RequestView:
+    """A request of that person; anybody else's is as absent.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`.
+    """
+    view = await records.requests.get(request)
+    if view is None or view.person != person:
+        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+    return view

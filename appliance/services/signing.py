@@ -1,0 +1,345 @@
+"""One signature, start to end, as the front sees it.
+
+Check everything that needs no password, reserve an attempt, check the password
+off the event loop, then one transaction: lock the request, make the activation
+that is bound to exactly this document and these parameters, audit. The caller
+listens for the outcome before that commit, rings, and waits. Repeating the call
+is always safe; a caller that leaves changes nothing.
+
+Source: design §3; spec "POST {base_url}/solicitudes/firmar".
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Coroutine
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
+from appliance.domain.ids import ActivationId, RequestId, new_id
+from appliance.domain.person import Credential
+from appliance.domain.ports import Doorbell, Expectation, Outcomes
+from appliance.domain.records import Records, Store
+from appliance.domain.records.activations import NewActivation, NewItem
+from appliance.domain.request import (
+    RequestView,
+    SignCommand,
+    SignedDocumentView,
+    Signer,
+    SignOutcome,
+)
+from appliance.domain.stamp import place, stamp_lines
+from appliance.domain.vocab import (
+    CredentialState,
+    EventKind,
+    PersonState,
+    RequestState,
+    Restriction,
+)
+from appliance.services.attempts import Attempts
+from appliance.services.requests import own_request
+from appliance.settings import SigningSettings
+
+_T = TypeVar("_T")
+_LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
+_ALIVE: Final = timedelta(seconds=15)
+_NO_CHANGES: Final = 1
+SIGNING_PASSWORD: Final = "sign-pwd"  # noqa: S105 (a word, no secret)
+"""The factor that each signature adds to those of the sign-in."""
+
+
+class Signing:
+    """The use case of `POST /solicitudes/firmar`."""
+
+    def __init__(
+        self,
+        store: Store,
+        attempts: Attempts,
+        doorbell: Doorbell,
+        outcomes: Outcomes,
+        clock: Clock,
+        settings: SigningSettings,
+    ) -> None:
+        self._store = store
+        self._attempts = attempts
+        self._doorbell = doorbell
+        self._outcomes = outcomes
+        self._clock = clock
+        self._settings = settings
+        self._running: set[asyncio.Future[Any]] = set()
+
+    async def sign(
+        self, command: SignCommand, signer: Signer, document: bytes | None = None
+    ) -> SignOutcome:
+        """Sign one request, or give what signing it before gave.
+
+        Args:
+            command: what to sign and how, with the signing password.
+            signer: who, as the front established it.
+            document: the file that came with the call, to be compared.
+
+        Returns:
+            The signed document, or none when the work outlasts `wait_s`.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `ALREADY_SIGNED`,
+                `IN_PROGRESS`, `STATE`, `IDEMKEY_CONFLICT`, `DOCUMENT_CHANGED`,
+                `DOCUMENT_MISMATCH`, `PAGE_OUT_OF_RANGE`,
+                `POSITION_OUT_OF_PAGE`, `PDF_ALREADY_SIGNED`, `PDF_LOCKED`,
+                `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
+                `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
+                `ACTIVATION_EXPIRED`, `SIGNING_FAILED`.
+        """
+        fingerprint = command.params.sha256(command.request)
+        async with self._store.read() as records:
+            view = await own_request(records, signer.person, command.request)
+            await self._check_key(records, command, signer, fingerprint)
+            going_on = _repeated(view, fingerprint)
+            if not going_on:
+                _check_document(view, command, document)
+                credential = await self._check_can_sign(records, command, view)
+        if going_on:
+            activation = ActivationId(view.activation or "")
+            async with self._outcomes.expect(activation) as news:
+                return await self._outcome(view.id, activation, news)
+        activation = ActivationId(new_id())
+        async with self._outcomes.expect(activation) as news:
+            activation = await self._shielded(
+                self._authorize(command, signer, credential, activation, fingerprint)
+            )
+            return await self._outcome(view.id, activation, news)
+
+    async def _shielded(self, work: Coroutine[object, object, _T]) -> _T:
+        """Run to the end whether or not the caller stays (see `close`)."""
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """Wait for what was begun; call it before the store closes."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    async def _check_key(
+        self, records: Records, command: SignCommand, signer: Signer, fingerprint: str
+    ) -> None:
+        if command.idempotency_key is None:
+            return
+        used = await records.requests.remembered(signer.person, command.idempotency_key)
+        if used is not None and used != fingerprint:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+
+    async def _check_can_sign(
+        self, records: Records, command: SignCommand, view: RequestView
+    ) -> Credential:
+        """All that can be refused before the password is looked at.
+
+        Raises:
+            ApplianceError: by the code of what stands in the way.
+            HsmUnavailableError: no signing worker has its HSM.
+        """
+        now = self._clock.now()
+        if view.expires is not None and view.expires <= now:
+            raise ApplianceError(
+                ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
+            )
+        person = await records.people.get(view.person)
+        credential = await records.credentials.active(view.person)
+        if person is None or person.state is not PersonState.ACTIVE:
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        if credential is None or not usable(credential, self._clock):
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        lines = stamp_lines(person.name, person.cuil, now, person.locale)
+        place(command.params, lines, view.inspection.pages)
+        _check_restriction(view, command.params.restriction)
+        alive = [
+            status
+            for status in await records.workers.alive(now - _ALIVE)
+            if status.slot.startswith("signing/")
+        ]
+        if not any(status.hsm == "ready" for status in alive):
+            raise HsmUnavailableError("no signing worker has its HSM")
+        return credential
+
+    async def _authorize(
+        self,
+        command: SignCommand,
+        signer: Signer,
+        credential: Credential,
+        activation: ActivationId,
+        fingerprint: str,
+    ) -> ActivationId:
+        """From the password to the committed activation; gives whose to await.
+
+        Raises:
+            ApplianceError: the password was not right, or the request moved on.
+        """
+        slot = await self._attempts.check(signer, command.request, command.password)
+        refusal: ApplianceError | None = None
+        async with self._store.write() as records:
+            await self._attempts.passed(records, signer, slot)
+            try:
+                activation = await self._begin(
+                    records, command, signer, credential, activation, fingerprint
+                )
+            except ApplianceError as exc:
+                # Raised before it wrote anything; the slot must be closed as
+                # right all the same, so the transaction goes on to its commit.
+                refusal = exc
+        if refusal is not None:
+            raise refusal
+        await self._doorbell.ring(activation)
+        return activation
+
+    async def _begin(
+        self,
+        records: Records,
+        command: SignCommand,
+        signer: Signer,
+        credential: Credential,
+        activation: ActivationId,
+        fingerprint: str,
+    ) -> ActivationId:
+        """Make the activation; refuses before its first write.
+
+        Raises:
+            ApplianceError: the request moved on, or the key is in other use.
+        """
+        now = self._clock.now()
+        view = await records.requests.get(command.request, lock=True)
+        if view is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        if _repeated(view, fingerprint):
+            return ActivationId(view.activation or "")
+        if command.idempotency_key is not None:
+            await records.requests.remember(
+                signer.person, command.idempotency_key, fingerprint, now
+            )
+        item = NewItem(view.id, view.sha256, command.params, fingerprint)
+        await records.activations.add(
+            NewActivation(
+                id=activation,
+                person=signer.person,
+                credential=credential.id,
+                factors=(*signer.factors, SIGNING_PASSWORD),
+                created=now,
+                claim_by=now + timedelta(seconds=self._settings.claim_s),
+                items=(item,),
+            )
+        )
+        await records.requests.begin(view.id, fingerprint, activation)
+        records.audit.add(_consent(signer, view, credential, activation, item))
+        return activation
+
+    async def _outcome(
+        self, request: RequestId, activation: ActivationId, news: Expectation
+    ) -> SignOutcome:
+        """Wait for the record to say how it ended; news only make it quick.
+
+        Raises:
+            ApplianceError: what ended the attempt.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._settings.wait_s
+        looks = 0
+        while True:
+            async with self._store.read() as records:
+                view = await records.requests.get(request)
+                signed = await records.documents.signed(request)
+            if view is None:
+                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            if (outcome := _ended(view, signed, activation)) is not None:
+                return outcome
+            left = deadline - loop.time()
+            if left <= 0:
+                return SignOutcome(request, None)
+            pause = _LOOK_AGAIN_S[min(looks, len(_LOOK_AGAIN_S) - 1)]
+            await news.wait(min(pause, left))
+            looks += 1
+
+
+def usable(credential: Credential, clock: Clock) -> bool:
+    """Whether a credential may sign now."""
+    return (
+        credential.state is CredentialState.ACTIVE
+        and credential.not_before <= clock.now() < credential.not_after
+    )
+
+
+def _repeated(view: RequestView, fingerprint: str) -> bool:
+    """Whether this call repeats one that is done or going on.
+
+    Raises:
+        ApplianceError: `ALREADY_SIGNED`, `IN_PROGRESS` or `STATE`.
+
+    Source: decisions "repeating firmar".
+    """
+    if view.state is RequestState.PENDING:
+        return False
+    same = view.params_sha256 == fingerprint
+    if view.state is RequestState.SIGNED and not same:
+        raise ApplianceError(ErrorCode.ALREADY_SIGNED)
+    if view.state is RequestState.IN_PROGRESS and not same:
+        raise ApplianceError(ErrorCode.IN_PROGRESS)
+    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
+        return True
+    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
+
+
+def _check_document(
+    view: RequestView, command: SignCommand, document: bytes | None
+) -> None:
+    if command.if_match is not None and command.if_match != view.sha256:
+        raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
+    if document is not None and hashlib.sha256(document).hexdigest() != view.sha256:
+        raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
+
+
+def _check_restriction(view: RequestView, restriction: Restriction) -> None:
+    if view.inspection.docmdp == _NO_CHANGES:
+        raise ApplianceError(ErrorCode.PDF_LOCKED)
+    if restriction is not Restriction.NO_VALUE and view.inspection.signatures:
+        raise ApplianceError(ErrorCode.PDF_ALREADY_SIGNED)
+
+
+def _ended(
+    view: RequestView, signed: SignedDocumentView | None, activation: ActivationId
+) -> SignOutcome | None:
+    """The outcome once there is one.
+
+    Raises:
+        ApplianceError: what ended the attempt.
+    """
+    if view.state is RequestState.SIGNED and signed is not None:
+        return SignOutcome(view.id, signed)
+    if view.state is RequestState.IN_PROGRESS and view.activation == activation:
+        return None
+    if view.reason in ErrorCode.__members__:
+        raise ApplianceError(ErrorCode(view.reason))
+    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
+
+
+def _consent(
+    signer: Signer,
+    view: RequestView,
+    credential: Credential,
+    activation: ActivationId,
+    item: NewItem,
+) -> AuditEvent:
+    """What the person consented to, for the audit."""
+    return AuditEvent(
+        EventKind.ACTIVATION_CREATED,
+        signer.actor,
+        integrator=view.integrator,
+        request=view.id,
+        activation=activation,
+        detail={
+            "credential": credential.id,
+            "documentSha256": item.document_sha256,
+            "paramsSha256": item.params_sha256,
+            "factors": [*signer.factors, SIGNING_PASSWORD],
+        },
+    )

@@ -1,0 +1,147 @@
+"""What happens by itself: activations and requests whose time is over.
+
+Any worker may run it, any number at once: each row is ended by a transaction
+that sees it still overdue.
+
+Source: design §3 "Lifetimes"; decisions "estados".
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ErrorCode
+from appliance.domain.ports import Outcomes
+from appliance.domain.records import Records, Store
+from appliance.domain.records.activations import Item, Overdue
+from appliance.domain.vocab import (
+    ActivationState,
+    EventKind,
+    ItemState,
+    RequestState,
+)
+
+_BATCH: Final = 200
+_SLOTS_KEPT: Final = timedelta(days=1)
+
+
+class Sweeping:
+    """The use cases of the reconciler."""
+
+    def __init__(self, store: Store, outcomes: Outcomes, clock: Clock) -> None:
+        self._store = store
+        self._outcomes = outcomes
+        self._clock = clock
+
+    async def expire_activations(self) -> int:
+        """End what was not claimed, keyed or finished in time; how many.
+
+        Unsigned requests are `pendiente` again, reason `ACTIVATION_EXPIRED`;
+        what was signed but could not be published in time is `fallida`.
+        """
+        now = self._clock.now()
+        async with self._store.read() as records:
+            if not await records.activations.overdue(now):
+                return 0
+        async with self._store.write() as records:
+            ended = await records.activations.overdue(now)
+            for late in ended:
+                await self._end(records, late)
+        for late in ended:
+            await self._outcomes.announce(late.id)
+        return len(ended)
+
+    async def _end(self, records: Records, late: Overdue) -> None:
+        keyed = [item for item in late.items if item.state is ItemState.KEYED]
+        waiting = [item for item in late.items if item.state is ItemState.WAITING]
+        if late.state is ActivationState.FINISHING:
+            then, code = ActivationState.FAILED, ErrorCode.SIGNING_FAILED
+            await self._move(records, late, keyed, RequestState.FAILED, code)
+        else:
+            # Signatures that were made are not wasted: they are finished.
+            then = ActivationState.FINISHING if keyed else ActivationState.EXPIRED
+            code = ErrorCode.ACTIVATION_EXPIRED
+            await self._move(records, late, waiting, RequestState.PENDING, code)
+        for intent in await records.activations.end_overdue(
+            late.id, then, self._clock.now(), code.value
+        ):
+            records.audit.add(
+                AuditEvent(
+                    EventKind.KEY_INTERRUPTED,
+                    "system",
+                    request=late.items[intent.item].request,
+                    activation=late.id,
+                    attempt=intent.attempt,
+                    detail={"item": intent.item, "digest": intent.digest},
+                )
+            )
+        records.audit.add(
+            AuditEvent(
+                EventKind.ACTIVATION_EXPIRED,
+                "system",
+                request=late.items[0].request,
+                activation=late.id,
+                detail={"was": late.state.value, "now": then.value},
+            )
+        )
+
+    async def _move(
+        self,
+        records: Records,
+        late: Overdue,
+        items: list[Item],
+        then: RequestState,
+        code: ErrorCode,
+    ) -> None:
+        kind = (
+            EventKind.REQUEST_RETURNED
+            if then is RequestState.PENDING
+            else EventKind.REQUEST_FAILED
+        )
+        for item in items:
+            await records.requests.move(
+                item.request, RequestState.IN_PROGRESS, then, code.value
+            )
+            records.audit.add(
+                AuditEvent(
+                    kind,
+                    "system",
+                    request=item.request,
+                    activation=late.id,
+                    detail={"item": item.seq, "reason": code.value},
+                )
+            )
+
+    async def expire_requests(self) -> int:
+        """Move requests that nobody signed in time to `vencida`; how many."""
+        now = self._clock.now()
+        async with self._store.read() as records:
+            overdue = await records.requests.overdue(now, _BATCH)
+        if not overdue:
+            return 0
+        moved = 0
+        async with self._store.write() as records:
+            for request in overdue:
+                view = await records.requests.get(request, lock=True)
+                if view is None or view.state not in {
+                    RequestState.PENDING,
+                    RequestState.WAITING,
+                }:
+                    continue
+                await records.requests.move(request, view.state, RequestState.EXPIRED)
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.REQUEST_EXPIRED,
+                        "system",
+                        integrator=view.integrator,
+                        request=request,
+                    )
+                )
+                moved += 1
+        return moved
+
+    async def forget_slots(self) -> int:
+        """Forget checks of signing passwords older than a day; how many."""
+        async with self._store.write() as records:
+            return await records.slots.sweep(self._clock.now() - _SLOTS_KEPT)

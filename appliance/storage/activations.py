@@ -1,0 +1,369 @@
+"""Activations, items and intents in SQL."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.domain.command import SignParameters
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import (
+    ActivationId,
+    CredentialId,
+    PersonId,
+    RequestId,
+    new_id,
+)
+from appliance.domain.records.activations import (
+    Claim,
+    IntentRow,
+    Item,
+    KeyedItem,
+    NewActivation,
+    Overdue,
+    Terms,
+)
+from appliance.domain.vocab import ActivationState, IntentState, ItemState
+from appliance.storage.leases import claim_one, fenced_update, release
+from appliance.storage.tables import activation, activation_item, intent
+
+_A = ActivationState
+
+
+class SqlActivations:
+    """Activations, items and intents."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(self, new: NewActivation) -> None:
+        """Record an activation, waiting to be claimed."""
+        await self._connection.execute(
+            insert(activation).values(
+                id=new.id,
+                person=new.person,
+                credential=new.credential,
+                state=_A.WAITING.value,
+                factors=list(new.factors),
+                created=new.created,
+                claim_by=new.claim_by,
+                fence=0,
+                reason="",
+            )
+        )
+        await self._connection.execute(
+            insert(activation_item),
+            [
+                {
+                    "activation": new.id,
+                    "seq": seq,
+                    "request": item.request,
+                    "document_sha256": item.document_sha256,
+                    "params": item.params.to_wire(),
+                    "params_sha256": item.params_sha256,
+                    "state": ItemState.WAITING.value,
+                    "reason": "",
+                }
+                for seq, item in enumerate(new.items)
+            ],
+        )
+
+    async def state(self, activation_id: ActivationId) -> tuple[ActivationState, str]:
+        """State and reason of an activation.
+
+        Raises:
+            ApplianceError: `INTERNAL` if there is none.
+        """
+        row = (
+            await self._connection.execute(
+                select(activation.c.state, activation.c.reason).where(
+                    activation.c.id == activation_id
+                )
+            )
+        ).one_or_none()
+        if row is None:
+            raise ApplianceError(ErrorCode.INTERNAL)
+        return _A(row.state), row.reason
+
+    async def claim_next(self, owner: str, at: datetime, terms: Terms) -> Claim | None:
+        """Take the oldest activation that nobody has in hand."""
+        row = await claim_one(
+            self._connection,
+            activation,
+            _claimable(at) & (activation.c.fence < terms.attempts),
+            owner,
+            at + terms.lease,
+            {},
+        )
+        if row is None:
+            return None
+        items = await self._items(row.id)
+        state = _A(row.state)
+        key_until = row.key_until
+        if state is _A.WAITING:
+            state = _A.KEYING
+            key_until = at + terms.key + timedelta(seconds=len(items))
+            await self._connection.execute(
+                update(activation)
+                .where(activation.c.id == row.id)
+                .values(
+                    state=state.value,
+                    key_until=key_until,
+                    finish_until=key_until + terms.finish,
+                )
+            )
+        return Claim(
+            id=ActivationId(row.id),
+            person=PersonId(row.person),
+            credential=CredentialId(row.credential),
+            state=state,
+            fence=row.fence,
+            created=row.created,
+            key_until=key_until,
+            items=items,
+        )
+
+    async def _items(self, activation_id: str) -> tuple[Item, ...]:
+        rows = await self._connection.execute(
+            select(activation_item)
+            .where(activation_item.c.activation == activation_id)
+            .order_by(activation_item.c.seq)
+        )
+        return tuple(_item(row) for row in rows)
+
+    async def renew(self, claim: Claim, until: datetime) -> bool:
+        """Prolong the lease; False when another claim came since."""
+        return await self._fenced(claim, {"lease_until": until})
+
+    async def release_of(self, owner_prefix: str, at: datetime) -> int:
+        """End the leases of a dead process; how many there were."""
+        return await release(self._connection, activation, owner_prefix, at)
+
+    async def drop(self, claim: Claim, at: datetime) -> bool:
+        """Give the activation back unfinished, to be claimed again."""
+        return await self._fenced(claim, {"lease_until": at})
+
+    async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
+        """Close the open intents of earlier claims; gives those closed."""
+        return await self._interrupt(
+            (intent.c.activation == claim.id) & (intent.c.attempt < claim.fence), at
+        )
+
+    async def _interrupt(
+        self, which: ColumnElement[bool], at: datetime
+    ) -> list[IntentRow]:
+        rows = await self._connection.execute(
+            update(intent)
+            .where(which, intent.c.state == IntentState.OPEN.value)
+            .values(state=IntentState.INTERRUPTED.value, closed=at)
+            .returning(intent)
+        )
+        return [_intent(row) for row in rows]
+
+    async def intend(self, claim: Claim, seq: int, digest: str, at: datetime) -> bool:
+        """Record the exact digest about to be signed; False when fenced off."""
+        if not await self._fenced(claim, {"fence": claim.fence}):
+            return False
+        await self._connection.execute(
+            insert(intent).values(
+                id=new_id(),
+                activation=claim.id,
+                item=seq,
+                attempt=claim.fence,
+                digest=digest,
+                state=IntentState.OPEN.value,
+                at=at,
+            )
+        )
+        return True
+
+    async def keyed(
+        self, claim: Claim, seq: int, made: KeyedItem, at: datetime
+    ) -> bool:
+        """Store a signature value and close its intent; False when fenced off."""
+        values = {
+            "state": ItemState.KEYED.value,
+            "increment": made.increment,
+            "contents_at": made.contents_at,
+            "contents_length": made.contents_length,
+            "signed_attributes": made.signed_attributes,
+            "signature": made.signature,
+        }
+        if not await self._item_moved(claim, seq, values):
+            return False
+        await self._connection.execute(
+            update(intent)
+            .where(
+                intent.c.activation == claim.id,
+                intent.c.item == seq,
+                intent.c.attempt == claim.fence,
+                intent.c.state == IntentState.OPEN.value,
+            )
+            .values(state=IntentState.COMPLETED.value, closed=at)
+        )
+        return True
+
+    async def item_done(self, claim: Claim, seq: int) -> bool:
+        """An item is published; False when fenced off.
+
+        What was kept to publish it is of no more use and goes.
+        """
+        values = {
+            "state": ItemState.DONE.value,
+            "increment": None,
+            "signed_attributes": None,
+        }
+        return await self._item_moved(claim, seq, values)
+
+    async def item_failed(self, claim: Claim, seq: int, reason: str) -> bool:
+        """An item cannot be signed; False when fenced off."""
+        values = {"state": ItemState.FAILED.value, "reason": reason}
+        return await self._item_moved(claim, seq, values)
+
+    async def settle(self, claim: Claim, at: datetime, reason: str = "") -> None:
+        """Let the activation's state follow from its items'."""
+        result = await self._connection.execute(
+            select(activation_item.c.state)
+            .where(activation_item.c.activation == claim.id)
+            .distinct()
+        )
+        states = {ItemState(word) for word in result.scalars()}
+        if ItemState.WAITING in states:
+            return
+        if ItemState.KEYED in states:
+            await self._fenced(claim, {"state": _A.FINISHING.value})
+            return
+        signed = ItemState.DONE in states
+        await self._fenced(
+            claim,
+            {
+                "state": (_A.DONE if signed else _A.FAILED).value,
+                "reason": reason,
+                "lease_until": at,
+            },
+        )
+
+    async def overdue(self, at: datetime) -> list[Overdue]:
+        """Activations past their time that no lease holds, locked for writing."""
+        free = or_(activation.c.lease_until.is_(None), activation.c.lease_until <= at)
+        late = or_(
+            _in(_A.WAITING) & (activation.c.claim_by <= at),
+            _in(_A.KEYING) & (activation.c.key_until <= at),
+            _in(_A.FINISHING) & (activation.c.finish_until <= at),
+        )
+        rows = await self._connection.execute(
+            select(activation.c.id, activation.c.state)
+            .where(free, late)
+            .with_for_update(skip_locked=True)
+        )
+        return [
+            Overdue(ActivationId(row.id), _A(row.state), await self._items(row.id))
+            for row in rows.all()
+        ]
+
+    async def end_overdue(
+        self,
+        activation_id: ActivationId,
+        then: ActivationState,
+        at: datetime,
+        reason: str,
+    ) -> list[IntentRow]:
+        """End one of `overdue`; gives the intents that were still open.
+
+        The fencing number goes up, so that a worker that wakes late is refused.
+        """
+        await self._connection.execute(
+            update(activation)
+            .where(activation.c.id == activation_id)
+            .values(
+                state=then.value,
+                reason=reason,
+                lease_until=at,
+                fence=activation.c.fence + 1,
+            )
+        )
+        await self._connection.execute(
+            update(activation_item)
+            .where(
+                activation_item.c.activation == activation_id,
+                activation_item.c.state == ItemState.WAITING.value,
+            )
+            .values(state=ItemState.FAILED.value, reason=reason)
+        )
+        return await self._interrupt(intent.c.activation == activation_id, at)
+
+    async def intents(self, activation_id: ActivationId) -> list[IntentRow]:
+        """All intents of an activation, oldest first."""
+        rows = await self._connection.execute(
+            select(intent)
+            .where(intent.c.activation == activation_id)
+            .order_by(intent.c.at, intent.c.item)
+        )
+        return [_intent(row) for row in rows]
+
+    async def _fenced(self, claim: Claim, values: Mapping[str, object]) -> bool:
+        return await fenced_update(
+            self._connection, activation, claim.id, claim.fence, values
+        )
+
+    async def _item_moved(
+        self, claim: Claim, seq: int, values: Mapping[str, object]
+    ) -> bool:
+        """Change an item, under the lock of its activation's fenced row."""
+        if not await self._fenced(claim, {"fence": claim.fence}):
+            return False
+        await self._connection.execute(
+            update(activation_item)
+            .where(
+                activation_item.c.activation == claim.id,
+                activation_item.c.seq == seq,
+            )
+            .values(**values)
+        )
+        return True
+
+
+def _in(state: ActivationState) -> ColumnElement[bool]:
+    return activation.c.state == state.value
+
+
+def _claimable(at: datetime) -> ColumnElement[bool]:
+    """Waiting and in time, or let go of by whoever had it."""
+    return or_(
+        _in(_A.WAITING) & (activation.c.claim_by > at),
+        and_(
+            activation.c.lease_until <= at,
+            or_(
+                _in(_A.KEYING) & (activation.c.key_until > at),
+                _in(_A.FINISHING) & (activation.c.finish_until > at),
+            ),
+        ),
+    )
+
+
+def _item(row: Row[Any]) -> Item:
+    return Item(
+        seq=row.seq,
+        request=RequestId(row.request),
+        document_sha256=row.document_sha256,
+        params=SignParameters.from_wire(row.params),
+        params_sha256=row.params_sha256,
+        state=ItemState(row.state),
+        increment=row.increment,
+        contents_at=row.contents_at or 0,
+        contents_length=row.contents_length or 0,
+        signed_attributes=row.signed_attributes,
+        signature=row.signature,
+    )
+
+
+def _intent(row: Row[Any]) -> IntentRow:
+    return IntentRow(
+        ActivationId(row.activation),
+        row.item,
+        row.attempt,
+        row.digest,
+        IntentState(row.state),
+    )

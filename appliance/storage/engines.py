@@ -1,0 +1,98 @@
+"""Database engines: SQLite with a reader and a writer, or PostgreSQL.
+
+SQLite runs in WAL mode with one writer at a time: `BEGIN IMMEDIATE`, because a
+transaction that first reads and then writes fails at once when another wrote
+meanwhile, whatever the time-out. Readers are `query_only`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, event, make_url
+from sqlalchemy.engine import Connection
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from appliance.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """Where to read and where to write; the same engine on PostgreSQL."""
+
+    reader: AsyncEngine
+    writer: AsyncEngine
+
+    async def dispose(self) -> None:
+        """Close every connection."""
+        await self.reader.dispose()
+        if self.writer is not self.reader:
+            await self.writer.dispose()
+
+
+def database_url(settings: Settings) -> URL:
+    """The address of the record, its password read from its file."""
+    text = settings.database.url
+    if text == "sqlite":
+        path = settings.data_dir / "rubrica.db"
+        return URL.create("sqlite+aiosqlite", database=str(path))
+    url = make_url(text).set(drivername="postgresql+asyncpg")
+    if settings.database.password_file is not None:
+        password = settings.database.password_file.read_text(encoding="utf-8")
+        url = url.set(password=password.strip())
+    return url
+
+
+def open_engines(settings: Settings) -> Engines:
+    """Make the engines; nothing is connected before its first use."""
+    url = database_url(settings)
+    if url.get_backend_name() == "sqlite":
+        return _open_sqlite(url, settings)
+    engine = create_async_engine(
+        url,
+        pool_size=settings.database.pool_size,
+        max_overflow=0,
+        pool_timeout=settings.database.busy_timeout_s,
+        pool_pre_ping=True,
+        connect_args={"timeout": 5, "command_timeout": 30},
+    )
+    return Engines(engine, engine)
+
+
+def _open_sqlite(url: URL, settings: Settings) -> Engines:
+    """A pool of readers, and one writer for whom this process's writers queue."""
+    Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
+    wait_s = settings.database.busy_timeout_s
+    reader = create_async_engine(
+        url,
+        pool_size=settings.database.pool_size,
+        max_overflow=0,
+        pool_timeout=wait_s,
+    )
+    writer = create_async_engine(url, pool_size=1, max_overflow=0, pool_timeout=wait_s)
+    _prepare_sqlite(reader, wait_s, query_only=True)
+    _prepare_sqlite(writer, wait_s, query_only=False)
+    return Engines(reader, writer)
+
+
+def _prepare_sqlite(engine: AsyncEngine, wait_s: float, *, query_only: bool) -> None:
+    """Set up each connection, and begin transactions ourselves."""
+
+    def connect(connection: Any, record: object) -> None:
+        del record
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
+        cursor.execute("PRAGMA journal_mode = WAL")
+        # FULL: the last commits survive a power cut, the audit's among them.
+        cursor.execute("PRAGMA synchronous = FULL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        if query_only:
+            cursor.execute("PRAGMA query_only = ON")
+        cursor.close()
+
+    def begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN" if query_only else "BEGIN IMMEDIATE")
+
+    event.listen(engine.sync_engine, "connect", connect)
+    event.listen(engine.sync_engine, "begin", begin)

@@ -1,0 +1,28 @@
+"""An `Inspection` as the JSON value that is stored with its document."""
+
+from dataclasses import asdict
+from typing import Any
+
+from appliance.domain.document import FindingKind, Inspection, PageBox
+
+
+def inspection_to_json(inspection: Inspection) -> dict[str, object]:
+    """The stored form; page boxes as lists, to keep 5,000 of them small."""
+    fields = asdict(inspection)
+    fields["pages"] = [
+        [box.x0, box.y0, box.x1, box.y1, box.rotate] for box in inspection.pages
+    ]
+    fields["findings"] = [finding.value for finding in inspection.findings]
+    return fields
+
+
+def inspection_from_json(fields: dict[str, Any]) -> Inspection:
+    """Read back what `inspection_to_json` wrote."""
+    return Inspection(
+        size_bytes=fields["size_bytes"],
+        pages=tuple(PageBox(*box) for box in fields["pages"]),
+        findings=tuple(FindingKind(word) for word in fields["findings"]),
+        signatures=fields["signatures"],
+        docmdp=fields["docmdp"],
+        inspector_version=fields["inspector_version"],
+    )

@@ -1,0 +1,272 @@
+"""Sign-in secrets and attempts, token keys and download links in SQL."""
+
+import hashlib
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.records.login import (
+    AttemptKind,
+    AttemptOutcome,
+    JwtKeyRow,
+    LoginSecret,
+    NewAttempt,
+    PendingLogin,
+    Tries,
+)
+from appliance.storage.tables import download_link, jwt_key, login_attempt, login_secret
+
+_KEYS_LOCK = 0x52_4B_45_59
+"""Advisory lock of whoever makes a token key."""
+
+
+class SqlLogins:
+    """Sign-in secrets and attempts."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def secret(self, person: PersonId) -> LoginSecret | None:
+        """What proves a person."""
+        row = (
+            await self._connection.execute(
+                select(login_secret).where(login_secret.c.person == person)
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return LoginSecret(row.phc, row.totp_sealed, row.last_step)
+
+    async def advance_step(self, person: PersonId, step: int) -> bool:
+        """Mark a TOTP step as used; False if it or a later one was before."""
+        result = await self._connection.execute(
+            update(login_secret)
+            .where(login_secret.c.person == person, login_secret.c.last_step < step)
+            .values(last_step=step)
+        )
+        return result.rowcount == 1
+
+    async def lock(self, *indexes: str) -> None:
+        """Keep others from counting the same tries until this transaction ends."""
+        # In one order, so that two callers never wait for each other.
+        for key in sorted({_lock_key(index) for index in indexes}):
+            await _advisory_lock(self._connection, key)
+
+    async def tries_from(
+        self, address: str, kind: AttemptKind, since: datetime, wrong_since: datetime
+    ) -> Tries:
+        """What was tried from an address."""
+        where = login_attempt.c.address == address
+        return await self._tries(where, kind, since, wrong_since)
+
+    async def tries_on(
+        self,
+        account_index: str,
+        kind: AttemptKind,
+        since: datetime,
+        wrong_since: datetime,
+    ) -> Tries:
+        """What was tried on an account; a completed sign-in forgives."""
+        where = login_attempt.c.account_index == account_index
+        done = (
+            await self._connection.execute(
+                select(func.max(login_attempt.c.at)).where(
+                    where, login_attempt.c.outcome == AttemptOutcome.DONE.value
+                )
+            )
+        ).scalar_one()
+        if done is not None:
+            wrong_since = max(wrong_since, done)
+        return await self._tries(where, kind, since, wrong_since)
+
+    async def _tries(
+        self,
+        where: ColumnElement[bool],
+        kind: AttemptKind,
+        since: datetime,
+        wrong_since: datetime,
+    ) -> Tries:
+        column = login_attempt.c
+        recent = (
+            await self._connection.execute(
+                select(func.count(), func.min(column.at)).where(
+                    where, column.kind == kind.value, column.at > since
+                )
+            )
+        ).one()
+        wrong = (
+            await self._connection.execute(
+                select(func.count(), func.max(column.at)).where(
+                    where,
+                    column.kind == kind.value,
+                    column.outcome == AttemptOutcome.WRONG.value,
+                    column.at > wrong_since,
+                )
+            )
+        ).one()
+        return Tries(recent[0], recent[1], wrong[0], wrong[1])
+
+    async def begin(self, attempt: NewAttempt) -> None:
+        """Record a try, running."""
+        await self._connection.execute(
+            insert(login_attempt).values(
+                id=attempt.id,
+                at=attempt.at,
+                address=attempt.address,
+                account_index=attempt.account_index,
+                kind=attempt.kind.value,
+                person=attempt.person,
+                outcome=AttemptOutcome.RUNNING.value,
+            )
+        )
+
+    async def end(self, attempt: str, outcome: AttemptOutcome) -> None:
+        """Say how a try ended."""
+        await self._connection.execute(
+            update(login_attempt)
+            .where(login_attempt.c.id == attempt)
+            .values(outcome=outcome.value)
+        )
+
+    async def await_code(self, attempt: str, token_index: str, until: datetime) -> None:
+        """The password was right: its login token waits for a code."""
+        await self._connection.execute(
+            update(login_attempt)
+            .where(login_attempt.c.id == attempt)
+            .values(
+                outcome=AttemptOutcome.RIGHT.value, token_index=token_index, until=until
+            )
+        )
+
+    async def pending(self, token_index: str, at: datetime) -> PendingLogin | None:
+        """The right password that a login token stands for, while it lives."""
+        row = (
+            await self._connection.execute(
+                select(login_attempt).where(
+                    login_attempt.c.token_index == token_index,
+                    login_attempt.c.outcome == AttemptOutcome.RIGHT.value,
+                    login_attempt.c.until > at,
+                )
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return PendingLogin(row.id, PersonId(row.person), row.account_index)
+
+    async def consume(self, attempt: str) -> bool:
+        """End a login token; False if another call did."""
+        result = await self._connection.execute(
+            update(login_attempt)
+            .where(
+                login_attempt.c.id == attempt,
+                login_attempt.c.outcome == AttemptOutcome.RIGHT.value,
+            )
+            .values(outcome=AttemptOutcome.DONE.value, token_index=None)
+        )
+        return result.rowcount == 1
+
+    async def sweep(self, before: datetime) -> int:
+        """Forget attempts older than that; how many there were."""
+        column = login_attempt.c
+        result = await self._connection.execute(
+            delete(login_attempt).where(
+                column.at < before, or_(column.until.is_(None), column.until < before)
+            )
+        )
+        return int(result.rowcount)
+
+
+class SqlJwtKeys:
+    """Keys that sign tokens."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(self, key: JwtKeyRow) -> None:
+        """Record a key pair."""
+        await self._connection.execute(
+            insert(jwt_key).values(
+                kid=key.kid,
+                private_sealed=key.private_sealed,
+                public=key.public,
+                valid_from=key.valid_from,
+                valid_until=key.valid_until,
+            )
+        )
+
+    async def valid(self, at: datetime) -> list[JwtKeyRow]:
+        """Keys whose tokens are accepted at a time or will be, oldest first."""
+        rows = await self._connection.execute(
+            select(jwt_key)
+            .where(jwt_key.c.valid_until > at)
+            .order_by(jwt_key.c.valid_from, jwt_key.c.kid)
+        )
+        return [
+            JwtKeyRow(r.kid, r.private_sealed, r.public, r.valid_from, r.valid_until)
+            for r in rows
+        ]
+
+    async def lock(self) -> None:
+        """Keep other processes from adding a key until this transaction ends."""
+        await _advisory_lock(self._connection, _KEYS_LOCK)
+
+
+class SqlLinks:
+    """Download links."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(self, key_index: str, request: RequestId, until: datetime) -> None:
+        """Record a link by the HMAC of its secret."""
+        await self._connection.execute(
+            insert(download_link).values(
+                key_index=key_index, request=request, until=until
+            )
+        )
+
+    async def opens(self, key_index: str, request: RequestId, at: datetime) -> bool:
+        """Whether a link leads to a request's document at a time."""
+        found = await self._connection.execute(
+            select(literal(1)).where(
+                and_(
+                    download_link.c.key_index == key_index,
+                    download_link.c.request == request,
+                    download_link.c.until > at,
+                )
+            )
+        )
+        return found.one_or_none() is not None
+
+    async def sweep(self, before: datetime) -> int:
+        """Forget links that ended before that; how many there were."""
+        result = await self._connection.execute(
+            delete(download_link).where(download_link.c.until < before)
+        )
+        return int(result.rowcount)
+
+
+def _lock_key(index: str) -> int:
+    """A lock number (63 bits) of an index, whatever its text."""
+    return int.from_bytes(hashlib.sha256(index.encode()).digest()[:8], "big") >> 1
+
+
+async def _advisory_lock(connection: AsyncConnection, key: int) -> None:
+    """Serialise on PostgreSQL; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        values: dict[str, Any] = {"key": key}
+        await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), values)

@@ -1,0 +1,1 @@
+"""Alembic migrations; `appliance.storage.migrate` runs them."""

@@ -1,0 +1,239 @@
+"""Persons, integrators, signing secrets and credentials in SQL."""
+
+from typing import Any
+
+from sqlalchemy import Row, insert, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, IntegratorId, PersonId
+from appliance.domain.person import Credential, Person
+from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
+from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
+from appliance.storage.tables import (
+    credential,
+    integrator,
+    login_secret,
+    person,
+    signing_secret,
+)
+
+
+class SqlPeople:
+    """Persons, integrators and signing secrets."""
+
+    def __init__(self, connection: AsyncConnection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    async def add(self, new: NewPerson) -> None:
+        """Record a person with their secrets.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a CUIL or e-mail in use.
+        """
+        who = new.person
+        try:
+            await self._connection.execute(
+                insert(person).values(
+                    id=who.id,
+                    cuil=who.cuil,
+                    name=who.name,
+                    email_sealed=new.email_sealed,
+                    email_index=new.email_index,
+                    locale=who.locale,
+                    state=who.state.value,
+                    vouched_by=new.vouched_by.value,
+                    created=self._clock.now(),
+                )
+            )
+        except IntegrityError as exc:
+            raise ApplianceError(
+                ErrorCode.ALREADY_EXISTS, params={"field": "cuil / email"}
+            ) from exc
+        await self._connection.execute(
+            insert(login_secret).values(
+                person=who.id,
+                phc=new.login_phc,
+                totp_sealed=new.totp_sealed,
+                last_step=0,
+            )
+        )
+        secret = new.signing
+        await self._connection.execute(
+            insert(signing_secret).values(
+                person=who.id,
+                salt=secret.salt,
+                argon2=secret.argon2,
+                pepper_version=secret.pepper_version,
+                verifier_sha256=secret.verifier_sha256,
+                counted=secret.counted,
+                locked_at=secret.locked_at,
+            )
+        )
+
+    async def get(self, person_id: PersonId) -> Person | None:
+        """A person by id."""
+        return await self._one(person.c.id == person_id)
+
+    async def by_cuil(self, cuil: str) -> Person | None:
+        """A person by the eleven digits."""
+        return await self._one(person.c.cuil == cuil)
+
+    async def by_email_index(self, email_index: str) -> Person | None:
+        """A person by the HMAC of their e-mail address."""
+        return await self._one(person.c.email_index == email_index)
+
+    async def _one(self, condition: Any) -> Person | None:
+        row = (
+            await self._connection.execute(select(person).where(condition))
+        ).one_or_none()
+        if row is None:
+            return None
+        return Person(
+            PersonId(row.id), row.cuil, row.name, PersonState(row.state), row.locale
+        )
+
+    async def add_integrator(self, new: Integrator) -> None:
+        """Record an integrator.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a code in use.
+        """
+        try:
+            await self._connection.execute(
+                insert(integrator).values(
+                    id=new.id, code=new.code, name=new.name, created=self._clock.now()
+                )
+            )
+        except IntegrityError as exc:
+            raise ApplianceError(
+                ErrorCode.ALREADY_EXISTS, params={"field": "code"}
+            ) from exc
+
+    async def integrator(self, code: str) -> Integrator | None:
+        """An integrator by code."""
+        row = (
+            await self._connection.execute(
+                select(integrator).where(integrator.c.code == code)
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return Integrator(IntegratorId(row.id), row.code, row.name)
+
+    async def signing_secret(
+        self, person_id: PersonId, *, lock: bool = False
+    ) -> SigningSecret | None:
+        """A person's signing secret; `lock` keeps others from changing it."""
+        query = select(signing_secret).where(signing_secret.c.person == person_id)
+        if lock:
+            query = query.with_for_update()
+        row = (await self._connection.execute(query)).one_or_none()
+        if row is None:
+            return None
+        return SigningSecret(
+            row.salt,
+            row.argon2,
+            row.pepper_version,
+            row.verifier_sha256,
+            row.counted,
+            row.locked_at,
+        )
+
+    async def set_counted(
+        self, person_id: PersonId, counted: int, locked_at: Any
+    ) -> None:
+        """Set the count of wrong passwords and the lock."""
+        await self._connection.execute(
+            update(signing_secret)
+            .where(signing_secret.c.person == person_id)
+            .values(counted=counted, locked_at=locked_at)
+        )
+
+
+class SqlCredentials:
+    """Keys and certificates."""
+
+    def __init__(self, connection: AsyncConnection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    async def add(self, new: Credential, spki_sha256: str) -> None:
+        """Record a credential; the person's earlier active ones give way."""
+        await self._connection.execute(
+            update(credential)
+            .where(
+                credential.c.person == new.person,
+                credential.c.state == CredentialState.ACTIVE.value,
+            )
+            .values(state=CredentialState.SUPERSEDED.value)
+        )
+        await self._connection.execute(
+            insert(credential).values(
+                id=new.id,
+                person=new.person,
+                key_mode=new.key_mode,
+                key_token=new.key_token,
+                cka_id=new.cka_id,
+                spki_sha256=spki_sha256,
+                certificate=new.certificate,
+                chain=_join(new.chain),
+                not_before=new.not_before,
+                not_after=new.not_after,
+                vouched_by=new.vouched_by.value,
+                state=new.state.value,
+                created=self._clock.now(),
+            )
+        )
+
+    async def get(self, credential_id: CredentialId) -> Credential | None:
+        """A credential by id."""
+        return await self._one(credential.c.id == credential_id)
+
+    async def active(self, person_id: PersonId) -> Credential | None:
+        """The credential a person signs with."""
+        return await self._one(
+            (credential.c.person == person_id)
+            & (credential.c.state == CredentialState.ACTIVE.value)
+        )
+
+    async def _one(self, condition: Any) -> Credential | None:
+        row = (
+            await self._connection.execute(select(credential).where(condition))
+        ).one_or_none()
+        return None if row is None else _credential(row)
+
+
+def _credential(row: Row[Any]) -> Credential:
+    return Credential(
+        id=CredentialId(row.id),
+        person=PersonId(row.person),
+        key_mode=row.key_mode,
+        key_token=row.key_token,
+        cka_id=row.cka_id,
+        certificate=row.certificate,
+        chain=_split(row.chain),
+        not_before=row.not_before,
+        not_after=row.not_after,
+        vouched_by=VouchedBy(row.vouched_by),
+        state=CredentialState(row.state),
+    )
+
+
+def _join(parts: tuple[bytes, ...]) -> bytes:
+    """Parts with their length in four bytes before each."""
+    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+
+
+def _split(joined: bytes) -> tuple[bytes, ...]:
+    """Undo `_join`."""
+    parts = []
+    at = 0
+    while at < len(joined):
+        size = int.from_bytes(joined[at : at + 4], "big")
+        parts.append(joined[at + 4 : at + 4 + size])
+        at += 4 + size
+    return tuple(parts)

@@ -1,0 +1,234 @@
+"""The doorbell and the news of outcomes, over Redis; nothing here is a record.
+
+A ring is an arq job (so that exactly one of many workers takes it) and a
+message on a channel (so that it takes it at once). A ring that is lost costs
+the poll interval of a worker; news that is lost costs a front its next look.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from arq.connections import ArqRedis, RedisSettings, create_pool
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from appliance.domain.ids import ActivationId
+from appliance.settings import Settings
+
+QUEUE = "rubrica:ring"
+"""arq's queue."""
+BELL = "rubrica:bell"
+"""Channel that wakes workers."""
+NEWS = "rubrica:news"
+"""Channel that tells of outcomes; the message is an activation's id."""
+RING_JOB = "ring"
+"""Name of the arq function."""
+
+_log = structlog.get_logger(__name__)
+_AWAY = (RedisError, OSError, asyncio.TimeoutError)
+
+
+def serialize(job: dict[str, Any]) -> bytes:
+    """A job as JSON: a pickle would run code of whoever writes to Redis."""
+    return json.dumps(job, default=str).encode()
+
+
+def deserialize(raw: bytes) -> dict[str, Any]:
+    """Undo `serialize`.
+
+    Raises:
+        ValueError: not a JSON object.
+    """
+    job = json.loads(raw)
+    if not isinstance(job, dict):
+        msg = "a job is a JSON object"
+        raise ValueError(msg)  # noqa: TRY004 (arq expects one kind of error)
+    return job
+
+
+def redis_settings(settings: Settings) -> RedisSettings:
+    """How to reach the doorbell; one try, since nothing waits for it."""
+    if settings.redis.url is not None:
+        found = RedisSettings.from_dsn(settings.redis.url)
+    else:
+        found = RedisSettings(unix_socket_path=str(settings.redis_socket))
+    found.conn_retries = 1
+    found.conn_timeout = 1
+    found.conn_retry_delay = 0
+    return found
+
+
+class RedisDoorbell:
+    """A `Doorbell` over arq; never raises."""
+
+    def __init__(self, settings: RedisSettings) -> None:
+        self._settings = settings
+        self._pool: ArqRedis | None = None
+        self._retry_at = 0.0
+
+    async def ring(self, activation: ActivationId) -> None:
+        """Tell any worker that there is work; never raises."""
+        loop = asyncio.get_running_loop()
+        if self._pool is None and loop.time() < self._retry_at:
+            return
+        try:
+            # Shielded: a caller that leaves must not tear a connection that
+            # is in the middle of an answer.
+            await asyncio.shield(self._ring(activation))
+        except _AWAY:
+            self._retry_at = loop.time() + 1
+            await self.close()
+
+    async def _ring(self, activation: ActivationId) -> None:
+        async with asyncio.timeout(2):
+            if self._pool is None:
+                self._pool = await create_pool(
+                    self._settings,
+                    job_serializer=serialize,
+                    job_deserializer=deserialize,
+                    default_queue_name=QUEUE,
+                )
+            await self._pool.enqueue_job(
+                RING_JOB,
+                activation,
+                _job_id=f"{activation}:1",
+                _expires=timedelta(minutes=2),
+            )
+            await self._pool.publish(BELL, "")
+
+    async def close(self) -> None:
+        """Drop the connection."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            with contextlib.suppress(*_AWAY):
+                await pool.aclose()
+
+
+class _Waiter:
+    """One caller waiting for news."""
+
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for news or the time-out; True for news."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.event.wait()
+        except TimeoutError:
+            return False
+        self.event.clear()
+        return True
+
+
+class RedisOutcomes:
+    """`Outcomes` over one subscription a process; `run` keeps it alive."""
+
+    def __init__(self, settings: RedisSettings) -> None:
+        self._settings = settings
+        self._waiters: dict[str, set[_Waiter]] = {}
+        self._publisher: Redis | None = None
+        self._retry_at = 0.0
+
+    @asynccontextmanager
+    async def expect(self, activation: ActivationId) -> AsyncIterator[_Waiter]:
+        """Listen from now on; enter it before the work is committed."""
+        waiter = _Waiter()
+        self._waiters.setdefault(activation, set()).add(waiter)
+        try:
+            yield waiter
+        finally:
+            waiters = self._waiters[activation]
+            waiters.discard(waiter)
+            if not waiters:
+                del self._waiters[activation]
+
+    async def announce(self, activation: ActivationId) -> None:
+        """Wake whoever expects it; never raises."""
+        self._wake(activation)
+        loop = asyncio.get_running_loop()
+        if self._publisher is None and loop.time() < self._retry_at:
+            return
+        try:
+            await asyncio.shield(self._publish(activation))
+        except _AWAY:
+            self._retry_at = loop.time() + 1
+            publisher, self._publisher = self._publisher, None
+            if publisher is not None:
+                with contextlib.suppress(*_AWAY):
+                    await publisher.aclose()
+
+    async def _publish(self, activation: ActivationId) -> None:
+        async with asyncio.timeout(2):
+            if self._publisher is None:
+                self._publisher = connect(self._settings)
+            await self._publisher.publish(NEWS, activation)
+
+    def _wake(self, activation: str) -> None:
+        for waiter in self._waiters.get(activation, ()):
+            waiter.event.set()
+
+    async def run(self) -> None:
+        """Listen until cancelled; a Redis that is away is tried each second."""
+        async for message in listen(self._settings, NEWS):
+            if message is None:
+                # News may have been missed while away: let all look again.
+                for activation in list(self._waiters):
+                    self._wake(activation)
+            else:
+                self._wake(message)
+
+    async def close(self) -> None:
+        """Drop the connection."""
+        if self._publisher is not None:
+            with contextlib.suppress(*_AWAY):
+                await self._publisher.aclose()
+
+
+def connect(settings: RedisSettings) -> Redis:
+    """A client of the doorbell."""
+    if settings.unix_socket_path is not None:
+        return Redis(
+            unix_socket_path=settings.unix_socket_path, socket_connect_timeout=1
+        )
+    host = settings.host if isinstance(settings.host, str) else "localhost"
+    return Redis(
+        host=host,
+        port=settings.port,
+        db=settings.database,
+        username=settings.username,
+        password=settings.password,
+        ssl=settings.ssl,
+        socket_connect_timeout=1,
+    )
+
+
+async def listen(settings: RedisSettings, channel: str) -> AsyncIterator[str | None]:
+    """Messages of a channel for ever; None after each (re)connection."""
+    away = False
+    while True:
+        client = connect(settings)
+        try:
+            async with client.pubsub() as subscription:
+                await subscription.subscribe(channel)
+                if away:
+                    _log.info("redis.back", channel=channel)
+                away = False
+                yield None
+                async for message in subscription.listen():
+                    if message["type"] == "message":
+                        yield message["data"].decode(errors="replace")
+        except _AWAY as exc:
+            if not away:
+                _log.warning("redis.away", channel=channel, error=str(exc))
+            away = True
+            await asyncio.sleep(1)
+        finally:
+            with contextlib.suppress(*_AWAY):
+                await client.aclose()

@@ -1,0 +1,293 @@
+"""Signature requests, documents and signed documents in SQL."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, Select, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, new_id
+from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.request import RequestView, SignedDocumentView, check_move
+from appliance.domain.vocab import RequestState
+from appliance.storage.inspections import inspection_from_json, inspection_to_json
+from appliance.storage.tables import (
+    document,
+    idempotency,
+    integrator,
+    signature_request,
+    signed_document,
+    signing_process,
+)
+
+
+class SqlDocuments:
+    """Documents and signed documents."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(self, new: StoredDocument, at: datetime) -> StoredDocument:
+        """Record a document, or give the one with the same bytes.
+
+        A document inspected again by a newer inspector keeps its place.
+        """
+        found = (
+            await self._connection.execute(
+                select(document).where(
+                    document.c.integrator == new.integrator,
+                    document.c.sha256 == new.sha256,
+                )
+            )
+        ).one_or_none()
+        inspection = inspection_to_json(new.inspection)
+        if found is None:
+            await self._connection.execute(
+                insert(document).values(
+                    id=new.id,
+                    integrator=new.integrator,
+                    sha256=new.sha256,
+                    size_bytes=new.inspection.size_bytes,
+                    inspection=inspection,
+                    created=at,
+                )
+            )
+            return new
+        await self._connection.execute(
+            update(document)
+            .where(document.c.id == found.id)
+            .values(inspection=inspection)
+        )
+        return StoredDocument(
+            DocumentId(found.id), new.integrator, new.sha256, new.inspection
+        )
+
+    async def sealed(
+        self, request: RequestId, view: SignedDocumentView, at: datetime
+    ) -> None:
+        """Record the signed document of a request; there is at most one."""
+        await self._connection.execute(
+            insert(signed_document).values(
+                request=request,
+                integrator=view.integrator,
+                sha256=view.sha256,
+                size_bytes=view.size_bytes,
+                level=view.level,
+                made=at,
+            )
+        )
+
+    async def signed(self, request: RequestId) -> SignedDocumentView | None:
+        """The signed document of a request."""
+        row = (
+            await self._connection.execute(
+                select(signed_document, signature_request.c.name)
+                .join(
+                    signature_request,
+                    signature_request.c.id == signed_document.c.request,
+                )
+                .where(signed_document.c.request == request)
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return SignedDocumentView(
+            request=RequestId(row.request),
+            integrator=IntegratorId(row.integrator),
+            file_name=row.name,
+            sha256=row.sha256,
+            size_bytes=row.size_bytes,
+            level=row.level,
+        )
+
+
+class SqlRequests:
+    """Signature requests."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(self, new: NewRequest) -> RequestId:
+        """Record a request, `pendiente`, in a process of its own."""
+        process = new_id()
+        await self._connection.execute(
+            insert(signing_process).values(
+                id=process, integrator=new.integrator, created=new.created
+            )
+        )
+        result = await self._connection.execute(
+            insert(signature_request)
+            .values(
+                process=process,
+                seq=0,
+                person=new.person,
+                integrator=new.integrator,
+                document=new.document,
+                name=new.name,
+                state=RequestState.PENDING.value,
+                reason="",
+                origin=new.origin,
+                created=new.created,
+                expires=new.expires,
+            )
+            .returning(signature_request.c.id)
+        )
+        return RequestId(result.scalar_one())
+
+    async def get(
+        self, request: RequestId, *, lock: bool = False
+    ) -> RequestView | None:
+        """A request by id; `lock` keeps others from moving it."""
+        query = _views().where(signature_request.c.id == request)
+        if lock:
+            query = query.with_for_update(of=signature_request)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _view(row)
+
+    async def of_person(
+        self,
+        person: PersonId,
+        states: Collection[RequestState],
+        *,
+        limit: int | None = None,
+        before: RequestId | None = None,
+    ) -> list[RequestView]:
+        """A person's requests in those states, newest first."""
+        query = (
+            _views()
+            .where(
+                signature_request.c.person == person,
+                signature_request.c.state.in_([state.value for state in states]),
+            )
+            .order_by(signature_request.c.id.desc())
+        )
+        if before is not None:
+            query = query.where(signature_request.c.id < before)
+        if limit is not None:
+            query = query.limit(limit)
+        return [_view(row) for row in await self._connection.execute(query)]
+
+    async def all(self, limit: int) -> list[RequestView]:
+        """The newest requests of anybody, for operators."""
+        query = _views().order_by(signature_request.c.id.desc()).limit(limit)
+        return [_view(row) for row in await self._connection.execute(query)]
+
+    async def begin(
+        self, request: RequestId, params_sha256: str, activation: str
+    ) -> bool:
+        """Move `pendiente` → `en_proceso`; False if it was not `pendiente`."""
+        result = await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.state == RequestState.PENDING.value,
+            )
+            .values(
+                state=RequestState.IN_PROGRESS.value,
+                reason="",
+                params_sha256=params_sha256,
+                activation=activation,
+            )
+        )
+        return result.rowcount == 1
+
+    async def move(
+        self,
+        request: RequestId,
+        now: RequestState,
+        then: RequestState,
+        reason: str = "",
+        *,
+        level: str | None = None,
+    ) -> bool:
+        """Move along a legal edge; False if it was not in state `now`.
+
+        Raises:
+            ApplianceError: `STATE` for an edge that does not exist.
+        """
+        check_move(now, then)
+        if then is RequestState.IN_PROGRESS:
+            raise ApplianceError(ErrorCode.STATE, params={"estado": now.value})
+        result = await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.state == now.value,
+            )
+            .values(state=then.value, reason=reason, level=level)
+        )
+        return result.rowcount == 1
+
+    async def remembered(self, scope: str, key: str) -> str | None:
+        """The fingerprint that an idempotency key was first used with."""
+        result = await self._connection.execute(
+            select(idempotency.c.fingerprint).where(
+                idempotency.c.scope == scope, idempotency.c.key == key
+            )
+        )
+        return result.scalar_one_or_none()
+
+    async def remember(
+        self, scope: str, key: str, fingerprint: str, at: datetime
+    ) -> None:
+        """Bind an idempotency key to a fingerprint.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
+        """
+        found = await self.remembered(scope, key)
+        if found is None:
+            await self._connection.execute(
+                insert(idempotency).values(
+                    scope=scope, key=key, fingerprint=fingerprint, created=at
+                )
+            )
+        elif found != fingerprint:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+
+    async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
+        """Requests whose time to be signed is over."""
+        rows = await self._connection.execute(
+            select(signature_request.c.id)
+            .where(
+                signature_request.c.state.in_(
+                    [RequestState.PENDING.value, RequestState.WAITING.value]
+                ),
+                signature_request.c.expires <= at,
+            )
+            .limit(limit)
+        )
+        return [RequestId(number) for number in rows.scalars()]
+
+
+def _views() -> Select[Any]:
+    return (
+        select(
+            signature_request,
+            document.c.sha256,
+            document.c.inspection,
+            integrator.c.name.label("integrator_name"),
+        )
+        .join(document, document.c.id == signature_request.c.document)
+        .join(integrator, integrator.c.id == signature_request.c.integrator)
+    )
+
+
+def _view(row: Row[Any]) -> RequestView:
+    return RequestView(
+        id=RequestId(row.id),
+        person=PersonId(row.person),
+        integrator=IntegratorId(row.integrator),
+        integrator_name=row.integrator_name,
+        document_name=row.name,
+        state=RequestState(row.state),
+        reason=row.reason,
+        sha256=row.sha256,
+        inspection=inspection_from_json(row.inspection),
+        created=row.created,
+        expires=row.expires,
+        params_sha256=row.params_sha256,
+        activation=row.activation,
+    )

@@ -1,0 +1,131 @@
+"""The record of everything, as `appliance.domain.records.Store`."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sqlalchemy import insert
+from sqlalchemy.exc import (
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.domain.audit import GENESIS
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import new_id
+from appliance.storage import tables
+from appliance.storage.activations import SqlActivations
+from appliance.storage.audit import SqlAudit
+from appliance.storage.engines import Engines
+from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
+from appliance.storage.people import SqlCredentials, SqlPeople
+from appliance.storage.requests import SqlDocuments, SqlRequests
+from appliance.storage.slots import SqlSlots
+from appliance.storage.tasks import SqlTasks, SqlWorkers
+
+_AWAY = (OperationalError, InterfaceError, PoolTimeoutError, OSError)
+
+
+class SqlRecords:
+    """Every table group over one connection."""
+
+    def __init__(self, connection: AsyncConnection, writer: str, clock: Clock) -> None:
+        self.people = SqlPeople(connection, clock)
+        self.credentials = SqlCredentials(connection, clock)
+        self.documents = SqlDocuments(connection)
+        self.requests = SqlRequests(connection)
+        self.slots = SqlSlots(connection)
+        self.activations = SqlActivations(connection)
+        self.tasks = SqlTasks(connection)
+        self.workers = SqlWorkers(connection)
+        self.logins = SqlLogins(connection)
+        self.jwt_keys = SqlJwtKeys(connection)
+        self.links = SqlLinks(connection)
+        self.audit = SqlAudit(connection, writer, clock)
+
+
+class SqlStore:
+    """Transactions over the engines of one process.
+
+    Args:
+        engines: where to read and write; closed by `close`.
+        clock: the time of audit rows.
+        role: what this process is, for its audit writer.
+    """
+
+    def __init__(self, engines: Engines, clock: Clock, role: str) -> None:
+        self._engines = engines
+        self._clock = clock
+        self._role = role
+        self._writer = new_id()
+        self._registered = False
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[SqlRecords]:
+        """Read a consistent state; nothing can be written.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        with _store_faults():
+            async with self._engines.reader.connect() as connection:
+                yield SqlRecords(connection, self._writer, self._clock)
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[SqlRecords]:
+        """Change the record: all of it at the end, or nothing on any error.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        with _store_faults():
+            await self._register()
+            async with self._engines.writer.begin() as connection:
+                records = SqlRecords(connection, self._writer, self._clock)
+                yield records
+                # Last, so that the writer's row is locked for the shortest
+                # time and a rollback leaves no hole in its numbers.
+                await records.audit.flush()
+
+    async def _register(self) -> None:
+        """Give this process start its row, once."""
+        if self._registered:
+            return
+        self._registered = True
+        try:
+            async with self._engines.writer.begin() as connection:
+                await connection.execute(
+                    insert(tables.audit_writer).values(
+                        id=self._writer,
+                        role=self._role,
+                        started=self._clock.now(),
+                        n=0,
+                        hash=GENESIS,
+                    )
+                )
+        except BaseException:
+            self._registered = False
+            raise
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._engines.dispose()
+
+
+class _store_faults:  # noqa: N801 (used as a statement, like contextlib.suppress)
+    """Turn a database that is away into `STORE_UNAVAILABLE`."""
+
+    def __enter__(self) -> None:
+        """Nothing to set up."""
+
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
+        if isinstance(exc, IntegrityError):
+            return
+        if isinstance(exc, _AWAY) or (
+            isinstance(exc, DBAPIError) and exc.connection_invalidated
+        ):
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc

@@ -1,0 +1,171 @@
+"""The shell of every HTTP face: closed by default, one shape of errors.
+
+    app = create_app("rubrica.api", settings=settings, authenticate=tokens.verify)
+    app.register_blueprint(blueprint)
+
+Faces bring blueprints; what holds for all routes is here, so that a new route
+is authenticated, logged, hardened and strict without doing anything for it.
+"""
+
+import ipaddress
+import secrets
+import time
+from typing import Final
+
+from quart import Quart, Response, g, request
+from quart.typing import ResponseReturnValue
+from werkzeug.exceptions import MethodNotAllowed
+from werkzeug.routing import BaseConverter
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.settings import Settings
+from appliance.web import auth, cors, language, log, problems, security
+from appliance.web.body import Limits, bounded_request
+
+_ONCE: Final = (
+    "Authorization",
+    "Content-Type",
+    "Content-Length",
+    "Content-Encoding",
+    "If-Match",
+    "Idempotency-Key",
+    "Host",
+)
+"""Headers that may come once; two of one are two meanings."""
+_HEADERS_AT_MOST = 100
+
+
+class _Digits(BaseConverter):
+    """`<digits:name>` in a route: ASCII digits, of any number, as text.
+
+    The framework's own `int` fails on numbers of more than 4,300 digits.
+    """
+
+    regex = "[0-9]+"
+
+
+def create_app(
+    name: str, *, settings: Settings, authenticate: auth.Authenticate
+) -> Quart:
+    """Make a face without routes.
+
+    Args:
+        name: import name, for the framework.
+        settings: limits, addresses, allowed origins.
+        authenticate: turns a bearer into its person.
+
+    Returns:
+        An application on which blueprints are registered.
+
+    Source: design §7.
+    """
+    language.load()
+    app = Quart(name, static_folder=None)
+    limits = Limits(
+        json=settings.web.body_limit_bytes,
+        document=settings.documents.limit_bytes,
+        timeout_s=settings.web.body_timeout_s,
+    )
+    app.request_class = bounded_request(limits)
+    app.config["MAX_CONTENT_LENGTH"] = limits.json
+    app.config["RESPONSE_TIMEOUT"] = None
+    # A redirect would answer without any of our headers: an address is or is not.
+    app.url_map.strict_slashes = True
+    app.url_map.merge_slashes = False
+    app.url_map.redirect_defaults = False
+    app.url_map.converters["digits"] = _Digits
+    app.extensions["rubrica.limits"] = limits
+    app.extensions["rubrica.authenticate"] = authenticate
+    _install(app, settings)
+    return app
+
+
+def _install(app: Quart, settings: Settings) -> None:
+    """Hang what holds for every request on the application."""
+    origins = frozenset(settings.web.cors_origins)
+    https = settings.web.base_url.startswith("https:")
+
+    async def guard() -> ResponseReturnValue | None:
+        _begin()
+        _check_headers()
+        if request.routing_exception is not None:
+            return None
+        if request.method == "OPTIONS" and request.url_rule is not None:
+            return cors.options(request.url_rule.methods or ())
+        if not auth.is_public(app.view_functions.get(request.endpoint or "")):
+            await auth.signer()
+        return None
+
+    async def refuse(exc: Exception) -> Response:
+        _begin()
+        error = problems.of_exception(exc)
+        if error.code is ErrorCode.INTERNAL:
+            log.cause(exc)
+        log.note(code=error.code.value)
+        response = problems.render(error, g.request_id, language.requested())
+        _keep_allow(exc, response)
+        return response
+
+    async def finish(response: Response) -> Response:
+        _begin()
+        security.harden(response, https=https)
+        cors.allow(request, response, origins)
+        response.headers["X-Request-Id"] = g.request_id
+        log.note(status=response.status_code, bytes=response.content_length)
+        return response
+
+    async def end(exc: BaseException | None) -> None:
+        del exc
+        _begin()
+        log.emit((time.perf_counter() - g.began) * 1000, client_address())
+
+    app.before_request(guard)
+    app.register_error_handler(Exception, refuse)
+    app.after_request(finish)
+    app.teardown_request(end)
+
+
+def _begin() -> None:
+    """Give the present request its id, once."""
+    if "request_id" not in g:
+        g.request_id = secrets.token_hex(12)
+        g.began = time.perf_counter()
+
+
+def _check_headers() -> None:
+    """Refuse what proxies and we could read differently.
+
+    Raises:
+        ApplianceError: `BAD_HEADER`.
+
+    Source: RFC 9112, 6.1 and 6.3.
+    """
+    headers = request.headers
+    if len(headers) > _HEADERS_AT_MOST or any(
+        len(headers.getlist(name)) > 1 for name in _ONCE
+    ):
+        raise ApplianceError(ErrorCode.BAD_HEADER)
+    if "Transfer-Encoding" in headers and "Content-Length" in headers:
+        raise ApplianceError(ErrorCode.BAD_HEADER)
+
+
+def _keep_allow(exc: Exception, response: Response) -> None:
+    """Keep the Allow header of a 405 (RFC 9110, 15.5.6)."""
+    if isinstance(exc, MethodNotAllowed) and exc.valid_methods:
+        response.headers["Allow"] = ", ".join(sorted(exc.valid_methods))
+
+
+def client_address() -> str:
+    """Where the present request came from, as attempts are counted by.
+
+    An IPv6 address stands for its /64: one subscriber has all of it.
+    """
+    client = request.scope.get("client")
+    host = client[0] if client else ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "local"
+    if address.version == 4:  # noqa: PLR2004 (the version of IP)
+        return str(address)
+    return str(ipaddress.ip_network((address, 64), strict=False))

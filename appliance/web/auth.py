@@ -1,0 +1,70 @@
+"""Who is asking: a route needs a signer's bearer unless it says otherwise.
+
+Being public is the explicit mark `@public`; forgetting it closes a route,
+never opens one.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from quart import current_app, g, request
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.request import Signer
+from appliance.web import log
+
+Authenticate = Callable[[str], Awaitable[Signer]]
+"""Turns a bearer token into its person, or raises."""
+
+_MARK = "__public__"
+_View = TypeVar("_View", bound=Callable[..., Any])
+MAX_AUTHORIZATION: Final = 8192
+"""Longest Authorization header, in characters."""
+
+
+def public(view: _View) -> _View:
+    """Mark a view that answers without a bearer.
+
+    Args:
+        view: the view; a route decorator goes above this mark.
+    """
+    setattr(view, _MARK, True)
+    return view
+
+
+def is_public(view: object) -> bool:
+    """Tell whether a view carries the mark."""
+    return getattr(view, _MARK, False) is True
+
+
+async def signer() -> Signer:
+    """The person whose bearer the present request carries.
+
+    Raises:
+        ApplianceError: `TOKEN_MISSING`, `TOKEN_INVALID`, `TOKEN_EXPIRED`,
+            `MFA_REQUIRED`.
+
+    Source: spec "Authentication"; RFC 6750, 2.1.
+    """
+    known: Signer | None = g.get("signer")
+    if known is None:
+        authenticate: Authenticate = current_app.extensions["rubrica.authenticate"]
+        known = await authenticate(_bearer())
+        g.signer = known
+        log.note(person=known.person)
+    return known
+
+
+def _bearer() -> str:
+    """The token of the Authorization header, which must be there once.
+
+    Raises:
+        ApplianceError: `TOKEN_MISSING`, `TOKEN_INVALID`.
+    """
+    header = request.headers.get("Authorization", "")
+    scheme, _, token = header.strip(" ").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip(" "):
+        raise ApplianceError(ErrorCode.TOKEN_MISSING)
+    if len(header) > MAX_AUTHORIZATION:
+        raise ApplianceError(ErrorCode.TOKEN_INVALID)
+    return token.strip(" ")

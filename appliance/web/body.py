@@ -1,0 +1,264 @@
+"""The one reader of request bodies: what it lets through is exactly what it says.
+
+Every route that takes a body takes it here. A body is never held beyond its
+limit, never waited for beyond its time, and never read as two things.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from quart import Request, current_app, request
+from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.http import parse_options_header
+from werkzeug.sansio.multipart import (
+    Data,
+    Epilogue,
+    Field,
+    File,
+    MultipartDecoder,
+    NeedData,
+)
+
+from appliance.domain import strict_json
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+
+MULTIPART: Final = "multipart/form-data"
+_JSON = "application/json"
+_PARTS_AT_MOST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a body is taken, and for how long."""
+
+    json: int
+    """Largest JSON body, in bytes."""
+    document: int
+    """Largest document in a multipart body, in bytes."""
+    timeout_s: float
+    """Longest a body may take to arrive, in seconds."""
+
+    @property
+    def multipart(self) -> int:
+        """Largest multipart body, in bytes: a document, its options, its frame."""
+        return self.document + 2 * self.json
+
+
+def bounded_request(limits: Limits) -> type[Request]:
+    """Make the request class whose unread body is held up to its kind's limit.
+
+    Quart buffers what arrives while nobody reads; only a multipart body may
+    be as large as a document.
+
+    Args:
+        limits: of the face; `limits.json` is its MAX_CONTENT_LENGTH too.
+    """
+
+    class BoundedRequest(Request):
+        """A request with a larger body if that is multipart."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            if self.mimetype == MULTIPART:
+                self.body = self.body_class(self.content_length, limits.multipart)
+
+    return BoundedRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A multipart body: a PDF and the JSON that goes with it."""
+
+    options: dict[str, object] = field(repr=False)
+    file: bytes = field(repr=False)
+
+
+def is_multipart() -> bool:
+    """Tell whether the present request's body is multipart/form-data."""
+    return request.mimetype == MULTIPART
+
+
+async def read_object() -> dict[str, object]:
+    """Read the present request's body, which must be one JSON object.
+
+    Raises:
+        ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`,
+            `BODY_NOT_OBJECT`, `JSON_INVALID`, `BAD_HEADER`.
+
+    Source: decisions "errors", "Limits".
+    """
+    _check_type(_JSON)
+    limits = _limits()
+    raw = b"".join([chunk async for chunk in _chunks(limits.json, limits.timeout_s)])
+    return as_object(raw)
+
+
+async def read_form() -> Form:
+    """Read the present request's body, which must be parts `file` and `options`.
+
+    Returns:
+        The file's bytes, of any content, and the options read as strictly as
+        a JSON body.
+
+    Raises:
+        FieldInvalidError: a part is missing, is there twice, or the body is
+            not what its boundary says.
+        ApplianceError: those of `read_object`, `FIELD_UNKNOWN`,
+            `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY`.
+
+    Source: RFC 7578; decisions "document in the call".
+    """
+    _check_type(MULTIPART)
+    boundary = request.mimetype_params.get("boundary", "")
+    if not boundary:
+        raise ApplianceError(ErrorCode.CONTENT_TYPE)
+    limits = _limits()
+    parts = _Parts({"file": limits.document, "options": limits.json})
+    try:
+        decoder = MultipartDecoder(boundary.encode(), max_parts=_PARTS_AT_MOST)
+        async for chunk in _chunks(limits.multipart, limits.timeout_s):
+            decoder.receive_data(chunk)
+            parts.take(decoder)
+        decoder.receive_data(None)
+        parts.take(decoder)
+    except (ValueError, RequestEntityTooLarge) as exc:
+        raise FieldInvalidError("(body)", MULTIPART) from exc
+    file, options = parts.pick("file"), parts.pick("options")
+    if not parts.complete:
+        raise FieldInvalidError("(body)", MULTIPART)
+    if not file:
+        raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
+    return Form(as_object(options), file)
+
+
+def as_object(raw: bytes) -> dict[str, object]:
+    """Read bytes that must be one JSON object.
+
+    Args:
+        raw: the bytes.
+
+    Raises:
+        ApplianceError: `BODY_NOT_OBJECT`, `JSON_INVALID`.
+    """
+    if not raw.strip(b" \t\r\n"):
+        raise ApplianceError(ErrorCode.BODY_NOT_OBJECT)
+    value = strict_json.parse(raw)
+    if not isinstance(value, dict):
+        raise ApplianceError(ErrorCode.BODY_NOT_OBJECT)
+    return value
+
+
+class _Parts:
+    """The parts of a multipart body as they come in."""
+
+    def __init__(self, limits: dict[str, int]) -> None:
+        self._limits = limits
+        self._content: dict[str, bytearray] = {}
+        self._name = ""
+        self.complete = False
+
+    def take(self, decoder: MultipartDecoder) -> None:
+        """Take what the decoder has ready.
+
+        Raises:
+            FieldInvalidError: a part comes twice.
+            ApplianceError: `FIELD_UNKNOWN`, `DOCUMENT_TOO_LARGE`,
+                `BODY_TOO_LARGE`.
+        """
+        while True:
+            match decoder.next_event():
+                case Field(name=name) | File(name=name):
+                    self._begin(name)
+                case Data(data=data):
+                    self._add(data)
+                case Epilogue():
+                    self.complete = True
+                    return
+                case NeedData():
+                    return
+                case _:
+                    continue
+
+    def pick(self, name: str) -> bytes:
+        """The whole of one part.
+
+        Raises:
+            FieldInvalidError: it did not come.
+        """
+        if name not in self._content:
+            raise FieldInvalidError(name)
+        return bytes(self._content[name])
+
+    def _begin(self, name: str) -> None:
+        if name not in self._limits:
+            shown = name[:64]
+            raise ApplianceError(
+                ErrorCode.FIELD_UNKNOWN,
+                params={"field": shown},
+                extras={"field": shown, "allowed": sorted(self._limits)},
+            )
+        if name in self._content:
+            raise FieldInvalidError(name)
+        self._name = name
+        self._content[name] = bytearray()
+
+    def _add(self, data: bytes) -> None:
+        content, limit = self._content[self._name], self._limits[self._name]
+        content.extend(data)
+        if len(content) > limit:
+            if self._name == "file":
+                raise ApplianceError(
+                    ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limit}
+                )
+            raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
+
+
+def _limits() -> Limits:
+    limits: Limits = current_app.extensions["rubrica.limits"]
+    return limits
+
+
+def _check_type(expected: str) -> None:
+    """Refuse a body of another type, charset or coding before reading it.
+
+    Raises:
+        ApplianceError: `CONTENT_TYPE`.
+    """
+    media_type, params = parse_options_header(request.headers.get("Content-Type"))
+    charset = params.get("charset", "utf-8").lower()
+    coding = request.headers.get("Content-Encoding", "identity").strip().lower()
+    if (
+        media_type.lower() != expected
+        or charset not in {"utf-8", "utf8"}
+        or coding not in {"", "identity"}
+    ):
+        raise ApplianceError(ErrorCode.CONTENT_TYPE, extras={"allowed": [expected]})
+
+
+async def _chunks(limit: int, timeout_s: float) -> AsyncIterator[bytes]:
+    """The body as it arrives, up to a size and a time.
+
+    Raises:
+        ApplianceError: `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
+    """
+    if (request.content_length or 0) > limit:
+        raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
+    taken = 0
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    body = aiter(request.body)
+    while True:
+        try:
+            async with asyncio.timeout_at(deadline):
+                chunk = await anext(body, None)
+        except TimeoutError as exc:
+            raise ApplianceError(ErrorCode.BODY_TIMEOUT) from exc
+        except RequestEntityTooLarge as exc:
+            raise ApplianceError(ErrorCode.BODY_TOO_LARGE) from exc
+        if chunk is None:
+            return
+        taken += len(chunk)
+        if taken > limit:
+            raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
+        yield chunk

@@ -1,0 +1,74 @@
+"""Calls from other origins' pages: a list of exact origins, bearer only.
+
+Credentials (cookies) are never allowed, so a listed page can do nothing that
+the token it holds could not do from anywhere.
+"""
+
+from collections.abc import Collection
+from http import HTTPStatus
+from typing import Final
+
+from quart import Request, Response
+
+PATHS: Final = ("/solicitudes", "/auth")
+"""Where other origins may call (decisions "CORS")."""
+_EXPOSED = "Location, Link, Retry-After, X-Request-Id, ETag, Content-Disposition"
+_HEADERS = "Authorization, Content-Type, Accept-Language, If-Match, Idempotency-Key"
+_METHODS = "GET, HEAD, POST"
+_MAX_AGE_S = 600
+
+
+def covers(path: str) -> bool:
+    """Tell whether pages of other origins may call an address at all.
+
+    Args:
+        path: of the request.
+    """
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PATHS)
+
+
+def allow(request: Request, response: Response, origins: Collection[str]) -> None:
+    """Put the CORS headers on an answer, where its origin is listed.
+
+    Args:
+        request: whose `Origin` is looked at.
+        response: changed in place.
+        origins: exact origins (`web.cors_origins`).
+
+    Source: Fetch standard, "CORS protocol"; decisions "CORS".
+    """
+    if not covers(request.path):
+        return
+    response.headers.add("Vary", "Origin")
+    origin = request.headers.get("Origin")
+    if origin is None or origin not in origins:
+        return
+    response.headers["Access-Control-Allow-Origin"] = origin
+    # What the page may read, it may read from its own origin's process too.
+    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    if is_preflight(request):
+        response.headers["Access-Control-Allow-Methods"] = _METHODS
+        response.headers["Access-Control-Allow-Headers"] = _HEADERS
+        response.headers["Access-Control-Max-Age"] = str(_MAX_AGE_S)
+    else:
+        response.headers["Access-Control-Expose-Headers"] = _EXPOSED
+
+
+def is_preflight(request: Request) -> bool:
+    """Tell whether a request is a browser's question before the real one."""
+    return (
+        request.method == "OPTIONS"
+        and "Access-Control-Request-Method" in request.headers
+    )
+
+
+def options(methods: Collection[str]) -> Response:
+    """Answer OPTIONS: what the address can do, and nothing about anybody.
+
+    Args:
+        methods: that the address answers.
+    """
+    response = Response(b"", status=HTTPStatus.NO_CONTENT)
+    response.headers["Allow"] = ", ".join(sorted(methods))
+    del response.headers["Content-Type"]
+    return response

@@ -1,0 +1,202 @@
+"""Errors as answers: the one mapping from codes to HTTP, and its one shape.
+
+Only this module knows a status code for an error. What is not one of our
+errors is a silent 500 whose cause goes to the log under the request id.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Final
+
+from quart import Response
+from werkzeug.exceptions import HTTPException
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.web import language
+from appliance.web.response import json_response
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+
+class Category(StrEnum):
+    """What a client does next; the member `category` of every error."""
+
+    RETRY = "retry"
+    """The same call may succeed later."""
+    TERMINAL = "terminal"
+    """No call of this client changes it."""
+    NEW_SESSION = "new_session"
+    """Sign in again, then repeat the call."""
+    FIX_REQUEST = "fix_request"
+    """Send something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How one code is answered."""
+
+    status: HTTPStatus
+    category: Category
+    retry_after_s: int | None = None
+    """`Retry-After` when the error itself brings no `retryAfter`."""
+
+
+_S = HTTPStatus
+_RETRY, _TERMINAL = Category.RETRY, Category.TERMINAL
+_AGAIN, _FIX = Category.NEW_SESSION, Category.FIX_REQUEST
+
+ANSWERS: Final[dict[ErrorCode, Answer]] = {
+    ErrorCode.BAD_HEADER: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.BODY_NOT_OBJECT: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.BODY_TIMEOUT: Answer(_S.REQUEST_TIMEOUT, _RETRY),
+    ErrorCode.BODY_TOO_LARGE: Answer(_S.REQUEST_ENTITY_TOO_LARGE, _FIX),
+    ErrorCode.CONTENT_TYPE: Answer(_S.UNSUPPORTED_MEDIA_TYPE, _FIX),
+    ErrorCode.FIELD_INVALID: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.FIELD_UNKNOWN: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.JSON_INVALID: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.METHOD_NOT_ALLOWED: Answer(_S.METHOD_NOT_ALLOWED, _FIX),
+    ErrorCode.NOT_ACCEPTABLE: Answer(_S.NOT_ACCEPTABLE, _FIX),
+    ErrorCode.NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
+    ErrorCode.QUERY_INVALID: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.TOKEN_MISSING: Answer(_S.UNAUTHORIZED, _AGAIN),
+    ErrorCode.TOKEN_INVALID: Answer(_S.UNAUTHORIZED, _AGAIN),
+    ErrorCode.TOKEN_EXPIRED: Answer(_S.UNAUTHORIZED, _AGAIN),
+    ErrorCode.MFA_REQUIRED: Answer(_S.FORBIDDEN, _AGAIN),
+    ErrorCode.STEP_UP: Answer(_S.FORBIDDEN, _AGAIN),
+    ErrorCode.LOGIN_FAILED: Answer(_S.UNAUTHORIZED, _FIX),
+    ErrorCode.OTP_INVALID: Answer(_S.UNAUTHORIZED, _FIX),
+    ErrorCode.RATE_LIMITED: Answer(_S.TOO_MANY_REQUESTS, _RETRY, 60),
+    ErrorCode.SOLICITUD_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
+    ErrorCode.ALREADY_SIGNED: Answer(_S.CONFLICT, _TERMINAL),
+    ErrorCode.IN_PROGRESS: Answer(_S.CONFLICT, _RETRY, 2),
+    ErrorCode.STATE: Answer(_S.CONFLICT, _TERMINAL),
+    ErrorCode.IDEMKEY_CONFLICT: Answer(_S.CONFLICT, _FIX),
+    ErrorCode.DOCUMENT_CHANGED: Answer(_S.PRECONDITION_FAILED, _FIX),
+    ErrorCode.NOT_SIGNED_YET: Answer(_S.CONFLICT, _RETRY, 2),
+    ErrorCode.PAGE_OUT_OF_RANGE: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.POSITION_OUT_OF_PAGE: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.SIGN_PASSWORD_WRONG: Answer(_S.FORBIDDEN, _FIX),
+    ErrorCode.SIGN_LOCKED: Answer(_S.LOCKED, _TERMINAL),
+    ErrorCode.CERTIFICATE_NOT_USABLE: Answer(_S.CONFLICT, _TERMINAL),
+    ErrorCode.ACTIVATION_EXPIRED: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 2),
+    # The request is now `fallida`: its document could not be signed.
+    ErrorCode.SIGNING_FAILED: Answer(_S.UNPROCESSABLE_ENTITY, _TERMINAL),
+    ErrorCode.DOCUMENT_EMPTY: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.DOCUMENT_MISMATCH: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.DOCUMENT_TOO_LARGE: Answer(_S.REQUEST_ENTITY_TOO_LARGE, _FIX),
+    ErrorCode.FILENAME: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.PDF_MALFORMED: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.PDF_PASSWORD_NEEDED: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.PDF_ENCRYPTED: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.PDF_XFA: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.PDF_NO_PAGES: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.PDF_TOO_COMPLEX: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.PDF_LOCKED: Answer(_S.CONFLICT, _TERMINAL),
+    ErrorCode.PDF_ALREADY_SIGNED: Answer(_S.CONFLICT, _FIX),
+    ErrorCode.HSM_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
+    ErrorCode.STORE_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
+    ErrorCode.SANDBOX_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
+    ErrorCode.OVERLOADED: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
+    ErrorCode.INTERNAL: Answer(_S.INTERNAL_SERVER_ERROR, _RETRY),
+    ErrorCode.ALREADY_EXISTS: Answer(_S.CONFLICT, _FIX),
+    ErrorCode.PERSON_NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
+    ErrorCode.INTEGRATOR_NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
+    ErrorCode.NOT_A_TRIAL: Answer(_S.FORBIDDEN, _TERMINAL),
+    ErrorCode.TASK_FAILED: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
+}
+"""Every code, once (decisions "errors"); a test demands completeness."""
+
+TITLES: Final[dict[HTTPStatus, str]] = {
+    _S.BAD_REQUEST: "Bad request",
+    _S.UNAUTHORIZED: "Not signed in",
+    _S.FORBIDDEN: "Not allowed",
+    _S.NOT_FOUND: "Not found",
+    _S.METHOD_NOT_ALLOWED: "Method not allowed",
+    _S.NOT_ACCEPTABLE: "Not acceptable",
+    _S.REQUEST_TIMEOUT: "Request timeout",
+    _S.CONFLICT: "Conflict",
+    _S.PRECONDITION_FAILED: "Precondition failed",
+    _S.REQUEST_ENTITY_TOO_LARGE: "Too large",
+    _S.UNSUPPORTED_MEDIA_TYPE: "Unsupported media type",
+    _S.UNPROCESSABLE_ENTITY: "Unprocessable content",
+    _S.LOCKED: "Locked",
+    _S.TOO_MANY_REQUESTS: "Too many requests",
+    _S.INTERNAL_SERVER_ERROR: "Internal error",
+    _S.SERVICE_UNAVAILABLE: "Service unavailable",
+}
+"""`title` by status: msgids of our own, for Python's phrases change."""
+
+_FRAMEWORK: Final[dict[int, ErrorCode]] = {
+    400: ErrorCode.BAD_HEADER,
+    404: ErrorCode.NOT_FOUND,
+    405: ErrorCode.METHOD_NOT_ALLOWED,
+    406: ErrorCode.NOT_ACCEPTABLE,
+    408: ErrorCode.BODY_TIMEOUT,
+    413: ErrorCode.BODY_TOO_LARGE,
+    415: ErrorCode.CONTENT_TYPE,
+    416: ErrorCode.BAD_HEADER,
+    431: ErrorCode.BAD_HEADER,
+    503: ErrorCode.OVERLOADED,
+}
+"""What Quart and Werkzeug raise by themselves, by status."""
+
+
+def of_exception(exc: Exception) -> ApplianceError:
+    """Turn whatever a handler raised into one of our errors.
+
+    Args:
+        exc: ours, the framework's, or anything else.
+
+    Returns:
+        Itself if ours; else the code of its status, or `INTERNAL`.
+    """
+    if isinstance(exc, ApplianceError):
+        return exc
+    if isinstance(exc, HTTPException) and exc.code in _FRAMEWORK:
+        return ApplianceError(_FRAMEWORK[exc.code])
+    return ApplianceError(ErrorCode.INTERNAL)
+
+
+def render(error: ApplianceError, request_id: str, lang: str) -> Response:
+    """Make the answer to an error.
+
+    Args:
+        error: what happened.
+        request_id: the id under which the log knows this call.
+        lang: `es` or `en`.
+
+    Returns:
+        `application/problem+json` with the status of the code; `Retry-After`
+        where there is a time to wait, `WWW-Authenticate` with every 401.
+
+    Source: RFC 9457; RFC 9110, 11.6.1; decisions "errors".
+    """
+    answer = ANSWERS[error.code]
+    extras = dict(error.extras)
+    if answer.retry_after_s is not None:
+        extras.setdefault("retryAfter", answer.retry_after_s)
+    body: dict[str, object] = {
+        **extras,
+        "type": f"urn:rubrica:error:{error.code}",
+        "title": language.translate(lang, TITLES[answer.status]),
+        "status": answer.status.value,
+        "detail": error.told(language.translate(lang, error.sentence)),
+        "code": error.code.value,
+        "category": answer.category.value,
+        "requestId": request_id,
+    }
+    response = json_response(body, answer.status, media_type=MEDIA_TYPE)
+    response.headers["Content-Language"] = lang
+    if "retryAfter" in extras:
+        response.headers["Retry-After"] = str(extras["retryAfter"])
+    if answer.status == HTTPStatus.UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = _challenge(error.code)
+    return response
+
+
+def _challenge(code: ErrorCode) -> str:
+    """The 401's challenge (RFC 6750, 3: no error code when no token came)."""
+    if code in {ErrorCode.TOKEN_INVALID, ErrorCode.TOKEN_EXPIRED}:
+        return 'Bearer realm="rubrica", error="invalid_token"'
+    return 'Bearer realm="rubrica"'

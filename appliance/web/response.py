@@ -1,0 +1,51 @@
+"""Answers that are not errors: JSON and files, in one way each."""
+
+import json
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import quote
+
+from quart import Response
+
+PDF: Final = "application/pdf"
+JSON: Final = "application/json"
+
+
+def json_response(
+    value: object, status: int = HTTPStatus.OK, *, media_type: str = JSON
+) -> Response:
+    """Answer with one JSON value, UTF-8.
+
+    Args:
+        value: plain JSON values.
+        status: HTTP status.
+        media_type: of the answer.
+    """
+    body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return Response(
+        body.encode() + b"\n", status=int(status), headers={"Content-Type": media_type}
+    )
+
+
+def file_response(content: bytes, media_type: str, file_name: str) -> Response:
+    """Answer with a file to be saved, never shown in place.
+
+    Args:
+        content: its bytes.
+        media_type: of the file.
+        file_name: as the reader should save it; any characters.
+
+    Source: RFC 6266; RFC 8187; decisions "documentoFirmado".
+    """
+    fallback = "".join(
+        char if char.isascii() and char.isprintable() and char not in '"\\%;' else "_"
+        for char in file_name
+    )
+    disposition = (
+        f'attachment; filename="{fallback}"; '
+        f"filename*=UTF-8''{quote(file_name, safe='')}"
+    )
+    return Response(
+        content,
+        headers={"Content-Type": media_type, "Content-Disposition": disposition},
+    )

@@ -1,0 +1,27 @@
+"""Draws the visible stamp: its fonts, its drawing, and the page it hangs on.
+
+Shared by the signing engine and the sandbox's preview, so that a preview shows
+the very drawing that a signature would carry. Size and place were settled by
+`appliance.domain.stamp`.
+"""
+
+from worker.stamp.drawing import draw_on_page, write_stamp
+from worker.stamp.fonts import (
+    EmbeddedFont,
+    FontsUnusableError,
+    StampFonts,
+    load_fonts,
+)
+from worker.stamp.revision import add_annotation, find_page, open_revision
+
+__all__ = [
+    "EmbeddedFont",
+    "FontsUnusableError",
+    "StampFonts",
+    "add_annotation",
+    "draw_on_page",
+    "find_page",
+    "load_fonts",
+    "open_revision",
+    "write_stamp",
+]

@@ -1,0 +1,178 @@
+"""Opening a PDF to append a revision to it, and finding its pages.
+
+Trusts nothing that a file says of itself: pages are found by walking the tree,
+and whatever pyHanko makes of a broken file becomes a refusal by name.
+"""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyhanko.pdf_utils.crypt import AuthStatus, StandardSecurityHandler
+from pyhanko.pdf_utils.generic import (
+    ArrayObject,
+    DictionaryObject,
+    IndirectObject,
+    pdf_name,
+)
+from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+from pyhanko.pdf_utils.reader import PdfFileReader
+
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+
+_ENDS_OF_LINE = (b"\n", b"\r")
+
+
+class _Revision(IncrementalPdfFileWriter):
+    """A revision that leaves the document's metadata alone.
+
+    pyHanko would name itself as producer, take the time from the machine's clock
+    and rewrite the XMP packet, which it first has to parse.
+    """
+
+    def _update_meta(self) -> None:
+        """Change nothing."""
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn whatever a broken file raises into a refusal.
+
+    Raises:
+        ApplianceError: one of ours passes as it is.
+        DocumentRefusedError: `PDF_MALFORMED`, or `PDF_TOO_COMPLEX` when depth or
+            memory ran out.
+    """
+    try:
+        yield
+    except ApplianceError:
+        raise
+    except (RecursionError, MemoryError) as exc:
+        raise DocumentRefusedError(
+            ErrorCode.PDF_TOO_COMPLEX, type(exc).__name__
+        ) from exc
+    except Exception as exc:  # crafted files raise errors of every kind
+        reason = f"{type(exc).__name__}: {exc}"[:200]
+        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, reason) from exc
+
+
+def open_revision(pdf: bytes) -> IncrementalPdfFileWriter:
+    """Open a PDF to append to it, tolerantly; with the empty password if need be.
+
+    Args:
+        pdf: the whole file.
+
+    Raises:
+        DocumentRefusedError: `PDF_MALFORMED`, `PDF_PASSWORD_NEEDED`, or
+            `PDF_ENCRYPTED` for an encryption that cannot be extended.
+    """
+    with refusing():
+        reader = PdfFileReader(io.BytesIO(pdf), strict=False)
+        revision = _Revision(reader.stream, prev=reader)
+        if revision.prev.encrypted:
+            _decrypt(revision)
+    return revision
+
+
+def _decrypt(revision: IncrementalPdfFileWriter) -> None:
+    """Open an encrypted file with the empty password.
+
+    Raises:
+        DocumentRefusedError: the password is another, or the encryption cannot
+            be extended.
+    """
+    handler = revision.security_handler
+    if not isinstance(handler, StandardSecurityHandler):
+        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "public-key encryption")
+    if revision.encrypt("").status == AuthStatus.FAILED:
+        raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
+    if handler.pdf_mac_enabled:
+        # Its MAC would have to stand inside the signature (ISO/TS 32004).
+        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "integrity by MAC")
+
+
+def find_page(revision: IncrementalPdfFileWriter, number: int) -> IndirectObject:
+    """Find a page by walking the tree; `/Count` is not asked.
+
+    Args:
+        revision: the open file.
+        number: 1-based.
+
+    Returns:
+        The reference to the page.
+
+    Raises:
+        DocumentRefusedError: `PDF_NO_PAGES` when there are fewer pages.
+    """
+    pages = _walk(revision.root.raw_get("/Pages"), set())
+    for at, page in enumerate(pages, 1):
+        if at == number:
+            return page
+    raise DocumentRefusedError(ErrorCode.PDF_NO_PAGES, f"page {number} is not there")
+
+
+def _walk(root: object, seen: set[tuple[int, int]]) -> Iterator[IndirectObject]:
+    """The pages under a node, in order, each node once."""
+    stack = [root]
+    while stack:
+        ref = stack.pop()
+        if not isinstance(ref, IndirectObject):
+            continue
+        key = (ref.idnum, ref.generation)
+        node = ref.get_object()
+        if key in seen or not isinstance(node, DictionaryObject):
+            continue
+        seen.add(key)
+        kids = node.get("/Kids")
+        if isinstance(kids, ArrayObject):
+            stack += [kids.raw_get(i) for i in reversed(range(len(kids)))]
+        elif node.get("/Type", "/Page") == "/Page":
+            yield ref
+
+
+def add_annotation(
+    revision: IncrementalPdfFileWriter, page: IndirectObject, annotation: IndirectObject
+) -> None:
+    """Hang an annotation on a page, after those that it has.
+
+    Args:
+        revision: the open file.
+        page: from `find_page`.
+        annotation: the annotation's reference.
+    """
+    dictionary = page.get_object()
+    annotations = dictionary.get("/Annots")
+    if isinstance(annotations, ArrayObject):
+        annotations.append(annotation)
+        revision.update_container(annotations)
+    else:  # absent, null or broken
+        dictionary[pdf_name("/Annots")] = ArrayObject([annotation])
+        revision.update_container(dictionary)
+
+
+def write_increment(revision: IncrementalPdfFileWriter, original: bytes) -> bytes:
+    """Write what the revision adds.
+
+    Args:
+        revision: of `original`, changed.
+        original: the file it was opened from.
+
+    Returns:
+        The bytes to stand after the original's.
+    """
+    separate(revision, original)
+    revision.write_in_place()
+    stream: io.BytesIO = revision.prev.stream
+    return bytes(stream.getbuffer()[len(original) :])
+
+
+def separate(revision: IncrementalPdfFileWriter, original: bytes) -> None:
+    """Start the increment on a line of its own.
+
+    Many files end with `%%EOF` and no end of line, and what follows would be part
+    of that comment.
+    """
+    if not original.endswith(_ENDS_OF_LINE):
+        stream = revision.prev.stream
+        stream.seek(0, io.SEEK_END)
+        stream.write(b"\n")
