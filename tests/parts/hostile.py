@@ -1,11 +1,15 @@
 """PDFs that nobody would send in good faith, made here byte by byte."""
 
 import io
+import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.pdf_utils.writer import PdfFileWriter, copy_into_new_writer
+
+Forgery = Callable[[bytes], bytes]
+"""Makes a signed document a forged one, without moving any byte."""
 
 PAGE = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 300]/Contents 4 0 R>>"
 CONTENT = b"<</Length 18>>stream\n0 0 100 100 re f 0 \nendstream"
@@ -33,7 +37,7 @@ def build(objects: Mapping[int, bytes], trailer: bytes = b"") -> bytes:
 
 
 def plain(catalog: bytes = b"", page: bytes = b"", **more: bytes) -> bytes:
-    """One page of 200 × 300; entries may be added to catalog and page.
+    """One page of 200 by 300; entries may be added to catalog and page.
 
     Args:
         catalog: entries of the catalog.
@@ -60,6 +64,17 @@ def kids(tree: bytes, count: int | None = None) -> bytes:
             % (tree, b"" if count is None else b"/Count %d" % count),
             3: PAGE,
             4: CONTENT,
+        }
+    )
+
+
+def boxed(box: bytes) -> bytes:
+    """One page with just this for a MediaBox."""
+    return build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            3: b"<</Type/Page/Parent 2 0 R" + box + b">>",
         }
     )
 
@@ -151,3 +166,30 @@ def xfa(template: bytes, catalog: bytes = b"") -> bytes:
     packet = b"<</Length %d>>stream\n%s\nendstream" % (len(template), template)
     form = b"/AcroForm<</Fields[]/XFA 5 0 R>>"
     return plain(catalog=form + catalog, o5=packet)
+
+
+def null_byte_range(signed: bytes) -> bytes:
+    """A signature whose ByteRange is null."""
+    return _overwrite(signed, rb"/ByteRange (\[[^\]]*\] *)", b"null")
+
+
+def negative_byte_range(signed: bytes) -> bytes:
+    """A signature whose ByteRange counts backwards."""
+    return _overwrite(signed, rb"/ByteRange (\[[^\]]*\] *)", b"[0 -5 10 -7]")
+
+
+def no_contents(signed: bytes) -> bytes:
+    """A signature whose value is all zeros."""
+    return re.sub(
+        rb"(/Contents <)([0-9a-fA-F]+)(>)",
+        lambda found: found[1] + b"0" * len(found[2]) + found[3],
+        signed,
+    )
+
+
+def _overwrite(content: bytes, pattern: bytes, instead: bytes) -> bytes:
+    """Replace the pattern's first group, keeping its length."""
+    found = re.search(pattern, content)
+    assert found is not None
+    start, end = found.span(1)
+    return content[:start] + instead.ljust(end - start) + content[end:]

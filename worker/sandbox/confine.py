@@ -36,7 +36,7 @@ _REFUSED_TO_TEMPLATE: Final = (
     "io_uring_setup io_uring_enter io_uring_register open_by_handle_at "
     "init_module finit_module delete_module kexec_load kexec_file_load reboot "
     "swapon swapoff personality vfork"
-).split()
+)
 
 # What a job needs: memory, clocks, signals of its own, and the descriptors it
 # has. Nothing here makes a descriptor of a path or of a network, a process, or
@@ -53,7 +53,7 @@ _ALLOWED_TO_JOB: Final = (
     "getrlimit setitimer getitimer alarm poll ppoll select pselect6 epoll_create1 "
     "epoll_ctl epoll_wait epoll_pwait eventfd2 socketpair recvmsg recvfrom "
     "sendmsg sendto getsockopt setsockopt getsockname getpeername shutdown"
-).split()
+)
 
 
 def _prctl(option: int, argument: int) -> None:
@@ -81,7 +81,7 @@ def job_filter() -> pyseccomp.SyscallFilter:
     Source: seccomp(2); facts "Sandbox".
     """
     rules = pyseccomp.SyscallFilter(pyseccomp.ERRNO(errno.EPERM))
-    for name in _ALLOWED_TO_JOB:
+    for name in _ALLOWED_TO_JOB.split():
         if (number := _syscall(name)) is not None:
             rules.add_rule(pyseccomp.ALLOW, number)
     # Limits may be asked of oneself only: prlimit64 works on other processes.
@@ -106,7 +106,7 @@ def confine_template() -> None:
         _become_nobody()
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
-    for name in _REFUSED_TO_TEMPLATE:
+    for name in _REFUSED_TO_TEMPLATE.split():
         if (number := _syscall(name)) is not None:
             rules.add_rule(pyseccomp.ERRNO(errno.EPERM), number)
     rules.load()

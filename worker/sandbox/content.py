@@ -16,6 +16,7 @@ from worker.sandbox.pages import Page
 
 _BUDGET_BYTES: Final = 268_435_456
 _CHUNK: Final = 1_048_576
+_DEFLATE: Final = {"/FlateDecode", "/Fl"}
 
 
 def unfold_pages(pages: Sequence[Page], *, strict: bool) -> bool:
@@ -35,7 +36,7 @@ def unfold_pages(pages: Sequence[Page], *, strict: bool) -> bool:
     for page in pages:
         try:
             streams = list(_streams(page, seen))
-        except Exception:  # noqa: BLE001 (broken objects raise anything)
+        except Exception:
             if strict:
                 raise
             # No signature depends on it, and a reader shows what it can.
@@ -73,9 +74,9 @@ def _unfold(stream: StreamObject) -> Iterator[bytes]:
         data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)
     )
     filters = entry(stream, "/Filter")
-    names = [resolve(name) for name in raw_items(filters)] or [filters]
-    for name in names:
-        if name not in {"/FlateDecode", "/Fl"}:
+    names = [resolve(item) for item in raw_items(filters)] or [filters]
+    for each in names:
+        if str(each) not in _DEFLATE:
             break
         chunks = _inflate(chunks)
     return chunks

@@ -19,6 +19,7 @@ from worker.sandbox.objects import (
     dictionary,
     entry,
     key_of,
+    name,
     number,
     raw_items,
     resolve,
@@ -121,7 +122,7 @@ def _visit(
         if key is not None and any(key == node.key for node in path):
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "page tree loop")
         return _enter(kid, key, inherited, tree, limit)
-    if entry(kid, "/Type") not in {None, "/Page"}:
+    if name(kid, "/Type") not in {None, "/Page"}:
         tree.gaps = True
         return None
     if len(tree.pages) >= limit:
