@@ -188,18 +188,9 @@ def test_trial_does_not_turn_into_a_real_installation(made: HsmInstallation) -> 
 
 def test_two_tokens_with_one_label_are_refused(made: HsmInstallation) -> None:
     """A token's label must name one token."""
+    words = ("--label", "firma", "--pin", "1234", "--so-pin", "4321")
     subprocess.run(
-        [
-            "softhsm2-util",
-            "--init-token",
-            "--free",
-            "--label",
-            "firma",
-            "--pin",
-            "1234",
-            "--so-pin",
-            "4321",
-        ],
+        ["softhsm2-util", "--init-token", "--free", *words],
         env={**os.environ, "SOFTHSM2_CONF": str(made.settings.hsm.softhsm_conf)},
         stdout=subprocess.DEVNULL,
         check=True,
