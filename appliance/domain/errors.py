@@ -233,3 +233,24 @@ class HsmUnavailableError(ApplianceError):
     def __init__(self, reason: str = "") -> None:
         super().__init__(ErrorCode.HSM_UNAVAILABLE)
         self.reason = reason
+
+
+class HsmRefusedError(ApplianceError):
+    """The HSM works, and what was asked of it cannot be done.
+
+    Args:
+        reason: why, in English, without anything secret; for operators.
+        code: how the caller is told.
+    """
+
+    def __init__(self, reason: str, code: ErrorCode = ErrorCode.TASK_FAILED) -> None:
+        super().__init__(code, params={"reason": reason})
+        self.reason = reason
+
+
+class KeyNotFoundError(ApplianceError):
+    """A healthy HSM has no such key; never said of a token that is away."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(ErrorCode.CERTIFICATE_NOT_USABLE)
+        self.reason = reason

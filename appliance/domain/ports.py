@@ -105,6 +105,9 @@ class Outcomes(Protocol):
         """Wake whoever expects it; never raises."""
         ...
 
+    async def run(self) -> None:
+        """Listen for news of other processes, until cancelled."""
+
 
 class Sealer(Protocol):
     """Keeps secrets of the database under the data key (design §4)."""

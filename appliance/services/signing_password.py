@@ -8,10 +8,8 @@ string, which contains it.
 Source: design §4 "Password".
 """
 
-import asyncio
 import hashlib
 import hmac
-import os
 import secrets
 import unicodedata
 from dataclasses import dataclass, field
@@ -23,6 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from appliance.domain.errors import FieldInvalidError
 from appliance.domain.records.people import SigningSecret
+from appliance.services.passwords import HashSlots
 
 ARGON2: Final = {"t": 2, "m": 19_456, "p": 1, "v": 19}
 """19 MiB, two passes: about 20 ms (facts "Argon2id")."""
@@ -63,7 +62,7 @@ class SigningPasswords:
         slots: shared with every other Argon2 of the process.
     """
 
-    def __init__(self, pepper: bytes, slots: asyncio.Semaphore) -> None:
+    def __init__(self, pepper: bytes, slots: HashSlots) -> None:
         self._pepper = pepper
         self._slots = slots
 
@@ -88,10 +87,9 @@ class SigningPasswords:
     async def _verifier(
         self, password: bytes, salt: bytes, argon2: dict[str, int]
     ) -> str:
-        async with self._slots:
-            return await asyncio.to_thread(
-                _verifier_sha256, self._pepper, password, salt, argon2
-            )
+        return await self._slots.run(
+            lambda: _verifier_sha256(self._pepper, password, salt, argon2)
+        )
 
 
 def _verifier_sha256(
@@ -110,8 +108,3 @@ def _verifier_sha256(
     )
     verifier = HKDF(SHA256(), 32, salt=None, info=b"rubrica/verifier/1").derive(root)
     return hashlib.sha256(verifier).hexdigest()
-
-
-def hash_slots() -> asyncio.Semaphore:
-    """At most one Argon2 a core at a time."""
-    return asyncio.Semaphore(os.cpu_count() or 1)

@@ -1,1 +1,19 @@
-"""The signing engine: prepare, assemble and check one signature."""
+"""The signing engine: PAdES B-B as one revision appended to the original bytes.
+
+`prepare`, then a key signs, then `assemble` and `check`; only the second of these
+steps needs the signer's key, and none of them opens an HSM.
+"""
+
+from worker.pdf.assemble import assemble
+from worker.pdf.check import SignatureCheckError, check, verify_signature_value
+from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+
+__all__ = [
+    "PreparedSignature",
+    "SignatureCheckError",
+    "SignaturePlan",
+    "assemble",
+    "check",
+    "prepare",
+    "verify_signature_value",
+]

@@ -1,0 +1,140 @@
+# shellcheck shell=bash
+# What ./quickstart and ./check share: the machine's packages and the virtual
+# environment. Source it with `root` set to the repository's folder.
+
+: "${root:?the repository folder, set before this file is sourced}"
+
+readonly python_at_least='import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))'
+
+say() {
+  printf '%s\n' "$*" >&2
+}
+
+die() {
+  say "$(basename "$0"): $*"
+  exit 1
+}
+
+as_root() {
+  if ((EUID == 0)); then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "this needs root or sudo: $*"
+  fi
+}
+
+is_installed() {
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+# ensure_packages PACKAGE… installs those of Debian's packages that are missing.
+# `a|b` stands for the first of them that the machine's release has. A service
+# that comes along is not started: what we run is private to us.
+ensure_packages() {
+  local wanted name missing=()
+  command -v dpkg-query >/dev/null || {
+    say "no dpkg here; make sure that you have: $*"
+    return 0
+  }
+  for wanted in "$@"; do
+    for name in ${wanted//|/ }; do
+      is_installed "$name" && continue 2
+    done
+    missing+=("$wanted")
+  done
+  ((${#missing[@]})) || return 0
+  say "installing: ${missing[*]}"
+  as_root apt-get -qq -o DPkg::Lock::Timeout=300 update
+  local chosen=()
+  for wanted in "${missing[@]}"; do
+    for name in ${wanted//|/ }; do
+      apt-cache show --no-all-versions "$name" >/dev/null 2>&1 && break
+    done
+    chosen+=("$name")
+  done
+  # shellcheck disable=SC2016  # the inner shell expands these
+  as_root sh -c '
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e "$policy" ]; then
+      trap "rm -f $policy" EXIT
+      trap "exit 130" HUP INT TERM
+      printf "#!/bin/sh\nexit 101\n" >"$policy"
+      chmod 755 "$policy"
+    fi
+    DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
+      -o Dpkg::Use-Pty=0 install -y --no-install-recommends "$@" >/dev/null
+  ' apt "${chosen[@]}"
+}
+
+# find_python prints the first Python that is new enough and can make
+# environments; the system's own comes first, it lives as long as the machine.
+find_python() {
+  local candidate
+  for candidate in /usr/bin/python3 /usr/bin/python3.{13,12,11} python3 python3.{13,12,11}; do
+    if "$candidate" -c "$python_at_least" >/dev/null 2>&1; then
+      command -v "$candidate"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# ensure_python installs one where there is none; Ubuntu 22.04 has its 3.11 beside 3.10.
+ensure_python() {
+  find_python >/dev/null && return 0
+  if [[ ! -x /usr/bin/python3 ]] ||
+    /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+    ensure_packages python3 python3-venv
+  else
+    ensure_packages python3.11 python3.11-venv
+  fi
+  find_python >/dev/null || die "no Python 3.11 or newer with venv was found"
+}
+
+# ensure_venv LOCK… makes $root/.venv hold what the lock files name, by hash, and
+# this checkout. What was done before is not done again: a stamp for each lock
+# file holds its hash.
+ensure_venv() {
+  local venv=$root/.venv lock stamp sum
+  local pip=("$venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
+  # An environment has absolute paths inside: a copied or moved one is no use.
+  if [[ $(cat "$venv/.made-for" 2>/dev/null) != "$root" ]] ||
+    ! "$venv/bin/python" -c '' 2>/dev/null; then
+    rm -rf "$venv"
+    "$(find_python)" -m venv "$venv"
+    printf '%s\n' "$root" >"$venv/.made-for"
+  fi
+  for lock in "$@"; do
+    stamp=$venv/.installed-$lock
+    sum=$(sha256sum <"$root/$lock")
+    [[ $(cat "$stamp" 2>/dev/null) == "$sum" ]] && continue
+    say "installing $lock"
+    "${pip[@]}" install --require-hashes -r "$root/$lock"
+    printf '%s\n' "$sum" >"$stamp"
+  done
+  stamp=$venv/.installed-checkout
+  sum=$(sha256sum <"$root/pyproject.toml")
+  if [[ $(cat "$stamp" 2>/dev/null) != "$sum" ]]; then
+    "${pip[@]}" install --no-deps --no-build-isolation -e "$root"
+    printf '%s\n' "$sum" >"$stamp"
+  fi
+}
+
+# find_fonts prints the folder of the Liberation 2 fonts; where fonts-liberation2
+# is but a name for fonts-liberation they lie in the latter's folder.
+find_fonts() {
+  local folder
+  for folder in /usr/share/fonts/truetype/liberation{2,}; do
+    if [[ -e $folder/LiberationSerif-Regular.ttf ]]; then
+      printf '%s\n' "$folder"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# What running needs.
+# shellcheck disable=SC2034  # used where this file is sourced
+readonly run_packages=(softhsm2 redis-server libseccomp2 'fonts-liberation2|fonts-liberation')

@@ -1,0 +1,223 @@
+"""The one place where storage and services are built and closed, by hand.
+
+A worker gets a `Core`: the record, documents, news, and no secret. A front (and
+the command line) gets a `Front` on top of it, with the keys of its role's
+secret files and the use cases that need them.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from arq.connections import ArqRedis, create_pool
+
+from appliance.domain.clock import Clock
+from appliance.domain.ids import new_id
+from appliance.domain.ports import (
+    DocumentStore,
+    Doorbell,
+    LookupIndex,
+    Outcomes,
+    PdfInspector,
+    Sealer,
+)
+from appliance.domain.records import Store
+from appliance.services.attempts import Attempts
+from appliance.services.health import Health
+from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.intake import Intake
+from appliance.services.links import Links
+from appliance.services.login import Login
+from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.people import People
+from appliance.services.requests import Requests
+from appliance.services.signing import Signing
+from appliance.services.signing_password import SigningPasswords
+from appliance.services.tokens import Tokens
+from appliance.settings import Settings
+from appliance.storage import redis
+from appliance.storage.documents import LocalDocuments
+from appliance.storage.engines import Engines, open_engines
+from appliance.storage.migrate import is_current
+from appliance.storage.sandbox import SandboxClient
+from appliance.storage.secretbox import LookupKey, SecretBox, read_key_file
+from appliance.storage.store import SqlStore
+
+_SANDBOX_MARGIN_S = 5
+"""The sandbox ends a late job itself; the client waits a little longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """How a worker hears rings."""
+
+    queue: str
+    job: str
+    connect: Callable[[], Any]
+    """Makes a connection; awaited, gives an arq pool."""
+    listen: Callable[[], AsyncIterator[str | None]]
+    """Messages of the bell's channel, for ever."""
+    serialize: Callable[[dict[str, Any]], bytes]
+    deserialize: Callable[[bytes], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What every role stands on."""
+
+    settings: Settings
+    clock: Clock
+    process: str
+    """Id of this process start."""
+    store: Store
+    documents: DocumentStore
+    inspector: PdfInspector
+    doorbell: Doorbell
+    outcomes: Outcomes
+    bell: Bell
+    migrated: Callable[[], Any]
+    """Awaited, tells whether the tables are of this version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What a face, or the command line, stands on."""
+
+    settings: Settings
+    clock: Clock
+    core: Core
+    sealer: Sealer
+    lookup: LookupIndex
+    requests: Requests
+    intake: Intake
+    people: People
+    signing: Signing
+    login: Login
+    tokens: Tokens
+    links: Links
+    health: Health
+    tasks: HsmTasks
+
+
+@asynccontextmanager
+async def open_core(settings: Settings, clock: Clock, role: str) -> AsyncIterator[Core]:
+    """Build what every role stands on, and close it.
+
+    Args:
+        settings: of the installation.
+        clock: the time.
+        role: what this process is, for the audit.
+    """
+    redis_settings = redis.redis_settings(settings)
+    engines = open_engines(settings)
+    store = SqlStore(engines, clock, role)
+    doorbell = redis.RedisDoorbell(redis_settings)
+    outcomes = redis.RedisOutcomes(redis_settings)
+
+    async def connect() -> ArqRedis:
+        return await create_pool(
+            redis_settings,
+            job_serializer=redis.serialize,
+            job_deserializer=redis.deserialize,
+            default_queue_name=redis.QUEUE,
+        )
+
+    try:
+        yield Core(
+            settings=settings,
+            clock=clock,
+            process=new_id(),
+            store=store,
+            documents=LocalDocuments(settings.documents_dir),
+            inspector=SandboxClient(
+                settings.sandbox_socket, settings.sandbox.wall_s + _SANDBOX_MARGIN_S
+            ),
+            doorbell=doorbell,
+            outcomes=outcomes,
+            bell=Bell(
+                queue=redis.QUEUE,
+                job=redis.RING_JOB,
+                connect=connect,
+                listen=lambda: redis.listen(redis_settings, redis.BELL),
+                serialize=redis.serialize,
+                deserialize=redis.deserialize,
+            ),
+            migrated=lambda: _migrated(engines),
+        )
+    finally:
+        await doorbell.close()
+        await outcomes.close()
+        await store.close()
+
+
+async def _migrated(engines: Engines) -> bool:
+    async with engines.reader.connect() as connection:
+        return await is_current(connection)
+
+
+@asynccontextmanager
+async def open_front(
+    settings: Settings, clock: Clock, role: str
+) -> AsyncIterator[Front]:
+    """Build what a face stands on, and close it after what it began is done.
+
+    Raises:
+        SettingsError: a secret file cannot be used.
+    """
+    secrets = settings.secrets
+    sealer = SecretBox(read_key_file(secrets.data_key_file))
+    lookup = LookupKey(read_key_file(secrets.lookup_key_file))
+    slots = HashSlots()
+    signing_passwords = SigningPasswords(read_key_file(secrets.pepper_file), slots)
+    login_passwords = Passwords(slots)
+    async with open_core(settings, clock, role) as core:
+        store = core.store
+        tokens = Tokens(store, sealer, clock, settings)
+        signing = Signing(
+            store,
+            Attempts(store, signing_passwords, clock, settings.signing),
+            core.doorbell,
+            core.outcomes,
+            clock,
+            settings.signing,
+        )
+        front = Front(
+            settings=settings,
+            clock=clock,
+            core=core,
+            sealer=sealer,
+            lookup=lookup,
+            requests=Requests(store, core.documents, core.inspector, clock),
+            intake=Intake(
+                store, core.documents, core.inspector, clock, settings.documents
+            ),
+            people=People(
+                store,
+                sealer,
+                lookup,
+                login_passwords,
+                signing_passwords,
+                clock,
+                settings.installation,
+                trial=settings.trial,
+            ),
+            signing=signing,
+            login=Login(
+                store, lookup, sealer, clock, login_passwords, tokens, settings.auth
+            ),
+            tokens=tokens,
+            links=Links(store, lookup, clock, settings.signing.link_ttl_s),
+            health=Health(store, core.inspector, clock, core.migrated),
+            tasks=HsmTasks(store, clock, role, core.process),
+        )
+        listening = asyncio.create_task(core.outcomes.run())
+        try:
+            yield front
+        finally:
+            await signing.close()
+            listening.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await listening

@@ -1,0 +1,218 @@
+"""Operators' commands: integrators, people, requests, the audit, verification.
+
+They act as `api` does: on the record and the sandbox, never on the HSM; keys
+and certificates come by HSM tasks that a running signing worker does.
+"""
+
+import argparse
+import getpass
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from appliance.bootstrap import Front, open_front
+from appliance.commands.terminal import run_async, say, table
+from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import RequestId
+from appliance.domain.person import format_cuil, parse_cuil
+from appliance.domain.vocab import VouchedBy
+from appliance.services.intake import IntakeOrder
+from appliance.services.people import NewPersonOrder
+from appliance.settings import Settings
+
+_TASK_WAIT_S: Final = 60.0
+Handler = Callable[[Front, argparse.Namespace], Awaitable[int]]
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `integrator`, `person`, `request` and `audit`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    integrator = commands.add_parser("integrator", help="who sends documents")
+    parts = integrator.add_subparsers(dest="part", required=True)
+    create = parts.add_parser("create", help="record an integrator")
+    create.add_argument("code", help="a-z, 0-9 and -, up to 40")
+    create.add_argument("name")
+    _handle(create, _create_integrator)
+    _register_person(commands)
+    _register_request(commands)
+
+
+def _register_person(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    person = commands.add_parser("person", help="who signs")
+    parts = person.add_subparsers(dest="part", required=True)
+    create = parts.add_parser(
+        "create", help="record a person; asks for both passwords, shows the TOTP once"
+    )
+    create.add_argument("--cuil", required=True)
+    create.add_argument("--name", required=True)
+    create.add_argument("--email", required=True)
+    create.add_argument("--locale", choices=["es", "en"], default="es")
+    create.add_argument(
+        "--vouched-by",
+        choices=[VouchedBy.OFFICER.value, VouchedBy.DEMO.value],
+        default=VouchedBy.OFFICER.value,
+        help="`officer`: you answer for the identity; `demo`: a trial's people",
+    )
+    create.add_argument(
+        "--passwords-file",
+        type=Path,
+        help="file with the login and the signing password, a line each",
+    )
+    _handle(create, _create_person)
+
+
+def _register_request(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    request = commands.add_parser("request", help="what is to be signed")
+    parts = request.add_subparsers(dest="part", required=True)
+    create = parts.add_parser("create", help="ask a person to sign a PDF")
+    create.add_argument("file", type=Path)
+    create.add_argument("--integrator", required=True, help="its code")
+    create.add_argument("--person", required=True, help="the signer's CUIL")
+    create.add_argument("--name", help="file name to show (default: the file's)")
+    create.add_argument("--days", type=int, help="days until it lapses")
+    _handle(create, _create_request)
+    listing = parts.add_parser("list", help="the newest requests of everybody")
+    listing.add_argument("--limit", type=int, default=50)
+    _handle(listing, _list_requests)
+    audit = parts.add_parser("audit", help="everything recorded of a request")
+    audit.add_argument("id", type=int)
+    _handle(audit, _audit_request)
+
+
+def _handle(parser: argparse.ArgumentParser, handler: Handler) -> None:
+    """Run a handler on an open front."""
+
+    def run(args: argparse.Namespace) -> int:
+        async def work(settings: Settings) -> int:
+            async with open_front(settings, SystemClock(), "operator") as front:
+                return await handler(front, args)
+
+        return run_async(work, args)
+
+    parser.set_defaults(run=run)
+
+
+async def _create_integrator(front: Front, args: argparse.Namespace) -> int:
+    integrator = await front.people.create_integrator(args.code, args.name)
+    say(f"integrator {args.code}: {integrator}")
+    return 0
+
+
+async def _create_person(front: Front, args: argparse.Namespace) -> int:
+    login, signing = _passwords(args.passwords_file)
+    created = await front.people.create_person(
+        NewPersonOrder(
+            cuil=args.cuil,
+            name=args.name,
+            email=args.email,
+            login_password=login,
+            signing_password=signing,
+            vouched_by=VouchedBy(args.vouched_by),
+            locale=args.locale,
+        )
+    )
+    say(f"person {format_cuil(parse_cuil(args.cuil))}: {created.id}")
+    _show_totp(created.totp_uri)
+    say("waiting for key and certificate…")
+    output = await front.tasks.wait(created.task, _TASK_WAIT_S)
+    say(f"credential: {output['credential']}")
+    return 0
+
+
+def _passwords(path: Path | None) -> tuple[str, str]:
+    """Both passwords, from a file or the terminal."""
+    if path is not None:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if len(lines) != 2:  # noqa: PLR2004 (login and signing)
+            raise SystemExit(f"{path}: must hold two lines, login and signing password")
+        return lines[0], lines[1]
+    return _ask("login password"), _ask("signing password")
+
+
+def _ask(what: str) -> str:
+    while True:
+        first = getpass.getpass(f"{what}: ")
+        if first == getpass.getpass(f"{what}, again: "):
+            return first
+        say("they differ")
+
+
+def _show_totp(uri: str) -> None:
+    """Show the enrolment once: as a QR where a person looks, as text elsewhere."""
+    import segno  # noqa: PLC0415 (only here)
+
+    say(uri)
+    if sys.stdout.isatty():
+        segno.make(uri, error="m").terminal(compact=True)
+
+
+async def _create_request(front: Front, args: argparse.Namespace) -> int:
+    try:
+        pdf = args.file.read_bytes()
+    except OSError as exc:
+        raise SystemExit(f"{args.file}: cannot be read ({exc.strerror})") from exc
+    expires = None
+    if args.days is not None:
+        expires = front.clock.now() + timedelta(days=args.days)
+    request = await front.intake.create_request(
+        IntakeOrder(
+            integrator_code=args.integrator,
+            cuil=parse_cuil(args.person, "--person"),
+            file_name=args.name or args.file.name,
+            expires=expires,
+            origin="operador",
+            actor="operator",
+        ),
+        pdf,
+    )
+    say(f"solicitud {request}")
+    return 0
+
+
+async def _list_requests(front: Front, args: argparse.Namespace) -> int:
+    async with front.core.store.read() as records:
+        views = await records.requests.all(args.limit)
+    rows = [
+        (
+            str(view.id),
+            view.state.value,
+            view.reason,
+            view.integrator_name,
+            view.document_name,
+            view.created.isoformat(timespec="seconds"),
+        )
+        for view in views
+    ]
+    say(table(("id", "estado", "reason", "integrator", "document", "created"), rows))
+    return 0
+
+
+async def _audit_request(front: Front, args: argparse.Namespace) -> int:
+    async with front.core.store.read() as records:
+        if await records.requests.get(RequestId(args.id)) is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        rows = await records.audit.of_request(args.id)
+    lines = [
+        (
+            row.at.isoformat(timespec="milliseconds"),
+            row.event.event.value,
+            row.event.actor,
+            str(row.event.attempt or ""),
+            " ".join(f"{key}={value}" for key, value in row.event.detail.items()),
+        )
+        for row in rows
+    ]
+    say(table(("at", "event", "actor", "attempt", "detail"), lines))
+    return 0

@@ -1,0 +1,37 @@
+"""What commands share: settings, a loop, and words on the terminal."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+
+from appliance.settings import Settings, load_settings
+
+
+def say(line: str) -> None:
+    """Write a line to standard output."""
+    sys.stdout.write(f"{line}\n")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows under a head, in columns as wide as they need."""
+    lines = [head, *rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def run_async(
+    work: Callable[[Settings], Awaitable[int]], args: argparse.Namespace
+) -> int:
+    """Load the settings and run a coroutine of them; its exit status."""
+    settings = load_settings(args.settings)
+
+    async def run() -> int:
+        return await work(settings)
+
+    return asyncio.run(run())

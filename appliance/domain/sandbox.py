@@ -1,0 +1,263 @@
+"""The words that sandbox and client say to each other; no I/O here.
+
+One connection carries one job. A message is a 4-byte big-endian length, a JSON
+object of that length, and the `binary` bytes that the object announces. The PDF
+never travels in it: it comes as a sealed memfd beside the request's length.
+"""
+
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict
+from enum import StrEnum
+from typing import Any, Final
+
+from appliance.domain.document import (
+    FindingKind,
+    Inspection,
+    PageBox,
+    SignatureReport,
+    VerificationReport,
+)
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.stamp import StampLayout
+from appliance.domain.vocab import FontName, FontStyle
+
+LENGTH: Final = struct.Struct("!I")
+"""The length before each JSON object."""
+REQUEST_BYTES_MAX: Final = 1_048_576
+"""JSON of a request: a layout, or the roots of a verification."""
+ANSWER_BYTES_MAX: Final = 4_194_304
+"""JSON of an answer: the boxes of 5,000 pages take a tenth of it."""
+BINARY_BYTES_MAX: Final = 100_000_000
+"""Bytes after an answer: a PNG of 4,000 by 4,000 pixels at its worst."""
+
+_PARAM_CHARS: Final = 100
+
+REFUSALS: Final = frozenset(
+    {
+        ErrorCode.DOCUMENT_EMPTY,
+        ErrorCode.DOCUMENT_TOO_LARGE,
+        ErrorCode.PAGE_OUT_OF_RANGE,
+        ErrorCode.PDF_MALFORMED,
+        ErrorCode.PDF_PASSWORD_NEEDED,
+        ErrorCode.PDF_ENCRYPTED,
+        ErrorCode.PDF_XFA,
+        ErrorCode.PDF_NO_PAGES,
+        ErrorCode.PDF_TOO_COMPLEX,
+    }
+)
+"""The codes by which the sandbox may refuse a document."""
+
+
+class Operation(StrEnum):
+    """What can be asked of the sandbox."""
+
+    INSPECT = "inspect"
+    RENDER = "render"
+    VERIFY = "verify"
+    PING = "ping"
+
+
+class MessageInvalidError(ValueError):
+    """A message that does not follow the protocol; never shown to anybody."""
+
+
+def encode(message: Mapping[str, object]) -> bytes:
+    """Write a JSON object with its length before it."""
+    body = json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
+    return LENGTH.pack(len(body)) + body
+
+
+def decode(body: bytes) -> dict[str, Any]:
+    """Read the JSON object of a message.
+
+    Raises:
+        MessageInvalidError: it is not a JSON object.
+    """
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError) as exc:
+        raise MessageInvalidError from exc
+    if not isinstance(message, dict):
+        raise MessageInvalidError
+    return message
+
+
+def refusal_to_json(error: DocumentRefusedError) -> dict[str, object]:
+    """Write a refusal."""
+    return {
+        "refused": error.code.value,
+        "reason": error.reason[:200],
+        "params": {
+            name: value for name, value in error.params.items() if _is_plain(value)
+        },
+    }
+
+
+def refusal_from_json(message: Mapping[str, Any]) -> DocumentRefusedError:
+    """Read a refusal.
+
+    Raises:
+        MessageInvalidError: its code is not one of `REFUSALS`.
+    """
+    try:
+        code = ErrorCode(message["refused"])
+    except (ValueError, TypeError) as exc:
+        raise MessageInvalidError from exc
+    params, reason = message.get("params"), message.get("reason")
+    if code not in REFUSALS or not isinstance(params, dict):
+        raise MessageInvalidError
+    kept = {name: value for name, value in params.items() if _is_plain(value)}
+    return DocumentRefusedError(code, str(reason)[:200], params=kept)
+
+
+def inspection_to_json(inspection: Inspection) -> dict[str, Any]:
+    """Write an inspection; a page is a row of five numbers."""
+    return {
+        **asdict(inspection),
+        "pages": [[p.x0, p.y0, p.x1, p.y1, p.rotate] for p in inspection.pages],
+    }
+
+
+def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
+    """Read an inspection, distrusting who wrote it.
+
+    Raises:
+        MessageInvalidError: a field is missing or of another type.
+    """
+    try:
+        return Inspection(
+            size_bytes=_integer(message["size_bytes"]),
+            pages=tuple(_page(row) for row in message["pages"]),
+            findings=tuple(FindingKind(word) for word in message["findings"]),
+            signatures=_integer(message["signatures"]),
+            docmdp=_docmdp(message["docmdp"]),
+            inspector_version=_integer(message["inspector_version"]),
+        )
+    except (KeyError, TypeError, ValueError) as exc:
+        raise MessageInvalidError from exc
+
+
+def _page(row: list[Any]) -> PageBox:
+    """Read one page."""
+    *edges, rotate = row
+    x0, y0, x1, y1 = (float(edge) for edge in edges)
+    return PageBox(x0, y0, x1, y1, _integer(rotate))
+
+
+def report_to_json(report: VerificationReport) -> dict[str, Any]:
+    """Write a verification report."""
+    return asdict(report)
+
+
+def report_from_json(message: Mapping[str, Any]) -> VerificationReport:
+    """Read a verification report, distrusting who wrote it.
+
+    Raises:
+        MessageInvalidError: a field is missing or of another type.
+    """
+    try:
+        return VerificationReport(
+            signatures=tuple(_signature(entry) for entry in message["signatures"]),
+            ends_at_eof=_boolean(message["ends_at_eof"]),
+        )
+    except (KeyError, TypeError, ValueError) as exc:
+        raise MessageInvalidError from exc
+
+
+def _signature(entry: Mapping[str, Any]) -> SignatureReport:
+    """Read one signature."""
+    signed_at = entry["signed_at"]
+    return SignatureReport(
+        field=_text(entry["field"]),
+        signer=_text(entry["signer"]),
+        signer_serial=_text(entry["signer_serial"]),
+        signed_at=None if signed_at is None else _text(signed_at),
+        intact=_boolean(entry["intact"]),
+        trusted=_boolean(entry["trusted"]),
+        covers_revision=_boolean(entry["covers_revision"]),
+        only_ltv_follows=_boolean(entry["only_ltv_follows"]),
+        docmdp=_docmdp(entry["docmdp"]),
+        reason=_text(entry["reason"]),
+    )
+
+
+def layout_to_json(layout: StampLayout) -> dict[str, Any]:
+    """Write a stamp's layout."""
+    return asdict(layout)
+
+
+def layout_from_json(message: Mapping[str, Any]) -> StampLayout:
+    """Read a stamp's layout.
+
+    Raises:
+        MessageInvalidError: a field is missing, unknown or of another type.
+    """
+    try:
+        red, green, blue = (float(part) for part in message["color"])
+        x0, y0, x1, y1 = (float(edge) for edge in message["rect"])
+        return StampLayout(
+            **{
+                **message,
+                "lines": tuple(_text(line) for line in message["lines"]),
+                "font_name": FontName(message["font_name"]),
+                "font_style": FontStyle(message["font_style"]),
+                "color": (red, green, blue),
+                "rect": (x0, y0, x1, y1),
+            }
+        )
+    except (KeyError, TypeError, ValueError) as exc:
+        raise MessageInvalidError from exc
+
+
+def _is_plain(value: object) -> bool:
+    """Say whether a value may stand in a sentence."""
+    return isinstance(value, int | str) and len(str(value)) <= _PARAM_CHARS
+
+
+def _integer(value: object) -> int:
+    """Demand an integer.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _boolean(value: object) -> bool:
+    """Demand a boolean.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _text(value: object) -> str:
+    """Demand a string.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _docmdp(value: object) -> int | None:
+    """Demand P of a certification, or nothing.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if value is None:
+        return None
+    level = _integer(value)
+    if level not in {1, 2, 3}:
+        raise ValueError
+    return level

@@ -1,0 +1,96 @@
+"""What processes share: listeners, stop signals, dying with the parent."""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
+
+from appliance.settings import SettingsError
+
+_PR_SET_PDEATHSIG = 1
+
+
+def bind(address: str, backlog: int) -> socket.socket:
+    """Bind and listen.
+
+    Args:
+        address: `host:port`, `[v6]:port` or `unix:/path`.
+        backlog: connections that may wait.
+
+    Raises:
+        SettingsError: the address cannot be had; the text says which and why.
+    """
+    try:
+        if address.startswith("unix:"):
+            return _bind_unix(Path(address.removeprefix("unix:")), backlog)
+        host, _, port = address.rpartition(":")
+        host = host.strip("[]")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, int(port)))
+        listener.listen(backlog)
+    except (OSError, ValueError, OverflowError) as exc:
+        msg = f"{address}: cannot be listened on ({exc})"
+        raise SettingsError(msg) from exc
+    return listener
+
+
+def _bind_unix(path: Path, backlog: int) -> socket.socket:
+    """Take over the path of a dead process, never that of a living one.
+
+    Raises:
+        SettingsError: a living process listens there.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    if path.exists():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            try:
+                probe.connect(str(path))
+            except ConnectionRefusedError:
+                path.unlink()
+            else:
+                msg = f"unix:{path}: another process listens there"
+                raise SettingsError(msg)
+    listener.bind(str(path))
+    path.chmod(0o600)
+    listener.listen(backlog)
+    return listener
+
+
+def die_with_parent(parent: int) -> None:
+    """Have this process told to stop when the process that forked it dies.
+
+    Args:
+        parent: id of the parent, as it was before the fork.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        # It died between the fork and the line above.
+        os._exit(0)
+
+
+def stop_event() -> asyncio.Event:
+    """An event of the running loop that SIGTERM and SIGINT set."""
+    loop = asyncio.get_running_loop()
+    event = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, event.set)
+    return event
+
+
+@contextlib.asynccontextmanager
+async def background(*works: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Run coroutines beside a block; a failure of one ends the block."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(work) for work in works]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()

@@ -1,0 +1,207 @@
+"""The internal CA's certificate, and signing certificates with a key in an HSM.
+
+pyca/cryptography builds the certificate; `HsmRsaPrivateKey` hands it the
+signature from wherever the key is. No private key is ever in this process.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from secrets import randbits
+from typing import Final, NoReturn
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.x509.oid import NameOID
+
+from appliance.domain.errors import ErrorCode, HsmRefusedError
+from appliance.settings import Settings
+
+DEMO_WORDS: Final = "DEMO SIN VALIDEZ"
+"""In the CN of a trial's CA, and in no other's."""
+CA_YEARS: Final = 10
+_BACKDATE: Final = timedelta(minutes=5)
+_CN_BYTES: Final = 64
+
+
+class HsmRsaPrivateKey(rsa.RSAPrivateKey):
+    """An RSA private key that pyca's builders can use and that is not here.
+
+    Args:
+        public: its public key.
+        sign_digest: signs a SHA-256 digest, PKCS#1 v1.5, in the HSM.
+    """
+
+    def __init__(
+        self, public: rsa.RSAPublicKey, sign_digest: Callable[[bytes], bytes]
+    ) -> None:
+        self._public = public
+        self._sign_digest = sign_digest
+
+    @property
+    def key_size(self) -> int:
+        """Bits of the modulus."""
+        return self._public.key_size
+
+    def public_key(self) -> rsa.RSAPublicKey:
+        """The public key."""
+        return self._public
+
+    def sign(self, data: bytes, padding_: object, algorithm: object) -> bytes:
+        """Sign by RSASSA-PKCS1-v1_5 with SHA-256, and nothing else.
+
+        Raises:
+            HsmRefusedError: another padding or hash was asked for.
+        """
+        if not isinstance(padding_, padding.PKCS1v15) or not isinstance(
+            algorithm, hashes.SHA256
+        ):
+            msg = "certificates are signed by PKCS#1 v1.5 with SHA-256 alone"
+            raise HsmRefusedError(msg, ErrorCode.INTERNAL)
+        digest = hashes.Hash(hashes.SHA256())
+        digest.update(data)
+        return self._sign_digest(digest.finalize())
+
+    def decrypt(self, ciphertext: bytes, padding: object) -> NoReturn:  # noqa: ARG002 (the parent's form)
+        """Refuse: the key can only sign.
+
+        Raises:
+            HsmRefusedError: always.
+        """
+        self._refuse()
+
+    def private_numbers(self) -> NoReturn:
+        """Refuse: the key does not leave the HSM.
+
+        Raises:
+            HsmRefusedError: always.
+        """
+        self._refuse()
+
+    def private_bytes(self, *_form: object) -> NoReturn:
+        """Refuse: the key does not leave the HSM.
+
+        Raises:
+            HsmRefusedError: always.
+        """
+        self._refuse()
+
+    def __copy__(self) -> "HsmRsaPrivateKey":
+        return HsmRsaPrivateKey(self._public, self._sign_digest)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "HsmRsaPrivateKey":
+        return self.__copy__()
+
+    @staticmethod
+    def _refuse() -> NoReturn:
+        msg = "a key in the HSM signs; it is neither read nor used otherwise"
+        raise HsmRefusedError(msg, ErrorCode.INTERNAL)
+
+
+def ca_path(settings: Settings) -> Path:
+    """Where the CA's certificate stands (PEM, readable by all)."""
+    return settings.data_dir / "pki" / "ca.pem"
+
+
+def read_ca(settings: Settings) -> x509.Certificate:
+    """Read the CA's certificate.
+
+    Raises:
+        HsmRefusedError: it is missing or no certificate.
+    """
+    path = ca_path(settings)
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError) as exc:
+        msg = f"{path} holds no certificate; run `rubrica hsm init`"
+        raise HsmRefusedError(msg) from exc
+
+
+def is_demo(certificate: x509.Certificate) -> bool:
+    """Tell whether a CA certifies nothing real, by its CN."""
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return any(DEMO_WORDS in str(name.value) for name in names)
+
+
+def ca_subject(settings: Settings) -> x509.Name:
+    """Name of the internal CA: `CN=Rúbrica … <installation>`, O, C=AR.
+
+    A CN has room for 64 bytes, so a very long installation name is cut in it
+    and stands whole in O.
+    """
+    kind = DEMO_WORDS if settings.trial else "CA interna"
+    name = f"Rúbrica {kind} {settings.installation}".encode()[:_CN_BYTES]
+    return x509.Name(
+        [
+            x509.NameAttribute(NameOID.COUNTRY_NAME, "AR"),
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, settings.installation),
+            x509.NameAttribute(
+                NameOID.COMMON_NAME, name.decode(errors="ignore").rstrip()
+            ),
+        ]
+    )
+
+
+def self_sign_ca(
+    key: HsmRsaPrivateKey, subject: x509.Name, now: datetime
+) -> x509.Certificate:
+    """Make the root certificate of the internal CA, ten years.
+
+    Args:
+        key: the CA's key.
+        subject: its name.
+        now: aware.
+
+    Returns:
+        An X.509 v3 certificate that may sign certificates and CRLs alone.
+
+    Source: RFC 5280, 4.2.1.2, 4.2.1.3, 4.2.1.9.
+    """
+    start = now.replace(microsecond=0) - _BACKDATE
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(new_serial())
+        .not_valid_before(start)
+        .not_valid_after(start + timedelta(days=CA_YEARS * 365))
+        # No path length: an issuing CA may one day stand between this root and
+        # the signers.
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(
+            key_usage(key_cert_sign=True, crl_sign=True),
+            critical=True,
+        )
+        .add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+        )
+    )
+    return builder.sign(key, hashes.SHA256())
+
+
+def key_usage(
+    *,
+    digital_signature: bool = False,
+    content_commitment: bool = False,
+    key_cert_sign: bool = False,
+    crl_sign: bool = False,
+) -> x509.KeyUsage:
+    """The keyUsage extension with the named bits set."""
+    return x509.KeyUsage(
+        digital_signature=digital_signature,
+        content_commitment=content_commitment,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=key_cert_sign,
+        crl_sign=crl_sign,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def new_serial() -> int:
+    """A random serial number of 128 bits, positive. Source: RFC 5280, 4.1.2.2."""
+    return randbits(128) or 1

@@ -1,0 +1,89 @@
+"""`rubrica hsm init` and `rubrica hsm check`.
+
+    rubrica --settings var/settings.toml hsm init
+
+The only commands that open the HSM by themselves; everything else asks a
+worker. What they need is imported when they run.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from appliance.domain.errors import (
+    ApplianceError,
+    HsmRefusedError,
+    HsmUnavailableError,
+)
+from appliance.settings import Settings, SettingsError, load_settings
+
+_EX_CONFIG: Final = 78
+"""Exit code of an unusable settings file. Source: sysexits(3)."""
+
+
+def register(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add the `hsm` commands.
+
+    Args:
+        subparsers: of the `rubrica` command; handlers are given the parsed
+            arguments with `settings`, the path of the settings file.
+    """
+    parser = subparsers.add_parser("hsm", help="prepare and check the HSM")
+    commands = parser.add_subparsers(dest="hsm_command", required=True)
+    init = commands.add_parser(
+        "init",
+        help="make tokens, PINs, the CA's key and certificate, where missing",
+    )
+    init.set_defaults(run=_init)
+    check = commands.add_parser(
+        "check", help="look whether the HSM does what is needed, and how fast"
+    )
+    check.set_defaults(run=_check)
+
+
+def _init(args: argparse.Namespace) -> int:
+    from hsm_config.provision import provision  # noqa: PLC0415 (heavy, when it runs)
+
+    def run(settings: Settings) -> int:
+        report = provision(settings)
+        for line in report.kept:
+            _say(f"kept  {line}")
+        for line in report.made:
+            _say(f"made  {line}")
+        _say("Ready." if report.changed else "Nothing to do: all is there.")
+        return 0
+
+    return _with_settings(args, run)
+
+
+def _check(args: argparse.Namespace) -> int:
+    from hsm_config.check import check  # noqa: PLC0415 (heavy, when it runs)
+
+    def run(settings: Settings) -> int:
+        report = check(settings)
+        _say(report.table())
+        return 0 if report.good else 1
+
+    return _with_settings(args, run)
+
+
+def _with_settings(args: argparse.Namespace, run: Callable[[Settings], int]) -> int:
+    """Run a command on the settings; say in one line why it cannot."""
+    try:
+        return run(load_settings(args.settings))
+    except SettingsError as exc:
+        sys.stderr.write(f"{exc}\n")
+        return _EX_CONFIG
+    except (HsmRefusedError, HsmUnavailableError) as exc:
+        sys.stderr.write(f"{exc.code}: {exc.reason}\n")
+        return 1
+    except ApplianceError as exc:
+        sys.stderr.write(f"{exc}\n")
+        return 1
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")

@@ -1,0 +1,95 @@
+"""The real parts that tests run against, and where each test runs.
+
+What is started here ends with the session, also after a failure. The parts
+themselves stand in `tests.parts`.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.places import short_folder
+from tests.parts.postgres import URL_VARIABLE, PostgresServer
+from tests.parts.redis import RedisServer
+from tests.parts.softhsm import SoftHsm
+
+pytest_plugins = ("tests.parts.passed", "pytester")
+
+TESTS = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests together that share something dear (`--dist loadgroup`).
+
+    Whatever runs a whole appliance goes to one worker, one after the other: two
+    of them would fight for two cores, and their times are measured. Elsewhere
+    the tests of one file share that file's fixtures.
+    """
+    for item in items:
+        top, *_ = item.path.relative_to(TESTS).parts
+        group = "appliance" if top in {"functional", "e2e"} else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.fixture
+def short_dir() -> Iterator[Path]:
+    """A private folder whose path leaves room for a socket's name."""
+    with short_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """The run's PostgreSQL: the one `./check` started, or one of our own."""
+    if url := os.environ.get(URL_VARIABLE):
+        yield PostgresServer.at(url)
+        return
+    with short_folder() as folder:
+        server = PostgresServer.start(folder)
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """URL of a fresh, empty database (`postgresql://rubrica@/name?host=…`)."""
+    name = postgres_server.create_database()
+    yield postgres_server.url(name)
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture
+def redis_server(short_dir: Path) -> Iterator[RedisServer]:
+    """A running private redis-server; `stop`, `kill`, `start` and `flush` it."""
+    server = RedisServer(short_dir)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.fixture
+def softhsm(tmp_path: Path) -> SoftHsm:
+    """A private SoftHSM without tokens; give `environment` to child processes."""
+    folder = tmp_path / "softhsm"
+    folder.mkdir(mode=0o700)
+    return SoftHsm(folder)
+
+
+@pytest.fixture(scope="session")
+def appliance() -> Iterator[Appliance]:
+    """A running appliance on SQLite that tests share: leave it as it was."""
+    with short_folder() as folder, Appliance.made(folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def signer(appliance: Appliance) -> TestPerson:
+    """Somebody who can sign; their signing password must not get locked."""
+    return appliance.new_person()

@@ -1,0 +1,75 @@
+"""The parts of tests themselves: private, fresh, and to be had back."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from tests.parts.postgres import PostgresServer
+from tests.parts.redis import RedisServer
+from tests.parts.softhsm import SoftHsm
+
+
+def test_postgres_database_is_fresh(
+    postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """A test's database holds no table, and can be written to."""
+    name = postgres_url.split("/")[3].partition("?")[0]
+
+    count = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+    assert postgres_server.execute(count, name) == "0"
+
+    postgres_server.execute("CREATE TABLE t ()", name)
+    assert postgres_server.execute(count, name) == "1"
+
+
+def test_postgres_folder_is_private(postgres_server: PostgresServer) -> None:
+    """The socket, which wants no password, is in nobody else's reach."""
+    assert postgres_server.folder.stat().st_mode & 0o077 == 0
+
+
+def test_redis_comes_back_empty_after_stop(redis_server: RedisServer) -> None:
+    """A stopped server refuses, and a new one knows nothing."""
+    with Redis(unix_socket_path=str(redis_server.socket)) as client:
+        client.set("key", "value")
+        redis_server.stop()
+        with pytest.raises(RedisConnectionError):
+            client.get("key")
+
+        redis_server.start()
+        assert client.get("key") is None
+
+
+def test_redis_flush_deletes_all(redis_server: RedisServer) -> None:
+    """A flush leaves nothing."""
+    with Redis(unix_socket_path=str(redis_server.socket)) as client:
+        client.set("key", "value")
+        redis_server.flush()
+
+        assert client.dbsize() == 0
+
+
+def test_softhsm_sees_its_own_tokens_only(softhsm: SoftHsm) -> None:
+    """A new token is the only one, whatever the machine has."""
+    softhsm.init_token("firma", "123456")
+
+    shown = subprocess.run(
+        ["softhsm2-util", "--show-slots"],
+        env=softhsm.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    labels = [
+        line.split(":")[1].strip() for line in shown.splitlines() if "Label" in line
+    ]
+    assert [label for label in labels if label] == ["firma"]
+    assert softhsm.module.exists()
+
+
+def test_short_dir_leaves_room_for_a_socket(short_dir: Path) -> None:
+    """A socket's whole path must stay under 108 bytes."""
+    assert len(bytes(short_dir)) < 40
+    assert short_dir.stat().st_mode & 0o077 == 0

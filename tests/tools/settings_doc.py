@@ -1,0 +1,170 @@
+"""Write docs/settings.md from appliance/settings.py.
+
+`python -m tests.tools.settings_doc` does it. The docstrings there are the
+reference; type, range and default come from the model. With `--check` nothing is
+written and a stale file is an error.
+"""
+
+import argparse
+import sys
+import typing
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Final, Literal, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from appliance.settings import Settings
+
+TARGET: Final = Path(__file__).resolve().parents[2] / "docs/settings.md"
+
+_INTRO: Final = """\
+# Settings
+
+<!-- Made by `python -m tests.tools.settings_doc` from appliance/settings.py. -->
+
+One TOML file holds every setting; each command takes it as `rubrica --settings FILE`.
+A key that is not listed here is refused, with the file, the key and what is allowed
+in its place, before anything starts: `rubrica --settings FILE check-config` tells.
+Relative paths count from the folder of the file. Secrets are never values, only paths
+of files.
+"""
+_HEAD: Final = "| Key | Type | Range | Default | Meaning |\n|---|---|---|---|---|\n"
+_NAMES: Final[dict[object, str]] = {
+    bool: "boolean",
+    float: "number",
+    int: "integer",
+    str: "string",
+    Path: "path",
+}
+_SIGNS: Final = {Ge: "≥", Gt: ">", Le: "≤", Lt: "<"}
+
+
+def render() -> str:
+    """Make the whole page."""
+    top = [item for item in _fields(Settings) if _section(item[1]) is None]
+    parts = [_INTRO, "## Top level\n", _table(top)]
+    for name, meaning, model in _sections(Settings, ""):
+        fields = [item for item in _fields(model) if _section(item[1]) is None]
+        parts += [f"## `[{name}]`\n", f"{meaning}\n", _table(fields)]
+    return "\n".join(parts)
+
+
+def _sections(
+    model: type[BaseModel], prefix: str
+) -> Iterator[tuple[str, str, type[BaseModel]]]:
+    """Every table of the file, its meaning and model; inner ones after outer."""
+    for key, field in _fields(model):
+        if (section := _section(field)) is not None:
+            yield (
+                prefix + key,
+                _line(field.description or section.__doc__ or ""),
+                section,
+            )
+            yield from _sections(section, f"{prefix}{key}.")
+
+
+def _fields(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
+    return list(model.model_fields.items())
+
+
+def _section(field: FieldInfo) -> type[BaseModel] | None:
+    """The model of a table, or None for a plain key."""
+    kind = field.annotation
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return kind
+    return None
+
+
+def _table(fields: Sequence[tuple[str, FieldInfo]]) -> str:
+    rows = (
+        [
+            f"`{key}`",
+            _kind(field.annotation),
+            _range(field),
+            _default(field),
+            _line(field.description or ""),
+        ]
+        for key, field in fields
+    )
+    return _HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _kind(annotation: object) -> str:
+    """Name a type in the words of TOML."""
+    members = [kind for kind in get_args(annotation) if kind is not NoneType]
+    if get_origin(annotation) in {typing.Union, UnionType}:
+        return " or ".join(map(_kind, members))
+    if get_origin(annotation) is Literal:
+        return "string"
+    if get_origin(annotation) is tuple:
+        return f"list of {_kind(members[0])}s"
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return "string"
+    return _NAMES[annotation]
+
+
+def _range(field: FieldInfo) -> str:
+    """What the values may be; a pattern is shown as it is checked."""
+    annotation = field.annotation
+    if get_origin(annotation) is Literal:
+        return ", ".join(f"`{value}`" for value in get_args(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return ", ".join(f"`{value}`" for value in annotation)
+    said = []
+    for mark in field.metadata:
+        for kind, sign in _SIGNS.items():
+            if isinstance(mark, kind):
+                bound = getattr(mark, kind.__name__.lower())
+                said.append(f"{sign} {bound}")
+        if pattern := getattr(mark, "pattern", None):
+            said.append(f"`{pattern}`".replace("|", "\\|"))
+    return ", ".join(said)
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "**required**"
+    value = field.default
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, (tuple, int, float)):
+        return f"`{list(value) if isinstance(value, tuple) else value}`"
+    return f'`"{value}"`'
+
+
+def _line(text: str) -> str:
+    """A docstring on one line of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the page, or say that it is stale.
+
+    Returns:
+        0 when the page is as it should be, 1 when `--check` finds it stale.
+    """
+    parser = argparse.ArgumentParser(prog="settings_doc", description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args(argv)
+    wanted = render()
+    if not options.check:
+        TARGET.write_text(wanted, encoding="utf-8")
+        return 0
+    if TARGET.read_text(encoding="utf-8") == wanted:
+        return 0
+    print(  # noqa: T201 (a command's output)
+        f"{TARGET.name} is stale: run python -m tests.tools.settings_doc",
+        file=sys.stderr,
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

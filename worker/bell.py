@@ -1,0 +1,102 @@
+"""Hearing rings: arq as a task inside the worker, woken by a channel.
+
+A ring only wakes; what there is to do stands in the database. arq's Worker is
+built anew whenever Redis goes, and the HSM session knows nothing of it.
+
+Source: design §3, 3; facts "arq".
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+from arq import Worker, func
+from redis.exceptions import RedisError
+
+from appliance.bootstrap import Bell
+
+_log = structlog.get_logger(__name__)
+_LISTEN_S: Final = 1.0
+"""arq is polled that often without a message on the channel."""
+_RETRY_S: Final = 1.0
+
+
+class RingWorker(Worker):
+    """arq's worker, which polls when the channel says so.
+
+    Args:
+        rung: set by the channel's listener.
+        free: whether this worker can take work; a busy one leaves the ring
+            to another.
+        options: arq's own.
+    """
+
+    def __init__(
+        self, *, rung: asyncio.Event, free: Callable[[], bool], **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self._rung = rung
+        self._free = free
+
+    async def main(self) -> None:
+        """Poll once after each message, and once a second."""
+        while True:
+            self._rung.clear()
+            if self._free():
+                await self._poll_iteration()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LISTEN_S):
+                    await self._rung.wait()
+
+
+async def hear_rings(bell: Bell, wake: asyncio.Event, free: Callable[[], bool]) -> None:
+    """Set `wake` at each ring, until cancelled; Redis may come and go."""
+    rung = asyncio.Event()
+
+    async def listen() -> None:
+        async for _ in bell.listen():
+            rung.set()
+
+    async def ring(_context: dict[str, Any], _activation: str) -> None:
+        wake.set()
+
+    listener = asyncio.create_task(listen())
+    try:
+        while True:
+            await _run_once(bell, ring, rung, free)
+            await asyncio.sleep(_RETRY_S)
+    finally:
+        listener.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await listener
+
+
+async def _run_once(
+    bell: Bell, ring: Any, rung: asyncio.Event, free: Callable[[], bool]
+) -> None:
+    """Run arq until Redis goes away."""
+    pool = None
+    try:
+        pool = await bell.connect()
+        worker = RingWorker(
+            rung=rung,
+            free=free,
+            functions=[func(ring, name=bell.job, keep_result=0, max_tries=1)],
+            queue_name=bell.queue,
+            redis_pool=pool,
+            handle_signals=False,
+            job_serializer=bell.serialize,
+            job_deserializer=bell.deserialize,
+            job_timeout=10,
+            health_check_interval=60,
+            log_results=False,
+        )
+        await worker.main()
+    except (RedisError, OSError, TimeoutError) as exc:
+        _log.debug("bell.lost", error=str(exc))
+    finally:
+        if pool is not None:
+            with contextlib.suppress(RedisError, OSError, TimeoutError):
+                await pool.aclose()

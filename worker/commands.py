@@ -1,0 +1,47 @@
+"""Sub-commands of the workers and the sandbox."""
+
+import argparse
+
+from appliance.settings import load_settings
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `worker` and `sandbox`.
+
+    Args:
+        commands: of the `rubrica` parser; handlers get the parsed arguments.
+    """
+    worker = commands.add_parser("worker", help="run one worker")
+    worker.add_argument("kind", choices=["signing", "chores"])
+    worker.add_argument(
+        "--slot",
+        type=int,
+        default=1,
+        help="number among this host's workers of the kind, from 1",
+    )
+    worker.set_defaults(run=_worker)
+    sandbox = commands.add_parser("sandbox", help="run the PDF sandbox")
+    sandbox.set_defaults(run=_sandbox)
+
+
+def _worker(args: argparse.Namespace) -> int:
+    from appliance.logs import configure_logging  # noqa: PLC0415 (heavy)
+    from worker import main  # noqa: PLC0415 (heavy)
+
+    settings = load_settings(args.settings)
+    configure_logging(settings.log, f"{args.kind}-{args.slot}")
+    run = {"signing": main.run_signing, "chores": main.run_chores}[args.kind]
+    return run(settings, args.slot, None)
+
+
+def _sandbox(args: argparse.Namespace) -> int:
+    from appliance.logs import configure_logging  # noqa: PLC0415 (heavy)
+    from appliance.processes import bind  # noqa: PLC0415 (heavy)
+    from worker.sandbox_role import run_sandbox  # noqa: PLC0415 (heavy)
+
+    settings = load_settings(args.settings)
+    configure_logging(settings.log, "sandbox")
+    listener = bind(f"unix:{settings.sandbox_socket}", 64)
+    return run_sandbox(settings, 1, listener)

@@ -1,0 +1,229 @@
+"""One document of an activation, from its bytes to its publication.
+
+The dangerous path, read top to bottom: everything is read again and hashed
+again; the exact digest is committed as an intent; the key is used; its
+signature is committed; the result is checked; the file is durable before the
+record names it. Each commit is fenced: when another worker has claimed since,
+this one stops and nothing it did counts.
+
+Source: design §3, 4 and 5.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import KeyReference, TokenRole
+from appliance.domain.person import Credential, Person
+from appliance.domain.ports import DocumentStore
+from appliance.domain.records.activations import Claim, Item, KeyedItem
+from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.domain.stamp import StampLayout, place, stamp_lines
+from appliance.domain.vocab import CredentialState, ItemState, PersonState
+from appliance.services.claiming import Claiming, Work
+from worker.crash_points import (
+    AFTER_SIGN,
+    BEFORE_SIGN,
+    FILE_WRITTEN,
+    KEYED,
+    PUBLISHED,
+    crash_point,
+)
+from worker.hsm_session import HsmSession
+from worker.pdf.assemble import assemble
+from worker.pdf.check import check
+from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.stamp import StampFonts
+
+_log = structlog.get_logger(__name__)
+LEVEL = "B-B"
+"""PAdES baseline of what this version makes."""
+
+
+class FencedOffError(Exception):
+    """Another worker has claimed since; what this one does counts no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSigner:
+    """Signs one item at a time, under a claim."""
+
+    claiming: Claiming
+    documents: DocumentStore
+    session: HsmSession
+    fonts: StampFonts
+    clock: Clock
+
+    async def sign(self, work: Work, item: Item) -> None:
+        """Take one item to its end, from wherever an earlier attempt left it.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+            ApplianceError: it cannot be signed, by the code of why.
+        """
+        view = work.requests.get(item.seq)
+        if view is None or work.person is None or work.credential is None:
+            raise ApplianceError(ErrorCode.SIGNING_FAILED)
+        original = await self.documents.get(view.integrator, item.document_sha256)
+        if item.state is ItemState.WAITING:
+            made = await self._use_key(work, item, view, original)
+        else:
+            made = _stored(item)
+        await self._finish(work.claim, item, view, work.credential, original, made)
+
+    async def _use_key(
+        self, work: Work, item: Item, view: RequestView, original: bytes
+    ) -> KeyedItem:
+        """Key phase: nothing is signed that is not on the record."""
+        person, credential = _checked(work, self.clock)
+        # What was consented to is what is stored, and what is stored is this.
+        if (
+            view.sha256 != item.document_sha256
+            or item.params.sha256(item.request) != item.params_sha256
+        ):
+            raise ApplianceError(ErrorCode.SIGNING_FAILED)
+        prepared = await asyncio.to_thread(
+            self._prepare, item, view, person, credential, original
+        )
+        digest = prepared.digest.hex()
+
+        # The intent is committed before the key is used: no signature is ever
+        # made that the record does not know of.
+        if not await self.claiming.intend(work.claim, item, digest):
+            raise FencedOffError
+        crash_point(BEFORE_SIGN)
+        reference = KeyReference(TokenRole(credential.key_token), credential.cka_id)
+        signature = await self.session.sign_digest(reference, prepared.digest)
+        crash_point(AFTER_SIGN)
+        made = KeyedItem(
+            increment=prepared.increment,
+            contents_at=prepared.contents_at,
+            contents_length=prepared.contents_length,
+            signed_attributes=prepared.signed_attributes,
+            signature=signature,
+        )
+        if not await self.claiming.keyed(work.claim, item, made, digest):
+            raise FencedOffError
+        crash_point(KEYED)
+        return made
+
+    def _prepare(
+        self,
+        item: Item,
+        view: RequestView,
+        person: Person,
+        credential: Credential,
+        original: bytes,
+    ) -> PreparedSignature:
+        """Lay the stamp out and make the revision; runs in a thread."""
+        now = self.clock.now()
+        plan = SignaturePlan(
+            field_name=f"Firma-{item.request}",
+            layout=_layout(item, view, person, self.clock),
+            restriction=item.params.restriction,
+            signed_at=now,
+            signer_name=person.name,
+            certificate=credential.certificate,
+            chain=credential.chain,
+        )
+        return prepare(original, plan, self.fonts)
+
+    async def _finish(
+        self,
+        claim: Claim,
+        item: Item,
+        view: RequestView,
+        credential: Credential,
+        original: bytes,
+        made: KeyedItem,
+    ) -> None:
+        """Finish phase: needs no key; any worker may do it, any number of times."""
+        signed = await asyncio.to_thread(_complete, original, credential, made)
+        sha256 = await self.documents.put(view.integrator, signed)
+        crash_point(FILE_WRITTEN)
+        document = SignedDocumentView(
+            request=item.request,
+            integrator=view.integrator,
+            file_name=view.document_name,
+            sha256=sha256,
+            size_bytes=len(signed),
+            level=LEVEL,
+        )
+        if not await self.claiming.finished(claim, item, document):
+            raise FencedOffError
+        crash_point(PUBLISHED)
+        _log.info(
+            "document.signed",
+            activation=claim.id,
+            request=item.request,
+            attempt=claim.fence,
+            sha256=sha256,
+        )
+
+
+def _checked(work: Work, clock: Clock) -> tuple[Person, Credential]:
+    """The person and the key, if they may sign now.
+
+    Raises:
+        ApplianceError: `CERTIFICATE_NOT_USABLE`.
+    """
+    person, credential = work.person, work.credential
+    if (
+        person is None
+        or credential is None
+        or person.state is not PersonState.ACTIVE
+        or credential.state is not CredentialState.ACTIVE
+        or not credential.not_before <= clock.now() < credential.not_after
+    ):
+        raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+    return person, credential
+
+
+def _layout(
+    item: Item, view: RequestView, person: Person, clock: Clock
+) -> StampLayout | None:
+    lines = stamp_lines(person.name, person.cuil, clock.now(), person.locale)
+    return place(item.params, lines, view.inspection.pages)
+
+
+def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes:
+    """Put the CMS in and check the result before anybody can have it.
+
+    Raises:
+        ApplianceError: `SIGNING_FAILED`: what was made must not be released.
+    """
+    increment = assemble(
+        made.increment,
+        contents_at=made.contents_at,
+        contents_length=made.contents_length,
+        signed_attributes=made.signed_attributes,
+        signature=made.signature,
+        certificate=credential.certificate,
+        chain=credential.chain,
+    )
+    check(original, increment, credential.certificate)
+    return original + increment
+
+
+def _stored(item: Item) -> KeyedItem:
+    """What an earlier attempt stored of its use of the key.
+
+    Raises:
+        ApplianceError: `SIGNING_FAILED`: it is not there.
+    """
+    if (
+        item.increment is None
+        or item.signed_attributes is None
+        or item.signature is None
+    ):
+        raise ApplianceError(ErrorCode.SIGNING_FAILED)
+    return KeyedItem(
+        increment=item.increment,
+        contents_at=item.contents_at,
+        contents_length=item.contents_length,
+        signed_attributes=item.signed_attributes,
+        signature=item.signature,
+    )

@@ -1,0 +1,121 @@
+"""The worker roles: `signing` and `chores`."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from appliance.bootstrap import Core, open_core
+from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError
+from appliance.domain.hsm import KeyAlgorithm
+from appliance.processes import stop_event
+from appliance.services.claiming import Claiming
+from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.sweeping import Sweeping
+from appliance.settings import Settings, SettingsError
+from hsm_config.certificates import read_ca
+from hsm_config.profile import load_profile
+from worker.authority import Authority
+from worker.hsm_session import HsmSession
+from worker.item import ItemSigner
+from worker.signing import SigningWorker
+from worker.stamp import StampFonts, load_fonts
+from worker.tasks import TaskRunner
+
+_log = structlog.get_logger(__name__)
+_CHORES_S = 5.0
+
+
+def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
+    """The `signing` role: the one process kind that signs with users' keys."""
+    del listener
+    with _slot(settings, "signing", number) as slot:
+        asyncio.run(_sign(settings, slot))
+    return 0
+
+
+async def _sign(settings: Settings, slot: str) -> None:
+    stop = stop_event()
+    clock = SystemClock()
+    fonts = load_fonts(settings.fonts_dir)
+    async with open_core(settings, clock, slot) as core:
+        profile = load_profile(settings.hsm.profile)
+        session = HsmSession(settings.hsm, profile, environment=settings.environment)
+        await session.open()
+        try:
+            worker = _worker(core, session, fonts, slot)
+            await worker.run(stop)
+        finally:
+            await session.close()
+
+
+def _worker(
+    core: Core, session: HsmSession, fonts: StampFonts, slot: str
+) -> SigningWorker:
+    settings, clock = core.settings, core.clock
+    claiming = Claiming(
+        core.store, core.outcomes, clock, settings.signing, slot, core.process
+    )
+    return SigningWorker(
+        core=core,
+        claiming=claiming,
+        signer=ItemSigner(claiming, core.documents, session, fonts, clock),
+        tasks=TaskRunner(
+            HsmTasks(core.store, clock, slot, core.process),
+            Authority(session, read_ca(settings)),
+            clock,
+            KeyAlgorithm(settings.hsm.key_algorithm),
+        ),
+        session=session,
+        slot=slot,
+    )
+
+
+def run_chores(settings: Settings, number: int, listener: socket.socket | None) -> int:
+    """The `chores` role: what is due by itself; it never opens the HSM."""
+    del listener
+    with _slot(settings, "chores", number) as slot:
+        asyncio.run(_do_chores(settings, slot))
+    return 0
+
+
+async def _do_chores(settings: Settings, slot: str) -> None:
+    stop = stop_event()
+    async with open_core(settings, SystemClock(), slot) as core:
+        sweeping = Sweeping(core.store, core.outcomes, core.clock)
+        _log.info("worker.started", slot=slot)
+        while not stop.is_set():
+            try:
+                await sweeping.expire_activations()
+                await sweeping.expire_requests()
+                await sweeping.forget_slots()
+            except ApplianceError as exc:
+                _log.warning("worker.chore_failed", code=exc.code.value)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CHORES_S):
+                    await stop.wait()
+
+
+@contextmanager
+def _slot(settings: Settings, kind: str, number: int) -> Iterator[str]:
+    """Hold a slot of this host: its name, while no other process has it.
+
+    Raises:
+        SettingsError: another living process has that number.
+    """
+    path = settings.run_dir / f"{kind}-{number}.lock"
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            msg = f"{path}: another {kind} worker with number {number} is running"
+            raise SettingsError(msg) from exc
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        yield f"{kind}/{socket.gethostname()}/{number}"

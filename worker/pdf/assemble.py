@@ -1,0 +1,41 @@
+"""Puts the signature value, in its CMS, into a prepared increment."""
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from worker.pdf.cms import signed_data, signer_parts
+
+
+def assemble(
+    increment: bytes,
+    *,
+    contents_at: int,
+    contents_length: int,
+    signed_attributes: bytes,
+    signature: bytes,
+    certificate: bytes,
+    chain: tuple[bytes, ...],
+) -> bytes:
+    """Complete an increment; the result has the same length.
+
+    Args:
+        increment: of a `PreparedSignature`, like the next three.
+        contents_at: where the digits of Contents start.
+        contents_length: how many there are.
+        signed_attributes: DER of SET OF.
+        signature: value over SHA-256 of `signed_attributes`: RSA PKCS#1 v1.5, or
+            DER of ECDSA-Sig-Value.
+        certificate: the one that `prepare` was given.
+        chain: likewise.
+
+    Raises:
+        ApplianceError: `SIGNING_FAILED`: the CMS is longer than its place, or the
+            place is not that of an empty Contents.
+    """
+    parts = signer_parts(certificate, chain)
+    digits = signed_data(parts, signed_attributes, signature).hex().encode("ascii")
+    end = contents_at + contents_length
+    place = increment[contents_at - 1 : end + 1]
+    empty = b"<%s>" % (b"0" * contents_length)
+    if contents_at < 1 or len(digits) > contents_length or place != empty:
+        raise ApplianceError(ErrorCode.SIGNING_FAILED)
+    filled = digits.ljust(contents_length, b"0")
+    return increment[:contents_at] + filled + increment[end:]

@@ -1,0 +1,229 @@
+"""The sandbox: a template that accepts, and one confined process for each PDF.
+
+    serve(listener, limits, fonts_dir)
+
+The template loads and warms everything once, gives up what it does not need, and
+then does nothing but accept, fork, wait and kill; it reads no byte of a request.
+It holds no secret and opens no database, so there is none to inherit.
+"""
+
+import gc
+import logging
+import mmap
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from worker.sandbox import child, confine, warm
+from worker.sandbox.child import EXIT_PROTOCOL, Probe, Tools
+from worker.sandbox.limits import SandboxLimits
+from worker.sandbox.protocol import answer_bytes
+from worker.stamp import load_fonts
+
+__all__ = ["SandboxLimits", "serve"]
+
+_log = logging.getLogger(__name__)
+_TOO_MUCH: Final = {signal.SIGKILL, signal.SIGXCPU}
+
+
+@dataclass(slots=True)
+class _Job:
+    """A running job, as the template sees it."""
+
+    pid: int
+    connection: socket.socket
+    answered: mmap.mmap
+    deadline: float
+    """By the monotonic clock."""
+    is_left: bool = False
+    """The client hung up, so nobody waits for an answer."""
+
+
+def serve(
+    listener: socket.socket,
+    limits: SandboxLimits,
+    fonts_dir: Path,
+    probes: Mapping[str, Probe] | None = None,
+) -> None:
+    """Serve until SIGTERM, then finish what runs and return.
+
+    Call it in the main thread of a process of its own: it gives up powers for
+    good, and forks.
+
+    Args:
+        listener: a listening AF_UNIX stream socket.
+        limits: what a job may use.
+        fonts_dir: folder of the stamp's fonts.
+        probes: further operations, for tests of the confinement.
+
+    Raises:
+        OSError: this machine cannot confine, and nothing was served.
+    """
+    tools = Tools(
+        limits=limits,
+        fonts=load_fonts(fonts_dir),
+        rules=confine.job_filter(),
+        null=os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC),
+        probes=probes or {},
+    )
+    warm.warm(tools)
+    confine.confine_template()
+    gc.collect()
+    gc.freeze()  # or a collection in a job would copy what it shares with us
+    _Server(listener, tools).run()
+
+
+class _Server:
+    """The loop of the template.
+
+    Args:
+        listener: a listening AF_UNIX stream socket.
+        tools: what jobs need.
+    """
+
+    def __init__(self, listener: socket.socket, tools: Tools) -> None:
+        self._listener = listener
+        self._tools = tools
+        self._jobs: dict[int, _Job] = {}
+        self._stopping = False
+        self._accepting = False
+        self._poll = select.epoll()
+        self._wake, self._waker = socket.socketpair()
+
+    def run(self) -> None:
+        """Accept, fork, reap and kill until told to stop and nothing runs."""
+        self._listener.setblocking(False)  # noqa: FBT003 (the library's own)
+        for end in (self._wake, self._waker):
+            end.setblocking(False)  # noqa: FBT003 (the library's own)
+        self._poll.register(self._wake, select.EPOLLIN)
+        previous = {
+            signal.SIGTERM: signal.signal(signal.SIGTERM, self._stop),
+            # A handler of ours makes the signal write to the waker.
+            signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda *_: None),
+        }
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
+        try:
+            while self._jobs or not self._stopping:
+                self._turn()
+        finally:
+            for job in list(self._jobs.values()):
+                self._kill(job)
+                self._end(job, os.waitpid(job.pid, 0)[1])
+            signal.set_wakeup_fd(-1)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            for owned in (self._poll, self._wake, self._waker):
+                owned.close()
+
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Take no more jobs."""
+        self._stopping = True
+
+    def _turn(self) -> None:
+        """Wait for what comes next, and do it."""
+        self._listen()
+        ready = {descriptor for descriptor, _ in self._poll.poll(self._patience())}
+        if self._wake.fileno() in ready:
+            self._drain()
+        for job in [j for j in self._jobs.values() if j.connection.fileno() in ready]:
+            job.is_left = True
+            self._kill(job)
+        now = time.monotonic()
+        for job in [job for job in self._jobs.values() if job.deadline <= now]:
+            self._kill(job)
+        self._reap()
+        if self._accepting and self._listener.fileno() in ready:
+            self._accept()
+
+    def _listen(self) -> None:
+        """Listen while there is room for a job, else leave clients in the queue."""
+        room = not self._stopping and len(self._jobs) < self._tools.limits.jobs
+        if room and not self._accepting:
+            self._poll.register(self._listener, select.EPOLLIN)
+        elif self._accepting and not room:
+            self._poll.unregister(self._listener)
+        self._accepting = room
+
+    def _patience(self) -> float | None:
+        """Seconds until the first deadline, None without any."""
+        if not self._jobs:
+            return None
+        first = min(job.deadline for job in self._jobs.values())
+        return max(0.0, first - time.monotonic())
+
+    def _drain(self) -> None:
+        """Empty the waker."""
+        try:
+            while self._wake.recv(4096):
+                pass
+        except BlockingIOError:
+            pass
+
+    def _accept(self) -> None:
+        """Fork a job for the next client."""
+        try:
+            connection, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionError):
+            return
+        answered = mmap.mmap(-1, 1)
+        deadline = time.monotonic() + self._tools.limits.wall_s
+        try:
+            pid = os.fork()
+        except OSError:
+            _log.exception("no process for a job")
+            answered.close()
+            connection.close()
+            return
+        if pid == 0:
+            child.run(connection, answered, self._tools)
+        job = _Job(pid, connection, answered, deadline)
+        self._jobs[pid] = job
+        # No event is asked for, so that only a client's leaving is reported.
+        self._poll.register(connection, 0)
+
+    def _kill(self, job: _Job) -> None:
+        """End a job and whatever it might have started; it is reaped later."""
+        try:
+            os.killpg(job.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            os.kill(job.pid, signal.SIGKILL)  # it has no group of its own yet
+
+    def _reap(self) -> None:
+        """Take leave of the jobs that ended."""
+        for job in list(self._jobs.values()):
+            pid, status = os.waitpid(job.pid, os.WNOHANG)
+            if pid:
+                self._end(job, status)
+
+    def _end(self, job: _Job, status: int) -> None:
+        """Answer for a job that died without a word, and forget it."""
+        del self._jobs[job.pid]
+        self._poll.unregister(job.connection)
+        silent = not job.answered[0] and not job.is_left
+        code = os.waitstatus_to_exitcode(status)
+        if silent and code != EXIT_PROTOCOL:
+            too_much = code < 0 and signal.Signals(-code) in _TOO_MUCH
+            refusal = DocumentRefusedError(
+                ErrorCode.PDF_TOO_COMPLEX if too_much else ErrorCode.PDF_MALFORMED,
+                f"the job ended with {code}",
+            )
+            _log.warning("job cut: %s, %s", refusal.code, refusal.reason)
+            self._say(job, refusal)
+        job.connection.close()
+        job.answered.close()
+
+    def _say(self, job: _Job, refusal: DocumentRefusedError) -> None:
+        """Send a refusal; a few bytes always fit in an unused socket."""
+        job.connection.setblocking(False)  # noqa: FBT003 (the library's own)
+        try:
+            job.connection.send(answer_bytes(refusal), socket.MSG_NOSIGNAL)
+        except OSError:
+            _log.info("the client left before its refusal")

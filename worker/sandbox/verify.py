@@ -1,0 +1,242 @@
+"""Checks every signature of one PDF; runs in a confined job only.
+
+What cannot be checked is invalid, with the reason: no exception passes for a
+verdict. Document timestamps are nobody's signatures and are not listed.
+"""
+
+import asyncio
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from asn1crypto import x509
+from pyhanko.pdf_utils.crypt import AuthStatus
+from pyhanko.pdf_utils.reader import PdfFileReader
+from pyhanko.sign.diff_analysis import DiffResult, ModificationLevel
+from pyhanko.sign.fields import enumerate_sig_fields
+from pyhanko.sign.validation import (
+    EmbeddedPdfSignature,
+    PdfSignatureStatus,
+    SignatureCoverageLevel,
+    async_validate_pdf_signature,
+)
+from pyhanko_certvalidator import ValidationContext
+
+from appliance.domain.document import SignatureReport, VerificationReport
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from worker.sandbox.objects import name, resolve
+
+_SIGNATURES_MAX: Final = 500
+_TEXT_CHARS: Final = 200
+# From the end of the cross-references to the first end marker, and no further.
+_END: Final = re.compile(
+    rb"\s*(?:trailer\s*<<(?:(?!startxref|%%EOF).)*>>|endobj)?"
+    rb"\s*startxref\s+\d+\s+%%EOF(?:\r\n|\n|\r)?",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A filled signature field, opened where it could be."""
+
+    title: str
+    signature: EmbeddedPdfSignature | None
+    is_timestamp: bool
+    reason: str
+    """Why it could not be opened."""
+
+
+def verify(pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
+    """Check every signature of a PDF.
+
+    No network is asked: a certificate without revocation data counts as not
+    revoked, and data that the file carries is used.
+
+    Args:
+        pdf: the whole file.
+        roots: the certificates that are trusted, in DER.
+
+    Raises:
+        DocumentRefusedError: it has more signatures than are checked, or needs
+            a password.
+
+    Source: ISO 32000-2, 12.8; ETSI EN 319 142-1.
+    """
+    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
+    if reader.encrypted and reader.decrypt("").status is AuthStatus.FAILED:
+        raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
+    found = _signatures(reader)
+    titles = {each.title for each in found}
+    trusted = [x509.Certificate.load(root) for root in roots]
+<<<<<<< HEAD
+    reports = [_report(each, trusted, names) for each in found if not each.is_timestamp]
+=======
+    reports = [
+        _report(each, trusted, titles) for each in found if not each.is_timestamp
+    ]
+>>>>>>> sandbox
+    return VerificationReport(
+        signatures=tuple(reports), ends_at_eof=_ends_at_eof(pdf, reader, found)
+    )
+
+
+def _signatures(reader: PdfFileReader) -> list[_Found]:
+    """Open every filled signature field, in the order they were signed.
+
+    Raises:
+        DocumentRefusedError: there are too many.
+    """
+    found: list[_Found] = []
+    for title, value, field in enumerate_sig_fields(reader, filled_status=True):
+        if len(found) >= _SIGNATURES_MAX:
+            raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "signatures")
+        found.append(_open(reader, str(title), value, field))
+    return sorted(
+        found, key=lambda each: each.signature.signed_revision if each.signature else 0
+    )
+
+
+def _open(reader: PdfFileReader, title: str, value: Any, field: Any) -> _Found:
+    """Open one signature; what makes that fail is its report's reason."""
+    is_timestamp = name(resolve(value), "/Type") == "/DocTimeStamp"
+    try:
+        signature = EmbeddedPdfSignature(reader, field, title)
+    except MemoryError:
+        raise
+    except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
+        return _Found(title, None, is_timestamp, _reason("unreadable", exc))
+    return _Found(title, signature, is_timestamp, "")
+
+
+def _report(
+    found: _Found, roots: list[x509.Certificate], titles: set[str]
+) -> SignatureReport:
+    """Check one signature."""
+    signature = found.signature
+    if signature is None:
+        return _invalid(found.title, found.reason)
+    context = ValidationContext(
+        trust_roots=roots, allow_fetching=False, revocation_mode="soft-fail"
+    )
+    try:
+        status = asyncio.run(
+            async_validate_pdf_signature(signature, signer_validation_context=context)
+        )
+        return _checked(found.title, signature, status, titles)
+    except MemoryError:
+        raise
+    except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
+        return _invalid(found.title, _reason("not checkable", exc))
+
+
+def _checked(
+    title: str,
+    signature: EmbeddedPdfSignature,
+    status: PdfSignatureStatus,
+    titles: set[str],
+) -> SignatureReport:
+    """Put pyHanko's findings in our words."""
+    subject = signature.signer_cert.subject.native
+    when, docmdp = status.signer_reported_dt, signature.docmdp_level
+    coverage = status.coverage or SignatureCoverageLevel.UNCLEAR
+    intact = status.intact and status.valid
+    covers = coverage >= SignatureCoverageLevel.ENTIRE_REVISION
+    allowed = covers and _only_ltv_follows(status, titles)
+    return SignatureReport(
+        field=title[:_TEXT_CHARS],
+        signer=_text(subject.get("common_name")),
+        signer_serial=_text(subject.get("serial_number")),
+        signed_at=None if when is None else when.isoformat(),
+        intact=intact,
+        trusted=status.trusted,
+        covers_revision=covers,
+        only_ltv_follows=allowed,
+        docmdp=None if docmdp is None else docmdp.value,
+        reason=_why(status, intact=intact, covers=covers, allowed=allowed),
+    )
+
+
+def _only_ltv_follows(status: PdfSignatureStatus, titles: set[str]) -> bool:
+    """Say whether later revisions hold validation data, or sign once more.
+
+    A later signature is listed with a verdict of its own, so it takes nothing
+    from this one, unless this one certified against it.
+    """
+    diff = status.diff_result
+    if not isinstance(diff, DiffResult) or not status.docmdp_ok:
+        return False
+    if diff.modification_level <= ModificationLevel.LTA_UPDATES:
+        return True
+    return (
+        diff.modification_level is ModificationLevel.FORM_FILLING
+        and diff.changed_form_fields <= titles
+    )
+
+
+def _why(
+    status: PdfSignatureStatus, *, intact: bool, covers: bool, allowed: bool
+) -> str:
+    """Name the first thing that is wrong."""
+    problem = status.trust_problem_indic
+    for is_right, words in (
+        (status.intact, "the signed bytes were changed"),
+        (intact, "the signature value is wrong"),
+        (covers, "it does not cover its whole revision"),
+        (allowed, "the document was changed after it"),
+        (status.trusted, f"the certificate is not trusted ({problem})"),
+    ):
+        if not is_right:
+            return words
+    return ""
+
+
+def _ends_at_eof(pdf: bytes, reader: PdfFileReader, found: Iterable[_Found]) -> bool:
+    """Say whether nothing stands after the last revision.
+
+    Either a signature covers the file to its last byte, or the last revision's
+    cross-references are followed by its trailer and the end marker alone.
+    """
+    for each in found:
+        try:
+            if each.signature is not None and (
+                each.signature.evaluate_signature_coverage()
+                is SignatureCoverageLevel.ENTIRE_FILE
+            ):
+                return True
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001, S112 (a forged one covers nothing)
+            continue
+    last = reader.xrefs.get_xref_container_info(reader.total_revisions - 1)
+    return _END.fullmatch(pdf, last.end_location) is not None
+
+
+def _invalid(title: str, reason: str) -> SignatureReport:
+    """The report of a signature that could not be checked at all."""
+    return SignatureReport(
+        field=title[:_TEXT_CHARS],
+        signer="",
+        signer_serial="",
+        signed_at=None,
+        intact=False,
+        trusted=False,
+        covers_revision=False,
+        only_ltv_follows=False,
+        docmdp=None,
+        reason=reason,
+    )
+
+
+def _reason(what: str, exc: Exception) -> str:
+    """Name an exception without what it quotes of the file."""
+    return f"{what}: {type(exc).__name__}"
+
+
+def _text(value: object) -> str:
+    """A subject's attribute as text; of several the first counts."""
+    if isinstance(value, list):
+        value = value[0] if value else ""
+    return str(value or "")[:_TEXT_CHARS]

@@ -1,0 +1,208 @@
+"""The signing worker: claims activations and signs them, one HSM thread.
+
+Rings make it quick; it also looks by itself every few seconds, so with Redis
+gone it signs on, slower. A few activations are in hand at a time; the HSM
+thread takes their documents in turn, so that a batch holds up nobody.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from appliance.bootstrap import Core
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.records.activations import Claim
+from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.vocab import ItemState
+from appliance.services.claiming import Claiming, Work
+from appliance.services.sweeping import Sweeping
+from worker.bell import hear_rings
+from worker.hsm_session import HsmSession
+from worker.item import FencedOffError, ItemSigner
+from worker.tasks import TaskRunner
+
+_log = structlog.get_logger(__name__)
+_BEAT_S: Final = 2.0
+_SWEEP_S: Final = 5.0
+_RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.HSM_UNAVAILABLE,
+        ErrorCode.STORE_UNAVAILABLE,
+        ErrorCode.CERTIFICATE_NOT_USABLE,
+    }
+)
+"""What sends a request back to its signer; all else is final."""
+
+
+@dataclass(slots=True)
+class SigningWorker:
+    """One signing process's work.
+
+    Args:
+        core: the record, documents and news.
+        claiming: this worker's transactions.
+        signer: signs one item.
+        tasks: runs HSM tasks.
+        session: the HSM, for its status and keep-alive.
+        slot: `signing/<host>/<n>`.
+    """
+
+    core: Core
+    claiming: Claiming
+    signer: ItemSigner
+    tasks: TaskRunner
+    session: HsmSession
+    slot: str
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Work until told to stop, then finish what is in hand."""
+        released = await self.claiming.release_own()
+        _log.info("worker.started", slot=self.slot, released=released)
+        sweeping = Sweeping(self.core.store, self.core.outcomes, self.core.clock)
+        helpers = [
+            asyncio.create_task(work)
+            for work in (
+                hear_rings(self.core.bell, self._wake, self._free),
+                _repeat(_BEAT_S, self._beat),
+                _repeat(_SWEEP_S, sweeping.expire_activations),
+            )
+        ]
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            while not stop.is_set():
+                await self._drain()
+                await self._pause(stopping)
+        finally:
+            stopping.cancel()
+            if self._running:
+                await asyncio.wait(self._running)
+            for helper in helpers:
+                helper.cancel()
+            await asyncio.gather(*helpers, return_exceptions=True)
+            _log.info("worker.stopped", slot=self.slot)
+
+    def _free(self) -> bool:
+        """Whether another activation can be taken in hand."""
+        return len(self._running) < self.core.settings.signing.concurrency
+
+    async def _pause(self, stopping: asyncio.Task[bool]) -> None:
+        """Wait for a ring, the end of the interval, or the stop."""
+        waking = asyncio.create_task(self._wake.wait())
+        await asyncio.wait(
+            {waking, stopping},
+            timeout=self.core.settings.signing.poll_s,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        waking.cancel()
+        self._wake.clear()
+
+    async def _drain(self) -> None:
+        """Take work in hand until there is none, or no hand is free."""
+        try:
+            while self._free():
+                work = await self.claiming.claim_next()
+                if work is not None:
+                    self._start(self._sign(work))
+                    continue
+                task = await self.tasks.claim_next()
+                if task is None:
+                    return
+                self._start(self.tasks.run(task))
+        except ApplianceError as exc:
+            _log.warning("worker.cannot_claim", code=exc.code.value)
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        # A hand is free: look whether there is more.
+        self._wake.set()
+        if not task.cancelled() and (exc := task.exception()) is not None:
+            _log.error("worker.work_failed", exc_info=exc)
+
+    async def _sign(self, work: Work) -> None:
+        """Sign what is left of an activation, holding its lease."""
+        holding = asyncio.create_task(self._hold(work.claim))
+        try:
+            for item in work.claim.items:
+                if item.state in {ItemState.WAITING, ItemState.KEYED}:
+                    await self._sign_item(work, item.seq)
+        except FencedOffError:
+            _log.warning("worker.fenced_off", activation=work.claim.id)
+            return
+        except ApplianceError as exc:
+            # The record is away: the lease will end and somebody resume.
+            _log.warning("worker.let_go", activation=work.claim.id, code=exc.code.value)
+            return
+        finally:
+            holding.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await holding
+        # Last, outside the lease: whoever waits may look now.
+        await self.core.outcomes.announce(work.claim.id)
+
+    async def _sign_item(self, work: Work, seq: int) -> None:
+        """Sign one item, or end it by the reason it cannot be signed.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+        """
+        item = work.claim.items[seq]
+        try:
+            await self.signer.sign(work, item)
+        except ApplianceError as exc:
+            code = exc.code
+            if code is ErrorCode.STORE_UNAVAILABLE:
+                raise
+            _log.warning(
+                "document.not_signed",
+                activation=work.claim.id,
+                request=item.request,
+                code=code.value,
+                reason=getattr(exc, "reason", ""),
+            )
+            end = self.claiming.returned if code in _RETRIABLE else self.claiming.failed
+            if not await end(work.claim, [item], code):
+                raise FencedOffError from exc
+
+    async def _hold(self, claim: Claim) -> None:
+        """Renew the lease; from the event loop, which a hung HSM does not stop."""
+        while True:
+            await asyncio.sleep(self.core.settings.signing.renew_s)
+            try:
+                if not await self.claiming.renew(claim):
+                    return
+            except ApplianceError:
+                continue
+
+    async def _beat(self) -> None:
+        """Say that this worker is alive and how its HSM is."""
+        async with self.core.store.write() as records:
+            await records.workers.beat(
+                WorkerStatus(
+                    slot=self.slot,
+                    process=self.core.process,
+                    at=self.core.clock.now(),
+                    hsm=self.session.status,
+                    reason=self.session.reason,
+                )
+            )
+
+
+async def _repeat(every_s: float, work: Callable[[], Awaitable[object]]) -> None:
+    """Do something now and then, until cancelled; a failure is logged."""
+    while True:
+        try:
+            await work()
+        except ApplianceError as exc:
+            _log.warning("worker.chore_failed", code=exc.code.value)
+        await asyncio.sleep(every_s)
