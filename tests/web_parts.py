@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyotp
+import pytest
 
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
 from appliance.domain.person import Person
@@ -15,8 +16,7 @@ from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
-from appliance.services.passwords import Passwords
-from appliance.services.signing_password import hash_slots
+from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
@@ -38,6 +38,16 @@ BASE_URL = "https://firma.example"
 ORIGIN = "https://app.example"
 
 
+DATABASES = ("sqlite", "postgresql")
+
+
+def database(kind: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    """The settings of a fresh database of one of the `DATABASES`."""
+    if kind == "sqlite":
+        return {}
+    return {"url": request.getfixturevalue("postgres_url")}
+
+
 def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
     """Settings of a trial in a folder."""
     token = {"label": "x", "pin_file": str(folder / "pin")}
@@ -57,6 +67,7 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
             "secrets": {name: str(folder / name) for name in names},
             "web": web,
             "documents": {"limit_bytes": 8192},
+            "database": tables.get("database", {}),
             "auth": {
                 "login_per_minute_address": 10_000,
                 "login_per_minute_account": 10_000,
@@ -146,13 +157,13 @@ class Parts:
 
 @asynccontextmanager
 async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
-    """Build the parts over a fresh SQLite file, and close them."""
+    """Build the parts over a fresh database, and close them."""
     settings = make_settings(folder, **tables)
     await migrate(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
-    passwords = Passwords(hash_slots())
+    passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
     parts = Parts(
         settings=settings,

@@ -336,7 +336,7 @@ async def test_reject_takes_reason(parts: Parts, caller: Caller) -> None:
     assert parts.requests.reasons == ["No es mío"]
 
 
-async def test_sign_answers_link(parts: Parts, caller: Caller) -> None:
+async def test_sign_answers_link(caller: Caller) -> None:
     """The answer has the spec's two fields and three more; its link works."""
     response = await caller.post("/solicitudes/firmar", {**SIGN, "solicitudId": 9})
 
@@ -434,7 +434,10 @@ async def test_sign_going_on_answers_202(parts: Parts, caller: Caller) -> None:
     ],
 )
 async def test_sign_answers_pdf_when_named(
-    caller: Caller, accept: str, is_pdf: bool
+    caller: Caller,
+    accept: str,
+    *,
+    is_pdf: bool,
 ) -> None:
     """The PDF itself is the answer only where Accept prefers it by name."""
     body = {**SIGN, "solicitudId": 9}
@@ -476,7 +479,11 @@ async def send_form(caller: Caller, body: bytes, **headers: str) -> Any:
     [(None, True), ("*/*", True), ("application/json", False)],
 )
 async def test_multipart_answers_pdf_unless_json_alone(
-    parts: Parts, caller: Caller, accept: str | None, is_pdf: bool
+    parts: Parts,
+    caller: Caller,
+    accept: str | None,
+    *,
+    is_pdf: bool,
 ) -> None:
     """The file arrives; the PDF is the answer unless only JSON is accepted."""
     headers = {} if accept is None else {"Accept": accept}
