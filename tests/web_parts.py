@@ -14,8 +14,7 @@ from appliance.domain.records.people import NewPerson, SigningSecret
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
-from appliance.services.passwords import Passwords
-from appliance.services.signing_password import hash_slots
+from appliance.services.passwords import Passwords, hash_slots
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines

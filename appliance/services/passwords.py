@@ -5,6 +5,7 @@ another matter (no PHC string is ever made of one) but share the slots.
 """
 
 import asyncio
+import os
 import secrets
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -19,6 +20,11 @@ TIME_COST: Final = 2
 PARALLELISM: Final = 1
 
 _T = TypeVar("_T")
+
+
+def hash_slots() -> asyncio.Semaphore:
+    """Slots for `in_slot`: at most one Argon2 a core at a time."""
+    return asyncio.Semaphore(os.cpu_count() or 1)
 
 
 async def in_slot(slots: asyncio.Semaphore, work: Callable[[], _T]) -> _T:
@@ -45,7 +51,7 @@ class Passwords:
     """Hashes and checks login passwords.
 
     Args:
-        slots: one a core (`signing_password.hash_slots`), shared by everything
+        slots: one a core (`hash_slots`), shared by everything
             of this process that hashes passwords.
     """
 
