@@ -124,7 +124,7 @@ def probe_powers(_pdf: bytes) -> dict[str, str]:
         "open_own": attempt(lambda: os.open("/proc/self/mem", os.O_RDONLY)),
         "create": attempt(lambda: os.open("/tmp/x", os.O_CREAT | os.O_WRONLY)),  # noqa: S108
         "listdir": attempt(lambda: os.listdir("/")),
-        "unlink": attempt(lambda: os.unlink("/tmp/x")),  # noqa: S108
+        "unlink": attempt(lambda: Path("/tmp/x").unlink()),  # noqa: S108
         "fork": attempt(os.fork),
         "execute": attempt(lambda: os.execv("/bin/true", ["true"])),
         "kill": attempt(lambda: os.kill(os.getppid(), 0)),

@@ -71,13 +71,9 @@ def verify(pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
     found = _signatures(reader)
     titles = {each.title for each in found}
     trusted = [x509.Certificate.load(root) for root in roots]
-<<<<<<< HEAD
-    reports = [_report(each, trusted, names) for each in found if not each.is_timestamp]
-=======
     reports = [
         _report(each, trusted, titles) for each in found if not each.is_timestamp
     ]
->>>>>>> sandbox
     return VerificationReport(
         signatures=tuple(reports), ends_at_eof=_ends_at_eof(pdf, reader, found)
     )
