@@ -17,8 +17,8 @@ from arq.connections import ArqRedis, create_pool
 from appliance.domain.clock import Clock
 from appliance.domain.ids import new_id
 from appliance.domain.ports import (
-    Doorbell,
     DocumentStore,
+    Doorbell,
     LookupIndex,
     Outcomes,
     PdfInspector,

@@ -41,7 +41,11 @@ def bind(address: str, backlog: int) -> socket.socket:
 
 
 def _bind_unix(path: Path, backlog: int) -> socket.socket:
-    """Take over the path of a dead process, never that of a living one."""
+    """Take over the path of a dead process, never that of a living one.
+
+    Raises:
+        SettingsError: a living process listens there.
+    """
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     if path.exists():
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

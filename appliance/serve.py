@@ -23,6 +23,9 @@ def run_api(settings: Settings, number: int, listener: socket.socket | None) -> 
         settings: of the installation.
         number: among its kind, for the log.
         listener: where to listen, bound already.
+
+    Raises:
+        ValueError: without a listener.
     """
     del number
     if listener is None:
@@ -40,7 +43,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         await serve(
             app,
             hypercorn_config(settings, listener),
-            shutdown_trigger=stop.wait,  # type: ignore[arg-type]  # any awaitable
+            shutdown_trigger=stop.wait,
         )
 
 

@@ -174,15 +174,13 @@ def fork_role(
         configure_logging(settings.log, name)
         status = run(settings, number, own)
     except SettingsError as exc:
-        _log.error("role.refused", name=name, error=str(exc))  # noqa: TRY400 (one clear line, no trace)
+        _log.error("role.refused", name=name, error=str(exc))
         status = 78  # EX_CONFIG
-    except BaseException:
+    except BaseException:  # noqa: BLE001 (the outermost shell of the process)
         _log.exception("role.failed", name=name)
-    finally:
-        # The parent's clean-up is not the child's: leave without it.
-        sys.stderr.flush()
-        os._exit(status)
-    return 0
+    # The parent's clean-up is not the child's: leave without it.
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def start_redis(settings: Settings) -> int:

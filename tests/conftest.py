@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.places import short_folder
 from tests.parts.postgres import URL_VARIABLE, PostgresServer
 from tests.parts.redis import RedisServer
@@ -79,3 +80,16 @@ def softhsm(tmp_path: Path) -> SoftHsm:
     folder = tmp_path / "softhsm"
     folder.mkdir(mode=0o700)
     return SoftHsm(folder)
+
+
+@pytest.fixture(scope="session")
+def appliance() -> Iterator[Appliance]:
+    """A running appliance on SQLite that tests share: leave it as it was."""
+    with short_folder() as folder, Appliance.made(folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def signer(appliance: Appliance) -> TestPerson:
+    """Somebody who can sign; their signing password must not get locked."""
+    return appliance.new_person()

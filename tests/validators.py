@@ -146,6 +146,5 @@ def _verdict(
         coverage="UNCLEAR" if coverage is None else coverage.name,
         changes="UNKNOWN" if level is None else level.name,
         signer=status.signing_cert,
-        # pyHanko leaves this one untyped.
-        details=status.pretty_print_details(),  # type: ignore[no-untyped-call]
+        details=status.pretty_print_details(),
     )

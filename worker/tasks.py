@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
@@ -93,5 +95,12 @@ class TaskRunner:
             vouched_by=order.vouched_by,
             state=CredentialState.ACTIVE,
         )
-        if await self.tasks.issued(claim, credential, issued.spki_sha256):
+        if await self.tasks.issued(claim, credential, _spki_sha256(issued.certificate)):
             _log.info("task.issued", task=claim.id, credential=credential.id)
+
+
+def _spki_sha256(certificate: bytes) -> str:
+    """SHA-256, in hex, of the SubjectPublicKeyInfo of a certificate."""
+    key = x509.load_der_x509_certificate(certificate).public_key()
+    spki = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return hashlib.sha256(spki).hexdigest()

@@ -19,7 +19,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     Args:
         commands: of the `rubrica` parser; handlers get the parsed arguments.
     """
-    from appliance.commands import operators, trial  # noqa: PLC0415 (heavy)
+    from appliance.commands import init, operators, trial  # noqa: PLC0415 (heavy)
 
     check = commands.add_parser("check-config", help="check the settings file")
     check.set_defaults(run=_check_config)
@@ -30,6 +30,10 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     serve = commands.add_parser("serve", help="run one HTTP role")
     serve.add_argument("face", choices=["api"])
     serve.set_defaults(run=_serve)
+    init.register(commands)
+    ready = commands.add_parser("ready", help="ask the running api whether it is ready")
+    ready.add_argument("--wait", type=float, default=0.0, help="seconds to wait for it")
+    ready.set_defaults(run=_ready)
     operators.register(commands)
     trial.register(commands)
 
@@ -76,3 +80,25 @@ def _serve(args: argparse.Namespace) -> int:
     configure_logging(settings.log, args.face)
     listener = bind(settings.web.listen_api, settings.web.backlog)
     return load_role(args.face)(settings, 1, listener)
+
+
+def _ready(args: argparse.Namespace) -> int:
+    import time  # noqa: PLC0415 (only here)
+    import urllib.error  # noqa: PLC0415 (only here)
+    import urllib.request  # noqa: PLC0415 (only here)
+
+    url = load_settings(args.settings).web.base_url + "/readyz"
+    deadline = time.monotonic() + args.wait
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 (our own address)
+                say(answer.read().decode())
+                return 0
+        except urllib.error.HTTPError as exc:
+            told = exc.read().decode(errors="replace")
+        except OSError as exc:
+            told = str(exc)
+        if time.monotonic() >= deadline:
+            say(told)
+            return 1
+        time.sleep(0.2)

@@ -79,7 +79,7 @@ def _register_request(
     create = parts.add_parser("create", help="ask a person to sign a PDF")
     create.add_argument("file", type=Path)
     create.add_argument("--integrator", required=True, help="its code")
-    create.add_argument("--cuil", required=True, help="of the signer")
+    create.add_argument("--person", required=True, help="the signer's CUIL")
     create.add_argument("--name", help="file name to show (default: the file's)")
     create.add_argument("--days", type=int, help="days until it lapses")
     _handle(create, _create_request)
@@ -169,7 +169,7 @@ async def _create_request(front: Front, args: argparse.Namespace) -> int:
     request = await front.intake.create_request(
         IntakeOrder(
             integrator_code=args.integrator,
-            cuil=parse_cuil(args.cuil),
+            cuil=parse_cuil(args.person, "--person"),
             file_name=args.name or args.file.name,
             expires=expires,
             origin="operador",

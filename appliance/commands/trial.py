@@ -32,11 +32,14 @@ def register(
     Args:
         commands: of the `rubrica` parser.
     """
+    from appliance.commands import demo as demo_commands  # noqa: PLC0415 (a cycle)
+
     demo = commands.add_parser("demo", help="for trials: stand in for a person")
     parts = demo.add_subparsers(dest="part", required=True)
     otp = parts.add_parser("otp", help="the next code of a demo person, not yet used")
     otp.add_argument("user", help="CUIL or e-mail address")
     otp.set_defaults(run=_otp)
+    demo_commands.register(parts)
     verify = commands.add_parser(
         "verify", help="check the signatures of a PDF against this installation's CA"
     )
@@ -49,14 +52,19 @@ def _otp(args: argparse.Namespace) -> int:
         if not settings.trial:
             raise ApplianceError(ErrorCode.NOT_A_TRIAL)
         async with open_front(settings, SystemClock(), "operator") as front:
-            say(await _next_code(front, args.user))
+            say(await next_code(front, args.user))
         return 0
 
     return run_async(work, args)
 
 
-async def _next_code(front: Front, user: str) -> str:
-    """The code of the earliest step that sign-in would still take."""
+async def next_code(front: Front, user: str) -> str:
+    """The code of the earliest step that sign-in would still take.
+
+    Args:
+        front: opens the person's seed.
+        user: CUIL or e-mail address.
+    """
     async with front.core.store.read() as records:
         person = await _find(front, user)
         secret = await records.logins.secret(person.id)

@@ -108,6 +108,7 @@ class Outcomes(Protocol):
     async def run(self) -> None:
         """Listen for news of other processes, until cancelled."""
 
+
 class Sealer(Protocol):
     """Keeps secrets of the database under the data key (design §4)."""
 

@@ -11,7 +11,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from appliance.domain.document import PageBox
-from worker.pdf import PreparedSignature, SignaturePlan, assemble
+from appliance.domain.stamp import StampLayout
+from appliance.domain.vocab import Restriction
+from worker.pdf import PreparedSignature, SignaturePlan, assemble, check, prepare
+from worker.stamp import StampFonts
 
 SIGNED_AT = dt.datetime(2026, 11, 20, 17, 3, 11, tzinfo=dt.UTC)
 
@@ -24,6 +27,7 @@ def make_pdf(
     media: tuple[float, float, float, float] | None = None,
     count: int | None = None,
     end: bytes = b"\n",
+    edit: tuple[bytes, bytes] = (b"", b""),
 ) -> bytes:
     """A PDF with a line of text at the middle of each page.
 
@@ -32,6 +36,7 @@ def make_pdf(
         media: the MediaBox of all pages, when it is not the visible box.
         count: what `/Count` claims, when it is not the truth.
         end: what follows `%%EOF`.
+        edit: what to replace in every object, and by what.
     """
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -56,7 +61,8 @@ def make_pdf(
     out, offsets = bytearray(b"%PDF-1.7\n"), []
     for number, body in enumerate(objects, 1):
         offsets.append(len(out))
-        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+        edited = body.replace(*edit) if edit[0] else body
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, edited)
     start = len(out)
     out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
@@ -153,3 +159,31 @@ def _certificate(
         .sign(ca_key, hashes.SHA256())
     )
     return built.public_bytes(Encoding.DER)
+
+
+def make_plan(
+    signer: SoftwareSigner,
+    layout: StampLayout | None = None,
+    restriction: Restriction = Restriction.NO_VALUE,
+) -> SignaturePlan:
+    """A plan of the test's signer."""
+    return SignaturePlan(
+        "Firma-7", layout, restriction, SIGNED_AT, "Ana", signer.certificate,
+        signer.chain,
+    )  # fmt: skip
+
+
+def sign(
+    original: bytes, signer: SoftwareSigner, plan: SignaturePlan, fonts: StampFonts
+) -> bytes:
+    """The signed file, checked as before a release."""
+    prepared = prepare(original, plan, fonts)
+    increment = signer.complete(prepared, plan)
+    check(original, increment, plan.certificate)
+    return original + increment
+
+
+def increment_of(original: bytes, signer: SoftwareSigner, fonts: StampFonts) -> bytes:
+    """A finished increment of an invisible signature."""
+    plan = make_plan(signer)
+    return signer.complete(prepare(original, plan, fonts), plan)

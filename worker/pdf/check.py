@@ -62,11 +62,11 @@ def check(original: bytes, increment: bytes, certificate: bytes) -> None:
     digest.update(increment[end:])
     try:
         content = bytes.fromhex(increment[start + 1 : end - 1].decode("ascii"))
-        parts = signer_parts(certificate, ())
-        signature = read_signature(content, parts, digest.digest())
+        signature = read_signature(content, certificate, digest.digest())
     except ValueError as exc:
         raise SignatureCheckError(f"the CMS is wrong: {exc}") from exc
-    hashed = hashlib.sha256(signed_attributes(parts, digest.digest())).digest()
+    attributes = signed_attributes(signer_parts(certificate, ()), digest.digest())
+    hashed = hashlib.sha256(attributes).digest()
     if not verify_signature_value(certificate, hashed, signature):
         raise SignatureCheckError("the value was not made by the certificate's key")
 

@@ -33,8 +33,6 @@ _VERSION_1 = bytes.fromhex("020101")
 class SignerParts:
     """What a certificate and its chain fix in every CMS made with them."""
 
-    certificate: bytes = field(repr=False)
-    """The signer's, DER."""
     certificates: bytes = field(repr=False)
     """The certificates field, tag and all."""
     signer: bytes = field(repr=False)
@@ -66,7 +64,6 @@ def signer_parts(certificate: bytes, chain: tuple[bytes, ...]) -> SignerParts:
         "signing_certificate_v2", as_signing_certificate_v2(parsed)
     )
     return SignerParts(
-        certificate=certificate,
         certificates=encode(_CONTEXT_0, *sorted({certificate, *chain})),
         signer=encode(
             _SEQUENCE,
@@ -153,50 +150,37 @@ def longest_signed_data(parts: SignerParts) -> int:
     return len(signed_data(parts, attributes, bytes(parts.signature_max_bytes)))
 
 
-def read_signature(content: bytes, parts: SignerParts, document_digest: bytes) -> bytes:
-    """Take a CMS apart and make sure that it says what it must.
+def read_signature(content: bytes, certificate: bytes, document_digest: bytes) -> bytes:
+    """Take the signature value out of a CMS that says just what it must.
+
+    The certificates and the value are read; with them the CMS is made again, and
+    has to be the same to the byte.
 
     Args:
         content: the CMS, and the zeros that fill its place.
-        parts: of the certificate that must have signed.
-        document_digest: what its message digest must be.
+        certificate: the one that must have signed, DER.
+        document_digest: what the message digest must be.
 
     Returns:
         The signature value, not yet verified.
 
     Raises:
-        ValueError: it is not DER, or says something else; the text says what.
+        ValueError: it is not DER, or not the CMS of this document and certificate.
 
     Source: RFC 5652 5; EN 319 142-1 6.3.
     """
-    info, padding = read(content)
-    kind, wrapped = children(info.body)
-    _require(kind.whole == _SIGNED_DATA and not padding.strip(b"\0"), "no signed data")
-    signed, _ = read(wrapped.body)
-    version, digests, data, certificates, signers = children(signed.body)
-    _require(version.whole == _VERSION_1, "another version")
-    _require(digests.whole == encode(_SET, _DIGEST_ALGORITHM), "another digest")
-    _require(data.whole == encode(_SEQUENCE, _DATA), "another content type")
-    carried = [one.whole for one in children(certificates.body)]
-    _require(parts.certificate in carried, "the certificate is not in it")
-    (signer_info,) = children(signers.body)
-    fields = children(signer_info.body)
-    _, signer, digest, attributes, algorithm, value = fields
-    _require(signer.whole == parts.signer, "another signer")
-    _require(digest.whole == _DIGEST_ALGORITHM, "another digest of the signer")
-    _require(algorithm.whole == parts.signature_algorithm, "another algorithm")
-    _require(
-        attributes.body == read(signed_attributes(parts, document_digest))[0].body,
-        "the attributes are not those of this document and certificate",
-    )
-    return value.body
-
-
-def _require(condition: bool, otherwise: str) -> None:  # noqa: FBT001 (an assertion)
-    """Stop unless it holds.
-
-    Raises:
-        ValueError: with the text of `otherwise`.
-    """
-    if not condition:
-        raise ValueError(otherwise)
+    whole, padding = read(content)
+    _, wrapped = children(whole.body)
+    _, _, _, certificates, signers = children(read(wrapped.body)[0].body)
+    (signer,) = children(signers.body)
+    value = children(signer.body)[-1].body
+    carried = tuple(one.whole for one in children(certificates.body))
+    if certificate not in carried:
+        msg = "it does not carry the certificate"
+        raise ValueError(msg)
+    parts = signer_parts(certificate, carried)
+    expected = signed_data(parts, signed_attributes(parts, document_digest), value)
+    if whole.whole != expected or padding.strip(b"\0"):
+        msg = "it is not that of this document and certificate"
+        raise ValueError(msg)
+    return value

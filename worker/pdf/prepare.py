@@ -10,6 +10,7 @@ The original bytes are never changed. Nothing here needs a key.
 """
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,10 +18,12 @@ from pyhanko.pdf_utils.generic import (
     ArrayObject,
     DictionaryObject,
     IndirectObject,
+    NameObject,
     NumberObject,
     pdf_name,
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+from pyhanko.pdf_utils.misc import PdfError
 from pyhanko.sign.fields import (
     MDPPerm,
     SignatureFormField,
@@ -29,6 +32,7 @@ from pyhanko.sign.fields import (
     enumerate_sig_fields,
 )
 from pyhanko.sign.signers.cms_embedder import SigMDPSetup
+from pyhanko.sign.signers.constants import ESIC_EXTENSION_1
 from pyhanko.sign.signers.pdf_byterange import SignatureObject
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
@@ -47,8 +51,9 @@ from worker.stamp import (
     open_revision,
     write_stamp,
 )
-from worker.stamp.revision import refusing, separate
+from worker.stamp.revision import entry, refusing, separate
 
+_PDF_2_0 = (2, 0)
 _PERMISSIONS = {
     Restriction.NO_CHANGES_ALLOWED: MDPPerm.NO_CHANGES,
     Restriction.FORM_FILLING: MDPPerm.FILL_FORMS,
@@ -120,6 +125,7 @@ def prepare(
     revision = open_revision(original)
     with refusing():
         _refuse_if_closed(revision, plan.restriction)
+        _declare_pades(revision)
         _add_field(revision, plan, fonts, revision.add_object(signature))
         separate(revision, original)
         prepared, output = next(signature.fill(revision, DIGEST, in_place=True))
@@ -157,17 +163,24 @@ def _docmdp(revision: IncrementalPdfFileWriter) -> int | None:
 
     Source: ISO 32000-2, 12.8.2.2 (P is 2 when absent).
     """
-    permissions = revision.root.get("/Perms")
-    if not isinstance(permissions, DictionaryObject):
-        return None
-    certification = permissions.get("/DocMDP")
-    if not isinstance(certification, DictionaryObject):
-        return None
-    for reference in certification.get("/Reference", ()):
-        if reference.get("/TransformMethod") == "/DocMDP":
-            parameters = reference.get("/TransformParams", {})
-            return int(parameters.get("/P", MDPPerm.FILL_FORMS.value))
+    permissions = entry(revision.root, "/Perms", DictionaryObject)
+    certification = entry(permissions, "/DocMDP", DictionaryObject)
+    references = entry(certification, "/Reference", ArrayObject) or ArrayObject()
+    for at in range(len(references)):
+        if entry(references[at], "/TransformMethod", NameObject) == "/DocMDP":
+            parameters = entry(references[at], "/TransformParams", DictionaryObject)
+            return entry(parameters, "/P", int) or MDPPerm.FILL_FORMS.value
     return None
+
+
+def _declare_pades(revision: IncrementalPdfFileWriter) -> None:
+    """Name the extension of PDF 1.7 that PAdES is; PDF 2.0 has it built in.
+
+    A file whose own list of extensions is broken goes without: it is a hint.
+    """
+    if revision.output_version < _PDF_2_0:
+        with suppress(PdfError):
+            revision.register_extension(ESIC_EXTENSION_1)
 
 
 def _add_field(
@@ -213,13 +226,13 @@ def _add_field(
 def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
     """The form's list of fields, made where it is missing or broken."""
     root = revision.root
-    form = root.get("/AcroForm")
-    if not isinstance(form, DictionaryObject):
+    form = entry(root, "/AcroForm", DictionaryObject)
+    if form is None:
         form = DictionaryObject()
         root[pdf_name("/AcroForm")] = revision.add_object(form)
         revision.update_root()
-    fields = form.get("/Fields")
-    if not isinstance(fields, ArrayObject):
+    fields = entry(form, "/Fields", ArrayObject)
+    if fields is None:
         fields = form[pdf_name("/Fields")] = ArrayObject()
         revision.update_container(form)
     return fields
@@ -227,10 +240,8 @@ def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
 
 def _unique(wish: str, fields: ArrayObject) -> str:
     """The name, with a number where a field of the form has it already."""
-    objects = (entry.get_object() for entry in fields)
-    taken = {
-        str(found.get("/T")) for found in objects if isinstance(found, DictionaryObject)
-    }
+    objects = (fields[at] for at in range(len(fields)))
+    taken = {entry(found, "/T", str) for found in objects}
     name, number = wish, 1
     while name in taken:
         number += 1

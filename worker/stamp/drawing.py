@@ -136,8 +136,9 @@ def _content(layout: StampLayout, font: EmbeddedFont) -> bytes:
     out = [
         "q",
         f"{border[0]:.3f} {border[1]:.3f} {border[2]:.3f} RG {pen:.3f} w",
-        f"{pen / 2:.3f} {pen / 2:.3f}",  # the border lies inside the box
-        f"{layout.width - pen:.3f} {layout.height - pen:.3f} re S",
+        # Wholly inside the box: readers clip what lies on its very edge.
+        f"{pen:.3f} {pen:.3f}",
+        f"{layout.width - 2 * pen:.3f} {layout.height - 2 * pen:.3f} re S",
     ]
     if layout.lines:
         leading = LINE_HEIGHT * size

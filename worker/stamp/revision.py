@@ -7,12 +7,14 @@ and whatever pyHanko makes of a broken file becomes a refusal by name.
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from pyhanko.pdf_utils.crypt import AuthStatus, StandardSecurityHandler
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
     DictionaryObject,
     IndirectObject,
+    NameObject,
     pdf_name,
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
@@ -20,6 +22,7 @@ from pyhanko.pdf_utils.reader import PdfFileReader
 
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 
+_Kind = TypeVar("_Kind")
 _ENDS_OF_LINE = (b"\n", b"\r")
 
 
@@ -91,6 +94,25 @@ def _decrypt(revision: IncrementalPdfFileWriter) -> None:
         raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "integrity by MAC")
 
 
+def entry(dictionary: object, key: str, kind: type[_Kind]) -> _Kind | None:
+    """The object under a key, references followed; None unless it is of the kind.
+
+    `dict.get` would give the reference itself.
+
+    Args:
+        dictionary: where to look; what is no dictionary has no entries.
+        key: with its slash.
+        kind: the class it must be of.
+    """
+    if not isinstance(dictionary, DictionaryObject):
+        return None
+    try:
+        value = dictionary[key]
+    except KeyError:  # absent, or null
+        return None
+    return value if isinstance(value, kind) else None
+
+
 def find_page(revision: IncrementalPdfFileWriter, number: int) -> IndirectObject:
     """Find a page by walking the tree; `/Count` is not asked.
 
@@ -123,10 +145,10 @@ def _walk(root: object, seen: set[tuple[int, int]]) -> Iterator[IndirectObject]:
         if key in seen or not isinstance(node, DictionaryObject):
             continue
         seen.add(key)
-        kids = node.get("/Kids")
-        if isinstance(kids, ArrayObject):
+        kids = entry(node, "/Kids", ArrayObject)
+        if kids is not None:
             stack += [kids.raw_get(i) for i in reversed(range(len(kids)))]
-        elif node.get("/Type", "/Page") == "/Page":
+        elif entry(node, "/Type", NameObject) in (None, "/Page"):
             yield ref
 
 
@@ -141,8 +163,8 @@ def add_annotation(
         annotation: the annotation's reference.
     """
     dictionary = page.get_object()
-    annotations = dictionary.get("/Annots")
-    if isinstance(annotations, ArrayObject):
+    annotations = entry(dictionary, "/Annots", ArrayObject)
+    if annotations is not None:
         annotations.append(annotation)
         revision.update_container(annotations)
     else:  # absent, null or broken

@@ -1,0 +1,139 @@
+"""`rubrica init`: a settings file, secrets and folders for a new installation.
+
+Nothing that exists is changed, so that it may be run again at any time.
+"""
+
+import argparse
+import os
+import secrets
+import socket
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from appliance.commands.terminal import say
+from appliance.settings import load_settings
+
+_SECRETS: Final = ("pepper", "data-key", "lookup-key")
+_RUN_DIR_BYTES: Final = 80
+_FONTS: Final = (
+    Path("/usr/share/fonts/truetype/liberation2"),
+    Path("/usr/share/fonts/truetype/liberation"),
+)
+_TEMPLATE: Final = """\
+# Settings of this installation; every key is described in docs/settings.md.
+environment = "PREPROD"
+trial = {trial}
+installation = "{installation}"
+data_dir = "."
+run_dir = "{run_dir}"
+fonts_dir = "{fonts_dir}"
+
+[web]
+base_url = "{base_url}"
+listen_api = "{listen}"
+
+[hsm]
+profile = "softhsm2"
+softhsm_conf = "hsm/softhsm2.conf"
+
+[hsm.firma]
+label = "firma"
+pin_file = "secrets/firma.pin"
+
+[hsm.pki]
+label = "pki"
+pin_file = "secrets/pki.pin"
+
+[secrets]
+pepper_file = "secrets/pepper"
+data_key_file = "secrets/data-key"
+lookup_key_file = "secrets/lookup-key"
+"""
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `init`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    init = commands.add_parser(
+        "init", help="write a settings file, secrets and folders where missing"
+    )
+    init.add_argument("folder", type=Path, help="of the installation's data")
+    init.add_argument(
+        "--trial", action="store_true", help="a trial: demo CA, free port, SQLite"
+    )
+    init.add_argument("--installation", default="Demo", help="its name")
+    init.set_defaults(run=_init)
+
+
+def _init(args: argparse.Namespace) -> int:
+    folder: Path = args.folder.resolve()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings_file = folder / "settings.toml"
+    if settings_file.exists():
+        say(f"kept  {settings_file}")
+    else:
+        _write_new(settings_file, _settings_text(folder, args), 0o600)
+        say(f"made  {settings_file}")
+    for name in _SECRETS:
+        _make_secret(folder / "secrets" / name)
+    load_settings(settings_file)
+    return 0
+
+
+def _settings_text(folder: Path, args: argparse.Namespace) -> str:
+    port = _free_port()
+    return _TEMPLATE.format(
+        trial="true" if args.trial else "false",
+        installation=args.installation,
+        run_dir=_run_dir(folder),
+        fonts_dir=next((path for path in _FONTS if path.exists()), _FONTS[0]),
+        base_url=f"http://127.0.0.1:{port}",
+        listen=f"127.0.0.1:{port}",
+    )
+
+
+def _run_dir(folder: Path) -> str:
+    """A folder whose sockets have short enough paths."""
+    inside = folder / "run"
+    if len(os.fsencode(inside)) <= _RUN_DIR_BYTES:
+        return "run"
+    return tempfile.mkdtemp(prefix="rubrica-")
+
+
+def _free_port() -> int:
+    """8080 where it is free, else one that the system picks."""
+    for port in (8080, 0):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    msg = "no port is free"
+    raise OSError(msg)
+
+
+def _make_secret(path: Path) -> None:
+    if path.exists():
+        say(f"kept  {path}")
+        return
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _write_new(path, secrets.token_hex(32) + "\n", 0o600)
+    say(f"made  {path}")
+
+
+def _write_new(path: Path, text: str, mode: int) -> None:
+    """Write a file whole or not at all, readable by its owner alone."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(temporary).rename(path)

@@ -1,0 +1,326 @@
+"""A whole appliance for a test: `rubrica up` in a folder of its own.
+
+    with Appliance.made(folder) as appliance:
+        person = appliance.new_person()
+        request = appliance.new_request(person, pdf)
+        with appliance.client(person) as client:
+            client.post("/solicitudes/firmar", json=…)
+
+What an operator would do is done in this process over an open front; what a
+client does goes over HTTP.
+"""
+
+import asyncio
+import itertools
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import psutil
+import pyotp
+
+from appliance.bootstrap import Front, open_front
+from appliance.domain.clock import SystemClock
+from appliance.domain.ids import PersonId
+from appliance.domain.records.activations import IntentRow
+from appliance.domain.vocab import VouchedBy
+from appliance.services.intake import IntakeOrder
+from appliance.services.people import NewPersonOrder
+from appliance.settings import Settings, load_settings
+from tests.parts.places import free_port
+
+Result = TypeVar("Result")
+_INTEGRATOR = "demo"
+_READY_S = 30.0
+_WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
+
+_SETTINGS = """\
+trial = true
+data_dir = "."
+run_dir = "{run_dir}"
+fonts_dir = "/usr/share/fonts/truetype/liberation2"
+[web]
+base_url = "http://127.0.0.1:{port}"
+listen_api = "127.0.0.1:{port}"
+{web}
+[database]
+url = "{database}"
+[hsm]
+softhsm_conf = "hsm/softhsm2.conf"
+[hsm.firma]
+label = "firma"
+pin_file = "secrets/firma.pin"
+[hsm.pki]
+label = "pki"
+pin_file = "secrets/pki.pin"
+[secrets]
+pepper_file = "secrets/pepper"
+data_key_file = "secrets/data-key"
+lookup_key_file = "secrets/lookup-key"
+[auth]
+login_per_minute_address = 10000
+{auth}
+[signing]
+{signing}
+{more}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TestPerson:
+    """Somebody who can sign, and what only they would know."""
+
+    __test__ = False
+
+    id: PersonId
+    cuil: str
+    name: str
+    email: str
+    login_password: str
+    signing_password: str
+    totp: pyotp.TOTP
+
+
+class Appliance:
+    """A running `rubrica up`.
+
+    Args:
+        folder: a short, private, empty folder.
+        database: `sqlite` or a PostgreSQL URL.
+        sections: more lines for the sections `web`, `auth`, `signing`, and
+            whole sections as `more`.
+        environment: more variables of the process.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        database: str = "sqlite",
+        environment: dict[str, str] | None = None,
+        **sections: str,
+    ) -> None:
+        self.folder = folder
+        self.settings_file = folder / "settings.toml"
+        self.log = folder / "rubrica.log"
+        self.base_url = f"http://127.0.0.1:{(port := free_port())}"
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._people = itertools.count(30_000_000)
+        texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
+        self.settings_file.write_text(
+            _SETTINGS.format(
+                run_dir=folder / "run", port=port, database=database, **texts
+            )
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    @classmethod
+    @contextmanager
+    def made(cls, folder: Path, **options: Any) -> Iterator["Appliance"]:
+        """Set an appliance up, start it, and stop it after."""
+        appliance = cls(folder, **options)
+        try:
+            appliance.set_up()
+            appliance.start()
+            yield appliance
+        finally:
+            appliance.close()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings file, read."""
+        return load_settings(self.settings_file)
+
+    def rubrica(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of the command line."""
+        command = [
+            sys.executable,
+            "-c",
+            "from appliance.commands import main; import sys; sys.exit(main())",
+        ]
+        return subprocess.run(
+            [*command, "--settings", str(self.settings_file), *arguments],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def set_up(self) -> None:
+        """Secrets, tables, tokens, CA, and the integrator."""
+        for arguments in (
+            ("init", "--trial", str(self.folder)),
+            ("migrate",),
+            ("hsm", "init"),
+            ("integrator", "create", _INTEGRATOR, "Integrador de prueba"),
+        ):
+            done = self.rubrica(*arguments)
+            assert done.returncode == 0, done.stderr
+
+    def start(self) -> None:
+        """Start all roles and wait until they are ready."""
+        command = [
+            sys.executable,
+            "-c",
+            "from appliance.commands import main; import sys; sys.exit(main())",
+        ]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "--settings", str(self.settings_file), "up"],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until `/readyz` says yes."""
+        deadline = time.monotonic() + _READY_S
+        while True:
+            try:
+                if httpx.get(f"{self.base_url}/readyz", timeout=5).status_code == 200:
+                    return
+            except httpx.HTTPError:
+                pass
+            assert time.monotonic() < deadline, self.log.read_text()[-4000:]
+            time.sleep(0.05)
+
+    def stop(self) -> int:
+        """Stop all roles gracefully; the exit status."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        status = self._process.wait(60)
+        self._process = None
+        return status
+
+    def close(self) -> None:
+        """Stop what still runs."""
+        if self._process is not None:
+            self.stop()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the supervisor."""
+        assert self._process is not None
+        return self._process.pid
+
+    def children(self, role: str) -> list[psutil.Process]:
+        """The living processes of a role (`signing-1`, `api`, `redis`, …)."""
+        pids = {}
+        for line in self.log.read_text().splitlines():
+            if "role.started" in line and f"name={role}" in line:
+                name = line.split("name=")[1].split()[0]
+                pids[name] = int(line.split("pid=")[1].split()[0])
+        return [
+            process
+            for pid in pids.values()
+            if psutil.pid_exists(pid)
+            and (process := psutil.Process(pid)).ppid() == self.pid
+        ]
+
+    # -- what an operator does -------------------------------------------------
+
+    def do(self, work: Callable[[Front], Awaitable[Result]]) -> Result:
+        """Run a coroutine over an open front of this process."""
+
+        async def run() -> Result:
+            async with open_front(self.settings, SystemClock(), "operator") as front:
+                return await work(front)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(120)
+
+    def new_person(self, name: str = "Ana María Núñez") -> TestPerson:
+        """A person with key and certificate."""
+        cuil = _next_cuil(self._people)
+        login, signing = secrets.token_urlsafe(9), secrets.token_urlsafe(9)
+        email = f"p{cuil}@demo.example"
+        order = NewPersonOrder(
+            cuil=cuil,
+            name=name,
+            email=email,
+            login_password=login,
+            signing_password=signing,
+            vouched_by=VouchedBy.DEMO,
+        )
+
+        async def create(front: Front) -> tuple[PersonId, str]:
+            created = await front.people.create_person(order)
+            await front.tasks.wait(created.task, 60)
+            return created.id, created.totp_uri
+
+        person, uri = self.do(create)
+        totp = pyotp.parse_uri(uri)
+        assert isinstance(totp, pyotp.TOTP)
+        return TestPerson(person, cuil, name, email, login, signing, totp)
+
+    def new_request(
+        self, person: TestPerson, pdf: bytes, name: str = "contrato.pdf"
+    ) -> int:
+        """A document for somebody to sign; its `solicitudId`."""
+        order = IntakeOrder(
+            _INTEGRATOR, person.cuil, name, None, "operador", "operator"
+        )
+        return self.do(lambda front: front.intake.create_request(order, pdf))
+
+    def bearer(self, person: TestPerson) -> str:
+        """An access token as a sign-in would give it, without a code."""
+
+        async def issue(front: Front) -> str:
+            issued = await front.tokens.issue(
+                person.id, ("pwd", "otp"), front.clock.now()
+            )
+            return issued.token
+
+        return self.do(issue)
+
+    def intents(self, request: int) -> list[IntentRow]:
+        """Every intended use of a key for a request's activation."""
+
+        async def read(front: Front) -> list[IntentRow]:
+            async with front.core.store.read() as records:
+                view = await records.requests.get(request)  # type: ignore[arg-type]  # an id
+                assert view is not None
+                return await records.activations.intents(view.activation)  # type: ignore[arg-type]  # same
+
+        return self.do(read)
+
+    @property
+    def roots(self) -> list[bytes]:
+        """The CA's certificate, PEM."""
+        return [(self.folder / "pki" / "ca.pem").read_bytes()]
+
+    # -- what a client does ----------------------------------------------------
+
+    def client(self, person: TestPerson | None = None) -> httpx.Client:
+        """An HTTP client, signed in when a person is given."""
+        headers = (
+            {} if person is None else {"Authorization": f"Bearer {self.bearer(person)}"}
+        )
+        return httpx.Client(base_url=self.base_url, headers=headers, timeout=60)
+
+
+def _next_cuil(numbers: Iterator[int]) -> str:
+    """The next valid CUIL of type 20 (facts: a remainder of 1 has no digit)."""
+    for number in numbers:
+        digits = f"20{number:08d}"
+        total = sum(w * int(d) for w, d in zip(_WEIGHTS, digits, strict=True))
+        if total % 11 != 1:
+            return f"{digits}{(11 - total % 11) % 11}"
+    raise AssertionError
