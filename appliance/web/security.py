@@ -1,5 +1,7 @@
 """Headers that every answer carries, whatever made it."""
 
+from collections.abc import Mapping
+
 from quart import Response
 
 _ALWAYS = {
@@ -12,16 +14,17 @@ _ALWAYS = {
 _HSTS = "max-age=63072000"
 
 
-def harden(response: Response, *, https: bool) -> None:
+def harden(response: Response, own: Mapping[str, str], *, https: bool) -> None:
     """Put the security headers on an answer.
 
     Args:
         response: changed in place; its own `Cache-Control` stands.
+        own: the face's own, in place of the usual ones of the same name.
         https: the public address is https, so HSTS is told.
 
     Source: design §7.
     """
-    for name, value in _ALWAYS.items():
+    for name, value in {**_ALWAYS, **own}.items():
         response.headers[name] = value
     if "Cache-Control" not in response.headers:
         response.headers["Cache-Control"] = "no-store"
