@@ -1,0 +1,15 @@
+"""What the console needs of the core."""
+
+from typing import cast
+
+from quart import current_app
+
+from appliance.bootstrap import Console
+
+KEY = "rubrica.console"
+"""Where the application keeps it."""
+
+
+def core() -> Console:
+    """The core of the application that serves the present request."""
+    return cast("Console", current_app.extensions[KEY])
