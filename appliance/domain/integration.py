@@ -1,10 +1,11 @@
 """Integrators, their keys and domains, sessions of the frame, the console's users.
 
 What services give and faces show. Differences from what was first agreed on:
-`note_seen` takes the integrator's code too (two integrators may have one
-origin); the TOTP seed of an enrolment never comes back from the browser, so
-`Enrolment.complete` takes no seed; inviting is `Invitations`, apart from
-`Enrolment`, because the console's role must never hold the pepper.
+`Sessions.note_seen` takes the integrator's code too (two integrators may have
+one origin); the steps of a session after its exchange are `Progress`; the TOTP
+seed of an enrolment never comes back from the browser, so `Enrolment.complete`
+takes a `Choice` without it; inviting is `Invitations`, apart from `Enrolment`,
+because the console's role (`bootstrap.open_admin`) must never hold the pepper.
 """
 
 from dataclasses import dataclass, field
