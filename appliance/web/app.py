@@ -10,6 +10,7 @@ is authenticated, logged, hardened and strict without doing anything for it.
 import ipaddress
 import secrets
 import time
+from collections.abc import Collection
 from typing import Final
 
 from quart import Quart, Response, g, request
@@ -20,7 +21,7 @@ from werkzeug.routing import BaseConverter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.settings import Settings
 from appliance.web import auth, cors, language, log, problems, security
-from appliance.web.body import Limits, bounded_request
+from appliance.web.body import MULTIPART, Limits, bounded_request
 
 _ONCE: Final = (
     "Authorization",
@@ -45,14 +46,21 @@ class _Digits(BaseConverter):
 
 
 def create_app(
-    name: str, *, settings: Settings, authenticate: auth.Authenticate
+    name: str,
+    *,
+    settings: Settings,
+    authenticate: auth.Authenticate | None = None,
+    guard: auth.Guard = auth.signer,
+    large: Collection[str] = (MULTIPART,),
 ) -> Quart:
     """Make a face without routes.
 
     Args:
         name: import name, for the framework.
         settings: limits, addresses, allowed origins.
-        authenticate: turns a bearer into its person.
+        authenticate: turns a bearer into its person, for the usual guard.
+        guard: lets a request to a route without the mark `@public` through.
+        large: media types of bodies that may be as large as a document.
 
     Returns:
         An application on which blueprints are registered.
@@ -66,7 +74,7 @@ def create_app(
         document=settings.documents.limit_bytes,
         timeout_s=settings.web.body_timeout_s,
     )
-    app.request_class = bounded_request(limits)
+    app.request_class = bounded_request(limits, large)
     app.config["MAX_CONTENT_LENGTH"] = limits.json
     app.config["RESPONSE_TIMEOUT"] = None
     # A redirect would answer without any of our headers: an address is or is not.
@@ -76,11 +84,11 @@ def create_app(
     app.url_map.converters["digits"] = _Digits
     app.extensions["rubrica.limits"] = limits
     app.extensions["rubrica.authenticate"] = authenticate
-    _install(app, settings)
+    _install(app, settings, guard)
     return app
 
 
-def _install(app: Quart, settings: Settings) -> None:
+def _install(app: Quart, settings: Settings, let_in: auth.Guard) -> None:
     """Hang what holds for every request on the application."""
     origins = frozenset(settings.web.cors_origins)
     https = settings.web.base_url.startswith("https:")
@@ -93,7 +101,7 @@ def _install(app: Quart, settings: Settings) -> None:
         if request.method == "OPTIONS" and request.url_rule is not None:
             return cors.options(request.url_rule.methods or ())
         if not auth.is_public(app.view_functions.get(request.endpoint or "")):
-            await auth.signer()
+            await let_in()
         return None
 
     async def refuse(exc: Exception) -> Response:

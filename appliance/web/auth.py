@@ -15,6 +15,8 @@ from appliance.web import log
 
 Authenticate = Callable[[str], Awaitable[Signer]]
 """Turns a bearer token into its person, or raises."""
+Guard = Callable[[], Awaitable[object]]
+"""Lets the present request through, or raises."""
 
 _MARK = "__public__"
 _View = TypeVar("_View", bound=Callable[..., Any])
@@ -49,13 +51,13 @@ async def signer() -> Signer:
     known: Signer | None = g.get("signer")
     if known is None:
         authenticate: Authenticate = current_app.extensions["rubrica.authenticate"]
-        known = await authenticate(_bearer())
+        known = await authenticate(bearer())
         g.signer = known
         log.note(person=known.person)
     return known
 
 
-def _bearer() -> str:
+def bearer() -> str:
     """The token of the Authorization header, which must be there once.
 
     Raises:

@@ -1,8 +1,8 @@
 """The two languages of what people read: Spanish by default, or English.
 
-English sentences are the msgids; `appliance/locale/*/LC_MESSAGES/rubrica.po`
-has the others, compiled in memory at start, so that no compiled file can be
-older than its source.
+English sentences are the msgids; the catalogues in `appliance/locale` have the
+others (`rubrica.po` what every face says, `frame.po` the frame), compiled in
+memory at start, so that no compiled file can be older than its source.
 """
 
 import gettext
@@ -30,12 +30,17 @@ def catalogue(lang: str) -> gettext.NullTranslations:
     """
     if lang == _SOURCE:
         return gettext.NullTranslations()
-    with (_FOLDER / lang / "LC_MESSAGES" / "rubrica.po").open("rb") as source:
-        messages = read_po(source, locale=lang, abort_invalid=True)
-    compiled = io.BytesIO()
-    write_mo(compiled, messages)
-    compiled.seek(0)
-    return gettext.GNUTranslations(compiled)
+    whole = gettext.NullTranslations()
+    for path in sorted((_FOLDER / lang / "LC_MESSAGES").glob("*.po")):
+        with path.open("rb") as source:
+            messages = read_po(source, locale=lang, abort_invalid=True)
+        compiled = io.BytesIO()
+        write_mo(compiled, messages)
+        compiled.seek(0)
+        part = gettext.GNUTranslations(compiled)
+        part.add_fallback(whole)
+        whole = part
+    return whole
 
 
 def load() -> None:
