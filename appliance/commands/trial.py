@@ -6,9 +6,6 @@
 import argparse
 import asyncio
 from pathlib import Path
-from typing import Final
-
-import pyotp
 
 from appliance.bootstrap import Front, open_core, open_front
 from appliance.commands.terminal import run_async, say
@@ -18,10 +15,6 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.person import Person, parse_cuil
 from appliance.services.login import email_index
 from appliance.settings import Settings, SettingsError
-
-_STEP_S: Final = 30
-_AHEAD: Final = 1
-"""Steps ahead of the clock that sign-in still takes."""
 
 
 def register(
@@ -59,26 +52,18 @@ def _otp(args: argparse.Namespace) -> int:
 
 
 async def next_code(front: Front, user: str) -> str:
-    """The code of the earliest step that sign-in would still take.
+    """The next code that sign-in takes and that was not used yet.
 
     Args:
         front: opens the person's seed.
         user: CUIL or e-mail address.
     """
-    async with front.core.store.read() as records:
-        person = await _find(front, user)
-        secret = await records.logins.secret(person.id)
-    if secret is None:
-        raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-    seed = front.sealer.open(
-        secret.totp_sealed, table="login_secret", row=person.id, column="totp_sealed"
-    )
+    person = await _find(front, user)
     while True:
-        now = int(front.clock.now().timestamp()) // _STEP_S
-        step = max(secret.last_step + 1, now)
-        if step <= now + _AHEAD:
-            return pyotp.TOTP(seed.decode()).generate_otp(step)
-        await asyncio.sleep(1)
+        code, wait_s = await front.login.next_code(person.id)
+        if wait_s <= 0:
+            return code
+        await asyncio.sleep(wait_s)
 
 
 async def _find(front: Front, user: str) -> Person:

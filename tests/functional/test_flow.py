@@ -2,7 +2,7 @@
 
 from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
-from tests.validators import pdfsig
+from tests.validators import pdfsig, pyhanko_valid
 
 
 def test_flow_login_to_verified_download(
@@ -12,7 +12,7 @@ def test_flow_login_to_verified_download(
 
     Source: spec "What the service does", 6.
     """
-    request = appliance.new_request(signer, pdfs.READABLE["a4"]())
+    request = appliance.new_request(signer, pdfs.one_page())
     with appliance.client() as client:
         challenge = client.post(
             "/auth/login",
@@ -35,5 +35,7 @@ def test_flow_login_to_verified_download(
         assert answer.status_code == 200, answer.text
         signed = client.get(answer.json()["documentoFirmado"]).content
 
-    assert pdfsig(signed).valid
-    assert pdfsig(signed).whole_document
+    (verdict,) = pdfsig(signed)
+    assert verdict.valid
+    assert verdict.whole_document
+    assert pyhanko_valid(signed, appliance.roots)

@@ -28,6 +28,8 @@ from typing import Any, TypeVar
 import httpx
 import psutil
 import pyotp
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from appliance.bootstrap import Front, open_front
 from appliance.domain.clock import SystemClock
@@ -303,8 +305,9 @@ class Appliance:
 
     @property
     def roots(self) -> list[bytes]:
-        """The CA's certificate, PEM."""
-        return [(self.folder / "pki" / "ca.pem").read_bytes()]
+        """The CA's certificate, DER."""
+        pem = (self.folder / "pki" / "ca.pem").read_bytes()
+        return [x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)]
 
     # -- what a client does ----------------------------------------------------
 
