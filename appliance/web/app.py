@@ -10,9 +10,9 @@ is authenticated, logged, hardened and strict without doing anything for it.
 import ipaddress
 import secrets
 import time
-from collections.abc import Collection
 from typing import Final
 
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
 from quart import Quart, Response, g, request
 from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import MethodNotAllowed
@@ -21,7 +21,7 @@ from werkzeug.routing import BaseConverter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.settings import Settings
 from appliance.web import auth, cors, language, log, problems, security
-from appliance.web.body import MULTIPART, Limits, bounded_request
+from appliance.web.body import Limits, bounded_request
 
 _ONCE: Final = (
     "Authorization",
@@ -36,7 +36,29 @@ _ONCE: Final = (
 _HEADERS_AT_MOST = 100
 
 
-class _Digits(BaseConverter):
+class RefusedWebsocket:
+    """Closes every WebSocket before it opens (the server answers 403).
+
+    No face speaks WebSocket, and the framework would run request handlers
+    without a request.
+
+    Args:
+        app: unused.
+        scope: unused.
+    """
+
+    def __init__(self, app: Quart, scope: WebsocketScope) -> None:
+        del app, scope
+
+    async def __call__(
+        self, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        """Take the handshake and refuse it."""
+        await receive()
+        await send({"type": "websocket.close", "code": 1008, "reason": None})
+
+
+class Digits(BaseConverter):
     """`<digits:name>` in a route: ASCII digits, of any number, as text.
 
     The framework's own `int` fails on numbers of more than 4,300 digits.
@@ -46,21 +68,14 @@ class _Digits(BaseConverter):
 
 
 def create_app(
-    name: str,
-    *,
-    settings: Settings,
-    authenticate: auth.Authenticate | None = None,
-    guard: auth.Guard = auth.signer,
-    large: Collection[str] = (MULTIPART,),
+    name: str, *, settings: Settings, authenticate: auth.Authenticate
 ) -> Quart:
     """Make a face without routes.
 
     Args:
         name: import name, for the framework.
         settings: limits, addresses, allowed origins.
-        authenticate: turns a bearer into its person, for the usual guard.
-        guard: lets a request to a route without the mark `@public` through.
-        large: media types of bodies that may be as large as a document.
+        authenticate: turns a bearer into its person.
 
     Returns:
         An application on which blueprints are registered.
@@ -74,21 +89,22 @@ def create_app(
         document=settings.documents.limit_bytes,
         timeout_s=settings.web.body_timeout_s,
     )
-    app.request_class = bounded_request(limits, large)
+    app.request_class = bounded_request(limits)
+    app.asgi_websocket_class = RefusedWebsocket
     app.config["MAX_CONTENT_LENGTH"] = limits.json
     app.config["RESPONSE_TIMEOUT"] = None
     # A redirect would answer without any of our headers: an address is or is not.
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
-    app.url_map.converters["digits"] = _Digits
+    app.url_map.converters["digits"] = Digits
     app.extensions["rubrica.limits"] = limits
     app.extensions["rubrica.authenticate"] = authenticate
-    _install(app, settings, guard)
+    _install(app, settings)
     return app
 
 
-def _install(app: Quart, settings: Settings, let_in: auth.Guard) -> None:
+def _install(app: Quart, settings: Settings) -> None:
     """Hang what holds for every request on the application."""
     origins = frozenset(settings.web.cors_origins)
     https = settings.web.base_url.startswith("https:")
@@ -101,7 +117,7 @@ def _install(app: Quart, settings: Settings, let_in: auth.Guard) -> None:
         if request.method == "OPTIONS" and request.url_rule is not None:
             return cors.options(request.url_rule.methods or ())
         if not auth.is_public(app.view_functions.get(request.endpoint or "")):
-            await let_in()
+            await auth.signer()
         return None
 
     async def refuse(exc: Exception) -> Response:
