@@ -4,27 +4,12 @@ import base64
 from datetime import UTC, datetime
 from typing import Final
 
-from appliance.domain.document import FindingKind
 from appliance.domain.request import Preview, RequestView, SignedDocumentView
 from appliance.domain.stamp import StampLayout
 from appliance.web import language
+from appliance.web.findings import FINDINGS
 
 PREVIEW_DPI: Final = 96
-
-FINDINGS: Final[dict[FindingKind, str]] = {
-    FindingKind.JAVASCRIPT: "The document contains JavaScript.",
-    FindingKind.LAUNCH_ACTION: "The document can start programs.",
-    FindingKind.EMBEDDED_FILES: "The document has other files inside.",
-    FindingKind.RICH_MEDIA: "The document contains video, sound or 3D.",
-    FindingKind.EXTERNAL_LINK_ACTION: "The document sends to, or opens, other files.",
-    FindingKind.XFA_STATIC: "The document has a second form (XFA) that may differ.",
-    FindingKind.HYBRID_XREF: "Old and new programs may show the document differently.",
-    FindingKind.ENCRYPTED_EMPTY_PASSWORD: "The document is encrypted without password.",
-    FindingKind.DAMAGED: "The document is damaged, but can be read.",
-    FindingKind.COUNT_LIES: "The document states a wrong number of pages.",
-    FindingKind.LAYERS: "The document has layers that can be shown or hidden.",
-}
-"""What a signer is told before signing: msgids of the catalogues."""
 
 
 def element(view: RequestView) -> dict[str, object]:

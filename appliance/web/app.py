@@ -10,6 +10,8 @@ is authenticated, logged, hardened and strict without doing anything for it.
 import ipaddress
 import secrets
 import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
@@ -19,9 +21,10 @@ from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import BaseConverter
 
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.request import Signer
 from appliance.settings import Settings
 from appliance.web import auth, cors, language, log, problems, security
-from appliance.web.body import Limits, bounded_request
+from appliance.web.body import MULTIPART, Limits, bounded_request
 
 _ONCE: Final = (
     "Authorization",
@@ -67,15 +70,55 @@ class Digits(BaseConverter):
     regex = "[0-9]+"
 
 
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What one face does in its own way; all else is the same for all."""
+
+    url: str
+    """Its public address."""
+    admit: Callable[[bool], Awaitable[ResponseReturnValue | None]]
+    """Called before every view with whether it is marked public; raises or
+    answers for who may not go on."""
+    refuse: Callable[[ApplianceError], Awaitable[Response]]
+    """Makes the answer to an error."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Security headers, laid over those of every answer."""
+    large: Collection[str] = (MULTIPART,)
+    """Media types of bodies that may be as large as a document."""
+
+
+def rest_face(settings: Settings) -> Face:
+    """The face of programs: a bearer in, `application/problem+json` out.
+
+    Args:
+        settings: whose `web.base_url` is its address.
+    """
+
+    async def admit(public: bool) -> None:  # noqa: FBT001 (the type has no names)
+        if not public:
+            await auth.signer()
+
+    async def refuse(error: ApplianceError) -> Response:
+        return problems.render(error, g.request_id, language.requested())
+
+    return Face(settings.web.base_url, admit, refuse)
+
+
 def create_app(
-    name: str, *, settings: Settings, authenticate: auth.Authenticate
+    name: str,
+    *,
+    settings: Settings,
+    authenticate: auth.Authenticate | None = None,
+    face: Face | None = None,
 ) -> Quart:
     """Make a face without routes.
 
     Args:
         name: import name, for the framework.
         settings: limits, addresses, allowed origins.
-        authenticate: turns a bearer into its person.
+        authenticate: turns a bearer into its person; without it, no bearer
+            is anybody's.
+        face: who is let in, and how errors look; `rest_face` if None.
 
     Returns:
         An application on which blueprints are registered.
@@ -83,13 +126,14 @@ def create_app(
     Source: design §7.
     """
     language.load()
+    face = face or rest_face(settings)
     app = Quart(name, static_folder=None)
     limits = Limits(
         json=settings.web.body_limit_bytes,
         document=settings.documents.limit_bytes,
         timeout_s=settings.web.body_timeout_s,
     )
-    app.request_class = bounded_request(limits)
+    app.request_class = bounded_request(limits, face.large)
     app.asgi_websocket_class = RefusedWebsocket
     app.config["MAX_CONTENT_LENGTH"] = limits.json
     app.config["RESPONSE_TIMEOUT"] = None
@@ -99,15 +143,15 @@ def create_app(
     app.url_map.redirect_defaults = False
     app.url_map.converters["digits"] = Digits
     app.extensions["rubrica.limits"] = limits
-    app.extensions["rubrica.authenticate"] = authenticate
-    _install(app, settings)
+    app.extensions["rubrica.authenticate"] = authenticate or _nobody
+    _install(app, settings, face)
     return app
 
 
-def _install(app: Quart, settings: Settings) -> None:
+def _install(app: Quart, settings: Settings, face: Face) -> None:
     """Hang what holds for every request on the application."""
     origins = frozenset(settings.web.cors_origins)
-    https = settings.web.base_url.startswith("https:")
+    https = face.url.startswith("https:")
 
     async def guard() -> ResponseReturnValue | None:
         _begin()
@@ -116,9 +160,9 @@ def _install(app: Quart, settings: Settings) -> None:
             return None
         if request.method == "OPTIONS" and request.url_rule is not None:
             return cors.options(request.url_rule.methods or ())
-        if not auth.is_public(app.view_functions.get(request.endpoint or "")):
-            await auth.signer()
-        return None
+        return await face.admit(
+            auth.is_public(app.view_functions.get(request.endpoint or ""))
+        )
 
     async def refuse(exc: Exception) -> Response:
         _begin()
@@ -126,13 +170,13 @@ def _install(app: Quart, settings: Settings) -> None:
         if error.code is ErrorCode.INTERNAL:
             log.cause(exc)
         log.note(code=error.code.value)
-        response = problems.render(error, g.request_id, language.requested())
+        response = await face.refuse(error)
         _keep_allow(exc, response)
         return response
 
     async def finish(response: Response) -> Response:
         _begin()
-        security.harden(response, https=https)
+        security.harden(response, face.headers, https=https)
         cors.allow(request, response, origins)
         response.headers["X-Request-Id"] = g.request_id
         log.note(status=response.status_code, bytes=response.content_length)
@@ -147,6 +191,16 @@ def _install(app: Quart, settings: Settings) -> None:
     app.register_error_handler(Exception, refuse)
     app.after_request(finish)
     app.teardown_request(end)
+
+
+async def _nobody(bearer: str) -> Signer:
+    """The person of a bearer where no bearer is anybody's.
+
+    Raises:
+        ApplianceError: `TOKEN_INVALID`, always.
+    """
+    del bearer
+    raise ApplianceError(ErrorCode.TOKEN_INVALID)
 
 
 def _begin() -> None:

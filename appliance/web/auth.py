@@ -15,8 +15,6 @@ from appliance.web import log
 
 Authenticate = Callable[[str], Awaitable[Signer]]
 """Turns a bearer token into its person, or raises."""
-Guard = Callable[[], Awaitable[object]]
-"""Lets the present request through, or raises."""
 
 _MARK = "__public__"
 _View = TypeVar("_View", bound=Callable[..., Any])

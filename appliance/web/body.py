@@ -93,9 +93,9 @@ async def read_object() -> dict[str, object]:
 
     Source: decisions "errors", "Limits".
     """
-    _check_type(_JSON)
-    limits = _limits()
-    raw = b"".join([chunk async for chunk in _chunks(limits.json, limits.timeout_s)])
+    check_type(_JSON)
+    limits = face_limits()
+    raw = b"".join([chunk async for chunk in chunks(limits.json, limits.timeout_s)])
     return as_object(raw)
 
 
@@ -114,15 +114,15 @@ async def read_form() -> Form:
 
     Source: RFC 7578; decisions "document in the call".
     """
-    _check_type(MULTIPART)
+    check_type(MULTIPART)
     boundary = request.mimetype_params.get("boundary", "")
     if not boundary:
         raise ApplianceError(ErrorCode.CONTENT_TYPE)
-    limits = _limits()
+    limits = face_limits()
     parts = _Parts({"file": limits.document, "options": limits.json})
     try:
         decoder = MultipartDecoder(boundary.encode(), max_parts=_PARTS_AT_MOST)
-        async for chunk in _chunks(limits.multipart, limits.timeout_s):
+        async for chunk in chunks(limits.multipart, limits.timeout_s):
             decoder.receive_data(chunk)
             parts.take(decoder)
         decoder.receive_data(None)
@@ -144,12 +144,12 @@ async def read_document() -> bytes:
         ApplianceError: `CONTENT_TYPE`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY`,
             `BODY_TIMEOUT`.
     """
-    _check_type(PDF)
-    limits = _limits()
+    check_type(PDF)
+    limits = face_limits()
     content = bytearray()
     try:
         patience_s = limits.timeout_s + (request.content_length or 0) / _SLOWEST
-        async for chunk in _chunks(limits.document, patience_s):
+        async for chunk in chunks(limits.document, patience_s):
             content.extend(chunk)
     except ApplianceError as exc:
         if exc.code is not ErrorCode.BODY_TOO_LARGE:
@@ -245,13 +245,17 @@ class _Parts:
             raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
 
 
-def _limits() -> Limits:
+def face_limits() -> Limits:
+    """What the present face takes of a body."""
     limits: Limits = current_app.extensions["rubrica.limits"]
     return limits
 
 
-def _check_type(expected: str) -> None:
+def check_type(expected: str) -> None:
     """Refuse a body of another type, charset or coding before reading it.
+
+    Args:
+        expected: media type.
 
     Raises:
         ApplianceError: `CONTENT_TYPE`.
@@ -267,8 +271,12 @@ def _check_type(expected: str) -> None:
         raise ApplianceError(ErrorCode.CONTENT_TYPE, extras={"allowed": [expected]})
 
 
-async def _chunks(limit: int, timeout_s: float) -> AsyncIterator[bytes]:
-    """The body as it arrives, up to a size and a time.
+async def chunks(limit: int, timeout_s: float) -> AsyncIterator[bytes]:
+    """The present request's body as it arrives, up to a size and a time.
+
+    Args:
+        limit: in bytes.
+        timeout_s: for all of it, in seconds.
 
     Raises:
         ApplianceError: `BODY_TOO_LARGE`, `BODY_TIMEOUT`.

@@ -5,10 +5,10 @@ import re
 import pytest
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, RequestEntityTooLarge
 
-from appliance.api.words import FINDINGS
 from appliance.domain.document import FindingKind
 from appliance.domain.errors import SENTENCES, ApplianceError, ErrorCode
 from appliance.web import language, problems
+from appliance.web.findings import FINDINGS
 
 _PLACES = re.compile(r"{(\w+)}")
 
