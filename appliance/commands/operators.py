@@ -105,8 +105,8 @@ def _handle(parser: argparse.ArgumentParser, handler: Handler) -> None:
 
 
 async def _create_integrator(front: Front, args: argparse.Namespace) -> int:
-    integrator = await front.people.create_integrator(args.code, args.name)
-    say(f"integrator {args.code}: {integrator}")
+    made = await front.integrators.create("operator", args.code, args.name)
+    say(f"integrator {made.code}: {made.id}")
     return 0
 
 
