@@ -10,7 +10,7 @@ is authenticated, logged, hardened and strict without doing anything for it.
 import ipaddress
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,7 +24,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.request import Signer
 from appliance.settings import Settings
 from appliance.web import auth, cors, language, log, problems, security
-from appliance.web.body import Limits, bounded_request
+from appliance.web.body import MULTIPART, Limits, bounded_request
 
 _ONCE: Final = (
     "Authorization",
@@ -83,6 +83,8 @@ class Face:
     """Makes the answer to an error."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Security headers, laid over those of every answer."""
+    large: Collection[str] = (MULTIPART,)
+    """Media types of bodies that may be as large as a document."""
 
 
 def rest_face(settings: Settings) -> Face:
@@ -124,13 +126,14 @@ def create_app(
     Source: design §7.
     """
     language.load()
+    face = face or rest_face(settings)
     app = Quart(name, static_folder=None)
     limits = Limits(
         json=settings.web.body_limit_bytes,
         document=settings.documents.limit_bytes,
         timeout_s=settings.web.body_timeout_s,
     )
-    app.request_class = bounded_request(limits)
+    app.request_class = bounded_request(limits, face.large)
     app.asgi_websocket_class = RefusedWebsocket
     app.config["MAX_CONTENT_LENGTH"] = limits.json
     app.config["RESPONSE_TIMEOUT"] = None
@@ -141,7 +144,7 @@ def create_app(
     app.url_map.converters["digits"] = Digits
     app.extensions["rubrica.limits"] = limits
     app.extensions["rubrica.authenticate"] = authenticate or _nobody
-    _install(app, settings, face or rest_face(settings))
+    _install(app, settings, face)
     return app
 
 

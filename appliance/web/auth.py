@@ -49,13 +49,13 @@ async def signer() -> Signer:
     known: Signer | None = g.get("signer")
     if known is None:
         authenticate: Authenticate = current_app.extensions["rubrica.authenticate"]
-        known = await authenticate(_bearer())
+        known = await authenticate(bearer())
         g.signer = known
         log.note(person=known.person)
     return known
 
 
-def _bearer() -> str:
+def bearer() -> str:
     """The token of the Authorization header, which must be there once.
 
     Raises:

@@ -5,7 +5,7 @@ limit, never waited for beyond its time, and never read as two things.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,10 +23,13 @@ from werkzeug.sansio.multipart import (
 
 from appliance.domain import strict_json
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.web.response import PDF
 
 MULTIPART: Final = "multipart/form-data"
 _JSON = "application/json"
 _PARTS_AT_MOST = 16
+_SLOWEST: Final = 65_536
+"""Bytes a second of the slowest line on which a document is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +49,23 @@ class Limits:
         return self.document + 2 * self.json
 
 
-def bounded_request(limits: Limits) -> type[Request]:
+def bounded_request(limits: Limits, large: Collection[str]) -> type[Request]:
     """Make the request class whose unread body is held up to its kind's limit.
 
-    Quart buffers what arrives while nobody reads; only a multipart body may
-    be as large as a document.
+    Quart buffers what arrives while nobody reads; only a body that brings a
+    document may be as large as one.
 
     Args:
         limits: of the face; `limits.json` is its MAX_CONTENT_LENGTH too.
+        large: media types of the bodies that bring a document.
     """
 
     class BoundedRequest(Request):
-        """A request with a larger body if that is multipart."""
+        """A request with a larger body if that brings a document."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            if self.mimetype == MULTIPART:
+            if self.mimetype in large:
                 self.body = self.body_class(self.content_length, limits.multipart)
 
     return BoundedRequest
@@ -131,6 +135,31 @@ async def read_form() -> Form:
     if not file:
         raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
     return Form(as_object(options), file)
+
+
+async def read_document() -> bytes:
+    """Read the present request's body, which must be a PDF and nothing else.
+
+    Raises:
+        ApplianceError: `CONTENT_TYPE`, `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY`,
+            `BODY_TIMEOUT`.
+    """
+    check_type(PDF)
+    limits = face_limits()
+    content = bytearray()
+    try:
+        patience_s = limits.timeout_s + (request.content_length or 0) / _SLOWEST
+        async for chunk in chunks(limits.document, patience_s):
+            content.extend(chunk)
+    except ApplianceError as exc:
+        if exc.code is not ErrorCode.BODY_TOO_LARGE:
+            raise
+        raise ApplianceError(
+            ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limits.document}
+        ) from exc
+    if not content:
+        raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
+    return bytes(content)
 
 
 def as_object(raw: bytes) -> dict[str, object]:

@@ -1,0 +1,28 @@
+// How long the session lasts, and what is said of its end beforehand.
+
+const WARN_S = [300, 60];
+
+export class SessionClock {
+  #timers = [];
+  #warn;
+  #over;
+
+  /**
+   * @param {(secondsLeft: number, expiresAt: string) => void} warn
+   * @param {() => void} over
+   */
+  constructor(warn, over) {
+    this.#warn = warn;
+    this.#over = over;
+  }
+
+  /** @param {{secondsLeft: number, expiresAt: string}} session as just answered. */
+  set({ secondsLeft, expiresAt }) {
+    this.#timers.forEach(clearTimeout);
+    // Counted from the answer, not by the device's clock, which may be wrong.
+    this.#timers = WARN_S.filter((left) => left < secondsLeft).map((left) =>
+      setTimeout(() => this.#warn(left, expiresAt), (secondsLeft - left) * 1000),
+    );
+    this.#timers.push(setTimeout(this.#over, secondsLeft * 1000));
+  }
+}

@@ -1,0 +1,59 @@
+// One kind of error for the page: what the server said, or what the page found.
+
+import { errorSentence } from "./i18n.js";
+
+/** Answers to the codes that the page gives by itself. */
+const OWN = {
+  HANDSHAKE_REQUIRED: ["fix_request", false],
+  BASE64_INVALID: ["fix_request", false],
+  MIME: ["fix_request", false],
+  INIT_INVALID: ["fix_request", false],
+  LEGACY_CREDENTIALS: ["fix_request", false],
+  SESSION_IN_USE: ["new_session", false],
+  SESSION_TOKEN_EXPIRED: ["new_session", false],
+  DOCUMENT_TOO_LARGE: ["fix_request", false],
+  BUSY: ["retry", true],
+};
+
+export class Failure extends Error {
+  /** @param {Object<string, any>} problem members of an RFC 9457 answer. */
+  constructor(problem) {
+    super(problem.detail);
+    this.code = problem.code;
+    this.category = problem.category;
+    this.requestId = problem.requestId;
+    this.field = problem.field;
+    this.problem = problem;
+  }
+
+  /** The payload of the host's error message. */
+  get payload() {
+    return {
+      code: this.code,
+      message: this.message,
+      category: this.category,
+      retryable: this.category === "retry",
+      requestId: this.requestId,
+      ...(this.field ? { field: this.field } : {}),
+    };
+  }
+}
+
+/** The network failed: nothing is known of the call's outcome. */
+export class Unreachable extends Error {}
+
+/**
+ * An error that the page found by itself.
+ * @param {string} code
+ * @param {Object<string, unknown>} [values] for the sentence's places.
+ */
+export function ownFailure(code, values = {}) {
+  const [category] = OWN[code];
+  return new Failure({
+    code,
+    category,
+    detail: errorSentence(code, values),
+    requestId: `p-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`,
+    field: values.field,
+  });
+}

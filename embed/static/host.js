@@ -1,0 +1,79 @@
+// The conversation with the page around the frame. A message counts only if it comes
+// from that very window and from a registered origin; once an init was valid, from
+// the origin that sent it. Nothing is ever posted to an origin that is not registered.
+
+import { isPlain, weight } from "./guard.js";
+import { MESSAGES, SMALL_MESSAGE } from "./protocol.js";
+
+export class Host {
+  #prefix;
+  #origins;
+  #deliver;
+  #pinned = null;
+
+  /**
+   * @param {{prefix: string, origins: string[]}} boot
+   * @param {(name: string, payload: object, origin: string) => void} deliver
+   */
+  constructor(boot, deliver) {
+    this.#prefix = `${boot.prefix}.`;
+    this.#origins = boot.origins;
+    this.#deliver = deliver;
+  }
+
+  /** Whether there is a page around the frame at all. */
+  static get present() {
+    return window.parent !== window;
+  }
+
+  /** Listen, and take what came before the modules did. */
+  listen() {
+    addEventListener("message", (event) => this.#receive(event));
+    removeEventListener("message", window.rubricaKeep);
+    for (const event of window.rubricaEarly.splice(0)) this.#receive(event);
+  }
+
+  /** From now on talk to this origin alone. */
+  pin(origin) {
+    this.#pinned = origin;
+  }
+
+  /**
+   * Post a message.
+   * @param {string} name without prefix.
+   * @param {object} payload
+   * @param {string} [origin] a registered one, to answer before any is pinned.
+   */
+  post(name, payload = {}, origin) {
+    if (!Host.present) return;
+    const message = { type: this.#prefix + name, payload };
+    for (const target of this.#targets(origin)) window.parent.postMessage(message, target);
+  }
+
+  #targets(origin) {
+    if (this.#pinned !== null) return [this.#pinned];
+    if (origin !== undefined) return this.#origins.includes(origin) ? [origin] : [];
+    // A browser that tells who is around spares the console of the others' refusals.
+    const around = window.location.ancestorOrigins?.[0];
+    if (around !== undefined && this.#origins.includes(around)) return [around];
+    return this.#origins;
+  }
+
+  #receive(event) {
+    if (!Host.present || event.source !== window.parent) return;
+    if (!this.#origins.includes(event.origin)) return;
+    if (this.#pinned !== null && event.origin !== this.#pinned) return;
+    const { data } = event;
+    if (!isPlain(data) || typeof data.type !== "string") return;
+    if (!data.type.startsWith(this.#prefix)) return;
+    const name = data.type.slice(this.#prefix.length);
+    const known = Object.hasOwn(MESSAGES, name) ? MESSAGES[name] : null;
+    if (known?.direction !== "toFrame") return;
+    const payload = data.payload ?? {};
+    if (!isPlain(payload) || weight(payload) > SMALL_MESSAGE) {
+      this.#deliver(name, null, event.origin);
+      return;
+    }
+    this.#deliver(name, payload, event.origin);
+  }
+}

@@ -1,0 +1,69 @@
+// What people read, in Spanish of Argentina or English. Keys are the English
+// sentences; the role serves the others from its gettext catalogue.
+
+let language = "es";
+let messages = {};
+let errors = {};
+
+/**
+ * Load a language.
+ * @param {string} wanted `es` or `en`.
+ * @param {string} base address of the static files.
+ */
+export async function loadLanguage(wanted, base) {
+  const answer = await fetch(`${base}/strings/${wanted}.json`);
+  const told = await answer.json();
+  ({ messages, errors } = told);
+  language = wanted;
+  document.documentElement.lang = wanted === "es" ? "es-AR" : "en";
+}
+
+/** @returns {string} the language in use. */
+export function currentLanguage() {
+  return language;
+}
+
+/**
+ * Say an English sentence in the language in use.
+ * @param {string} msgid
+ * @param {Object<string, unknown>} [values] for its {places}.
+ */
+export function t(msgid, values = {}) {
+  const text = messages[msgid] ?? msgid;
+  return text.replace(/\{(\w+)\}/g, (whole, name) =>
+    name in values ? String(values[name]) : whole,
+  );
+}
+
+/**
+ * The sentence of an error code.
+ * @param {string} code
+ * @param {Object<string, unknown>} [values]
+ */
+export function errorSentence(code, values = {}) {
+  return (errors[code] ?? code).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "?");
+}
+
+/** @param {number} bytes */
+export function size(bytes) {
+  const format = (value, digits) =>
+    value.toLocaleString(language === "es" ? "es-AR" : "en", {
+      maximumFractionDigits: digits,
+    });
+  if (bytes < 1000) return `${format(bytes, 0)} B`;
+  if (bytes < 1e6) return `${format(bytes / 1000, 0)} kB`;
+  return `${format(bytes / 1e6, 1)} MB`;
+}
+
+/** @param {string} iso an instant. @returns {string} DD/MM/AAAA 24 h with its zone. */
+export function instant(iso) {
+  return new Date(iso).toLocaleString(language === "es" ? "es-AR" : "en-GB", {
+    day: "2-digit",
+    month: "2-digit",
+    year: "numeric",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
+    timeZoneName: "short",
+  });
+}

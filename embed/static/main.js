@@ -1,0 +1,89 @@
+// Puts the parts together, once the page is there.
+
+import { call } from "./api.js";
+import { SessionClock } from "./clock.js";
+import { Conversation } from "./conversation.js";
+import { byId } from "./dom.js";
+import { ownFailure } from "./failure.js";
+import { Flow } from "./flow.js";
+import { Host } from "./host.js";
+import { currentLanguage, loadLanguage, t } from "./i18n.js";
+import { Machine } from "./machine.js";
+import { PROTOCOL_VERSION } from "./protocol.js";
+import { announce, notice } from "./screen.js";
+import { alone, expiring, waiting } from "./steps.js";
+import { Viewer } from "./viewer.js";
+
+const RESIZE_STEP_PX = 8;
+const boot = JSON.parse(byId("boot").textContent);
+
+let conversation;
+const host = new Host(boot, (...message) => conversation.receive(...message));
+const machine = new Machine((state) => host.post("state", { state }));
+const viewer = new Viewer(byId("viewer"), boot.pdfjs, (page) => call(`page/${page}`, { raw: true }));
+const flow = new Flow(boot, host, machine, viewer);
+const clock = new SessionClock(warn, over);
+conversation = new Conversation(boot, host, machine, flow, clock);
+
+function warn(secondsLeft, expiresAt) {
+  if (!machine.is("connected", "loading", "reviewing", "authorising")) return;
+  notice(expiring(expiresAt));
+  announce(expiring(expiresAt));
+  host.post("session.expiring", { expiresAt, secondsLeft });
+}
+
+function over() {
+  // What was submitted is finished by the server whatever the time.
+  if (machine.is("connected", "loading", "reviewing", "authorising")) {
+    flow.block(ownFailure("SESSION_TOKEN_EXPIRED"));
+  }
+}
+
+async function switchLanguage() {
+  await loadLanguage(currentLanguage() === "es" ? "en" : "es", boot.statics);
+  dress();
+  flow.redraw();
+}
+
+/** What stands on the page whatever the step, in the language in use. */
+function dress() {
+  const other = byId("language");
+  other.textContent = currentLanguage() === "es" ? "English" : "Español";
+  other.lang = currentLanguage() === "es" ? "en" : "es";
+  document.title = t("Sign a document");
+  byId("ribbon").textContent = t("Trial");
+  byId("viewer").setAttribute("aria-label", t("Document"));
+  byId("progress").setAttribute("aria-label", t("Steps"));
+}
+
+/** Tell a host that wants to know how high the content would be. */
+function watchHeight() {
+  let told = 0;
+  const parts = ["top", "notice", "alert", "panel", "bar"].map(byId);
+  const observer = new ResizeObserver(() => {
+    const height = Math.ceil(parts.reduce((sum, part) => sum + part.scrollHeight, 0));
+    if (Math.abs(height - told) < RESIZE_STEP_PX) return;
+    told = height;
+    host.post("resize", { height });
+  });
+  parts.forEach((part) => observer.observe(part));
+}
+
+await loadLanguage(boot.language, boot.statics);
+dress();
+byId("language").addEventListener("click", switchLanguage);
+if (Host.present) {
+  flow.start(waiting);
+  machine.move("ready");
+  host.post("ready", {
+    protocol: PROTOCOL_VERSION,
+    environment: boot.environment,
+    maxDocumentBytes: boot.maxDocumentBytes,
+  });
+  if (boot.kind === "expired") flow.block(ownFailure("SESSION_TOKEN_EXPIRED"));
+  host.listen();
+  watchHeight();
+} else {
+  flow.start(alone);
+}
+document.documentElement.dataset.ready = "";

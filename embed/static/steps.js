@@ -1,0 +1,316 @@
+// What each step shows. Steps hold no state: they are drawn from the session and
+// call what the flow gives them.
+
+import { h } from "./dom.js";
+import { instant, size, t } from "./i18n.js";
+import { facts, input } from "./screen.js";
+
+/** Waiting for the host. */
+export function waiting() {
+  return {
+    name: "waiting",
+    title: t("One moment"),
+    body: [h("p", {}, t("Waiting for the page that opened this one."))],
+  };
+}
+
+/** The page was opened by itself. */
+export function alone() {
+  return {
+    name: "alone",
+    title: t("Open it from your provider's page"),
+    body: [h("p", {}, t("This page works inside the page of whoever sends the document."))],
+  };
+}
+
+/** No document yet. */
+export function pick({ integrator, choose, pending, cancel }) {
+  const file = h("input", {
+    type: "file",
+    id: "file",
+    name: "file",
+    accept: "application/pdf,.pdf",
+    class: "visually-hidden",
+    onchange: (event) => choose(event.target.files[0]),
+  });
+  return {
+    name: "pick",
+    title: t("Choose the document"),
+    body: [
+      h("p", {}, t("{integrator} has not sent a document yet. It will show here when it comes, or you can choose one.", { integrator })),
+      h("p", {}, h("label", { for: "file", class: "button" }, t("Choose a PDF from this device")), file),
+      pending ? h("p", {}, h("button", { type: "button", onclick: pending }, t("Sign one that I was sent"))) : null,
+    ],
+    secondary: [{ label: t("Cancel"), act: cancel }],
+  };
+}
+
+/** A document is being taken in. */
+export function loading() {
+  return {
+    name: "loading",
+    title: t("Opening the document"),
+    body: [spinner(), h("p", {}, t("It is examined before it is shown."))],
+  };
+}
+
+function spinner() {
+  return h("div", { class: "spinner", "aria-hidden": "true" });
+}
+
+function warnings(session) {
+  const { findings, signatures } = session.document;
+  const told = [...findings];
+  if (signatures > 0) {
+    told.push(t("It already has signatures: {count}. They stay valid.", { count: signatures }));
+  }
+  if (told.length === 0) return null;
+  return h(
+    "div",
+    { class: "warning" },
+    h("h2", {}, t("Before you sign")),
+    h("ul", {}, ...told.map((text) => h("li", {}, text))),
+  );
+}
+
+/** The signer reads. */
+export function read({ session, go, save, change, cancel }) {
+  const { document } = session;
+  return {
+    name: "read",
+    title: document.name,
+    body: [
+      facts([
+        [t("Pages"), String(document.pages.length)],
+        [t("Size"), size(document.size)],
+      ]),
+      warnings(session),
+    ],
+    primary: { label: t("Continue"), act: go },
+    secondary: [
+      { label: t("Download to read"), act: save },
+      change ? { label: t("Change document"), act: change } : null,
+      { label: t("Cancel"), act: cancel },
+    ].filter(Boolean),
+  };
+}
+
+/** Who signs, when the host's data do not tell. */
+export function identify({ claim, go, back }) {
+  return {
+    name: "identify",
+    title: t("Who are you?"),
+    body: [
+      h("p", {}, t("We look you up among the people who may sign here.")),
+      input("cuil", t("CUIL"), {
+        inputmode: "numeric",
+        autocomplete: "off",
+        value: claim.cuil ?? "",
+        maxlength: 13,
+      }, t("11 digits, with or without dashes")),
+      input("email", t("E-mail"), {
+        type: "email",
+        autocomplete: "email",
+        value: claim.email ?? "",
+        maxlength: 254,
+      }, t("The one you enrolled with")),
+    ],
+    primary: { label: t("Continue"), act: go },
+    secondary: [{ label: t("Back"), act: back }],
+  };
+}
+
+/** The second factor. */
+export function code({ claim, go, back }) {
+  return {
+    name: "code",
+    title: t("Your code"),
+    body: [
+      claim.email ? h("p", {}, t("For {who}.", { who: claim.name || claim.email })) : null,
+      input("code", t("Code"), {
+        inputmode: "numeric",
+        autocomplete: "one-time-code",
+        maxlength: 9,
+        class: "code",
+      }, t("The 6 digits that your authenticator app shows now")),
+    ],
+    primary: { label: t("Continue"), act: go },
+    secondary: [{ label: t("Back"), act: back }],
+  };
+}
+
+/** A document that waits for the signer. */
+export function requests({ list, choose, back }) {
+  return {
+    name: "requests",
+    title: t("Documents for you to sign"),
+    body: [
+      list.length === 0
+        ? h("p", {}, t("Nothing is waiting for your signature here."))
+        : h("ul", { class: "choices" }, ...list.map((item) =>
+          h("li", {}, h("button", { type: "button", onclick: () => choose(item.id) }, item.name)))),
+    ],
+    secondary: [{ label: t("Back"), act: back }],
+  };
+}
+
+const corners = () => ({
+  topLeft: t("Top left"),
+  topRight: t("Top right"),
+  bottomLeft: t("Bottom left"),
+  bottomRight: t("Bottom right"),
+  none: t("Without a visible mark"),
+});
+
+/** Where the mark goes. */
+export function place({ session, chosen, change, go, cancel }) {
+  const pages = session.document.pages.length;
+  return {
+    name: "place",
+    title: t("Where does your signature go?"),
+    body: [
+      h(
+        "fieldset",
+        { class: "corners", onchange: (event) => event.target.name === "corner" && change({ corner: event.target.value }) },
+        h("legend", {}, t("Place on the page")),
+        ...Object.entries(corners()).map(([corner, label]) =>
+          h(
+            "label",
+            { class: `corner ${corner}` },
+            h("input", { type: "radio", name: "corner", value: corner, checked: corner === chosen.corner }),
+            h("span", {}, label),
+          )),
+      ),
+      pages > 1
+        ? input("page", t("Page, 1 to {pages}", { pages }), {
+          type: "number",
+          min: 1,
+          max: pages,
+          value: chosen.page,
+          onchange: (event) => change({ page: Number(event.target.value) }),
+        })
+        : null,
+    ],
+    primary: { label: t("Continue"), act: go },
+    secondary: [{ label: t("Cancel"), act: cancel }],
+  };
+}
+
+const LEGAL = {
+  demo: () => t("This is a trial: the signature has no legal validity."),
+  electronic: () => t("By signing you make an electronic signature (Law 25,506, article 5)."),
+};
+
+/** The signing password. */
+export function password({ session, go, back, cancel }) {
+  const { signer, document } = session;
+  return {
+    name: "password",
+    title: t("Sign"),
+    body: [
+      facts([
+        [t("You"), `${signer.name}, CUIL ${signer.cuil}`],
+        [t("Document"), `${document.name} (${t("Pages: {pages}", { pages: document.pages.length })})`],
+        [t("Fingerprint (SHA-256)"), h("code", {}, document.sha256)],
+        [t("Certificate issued by"), signer.issuer],
+      ]),
+      h("p", { class: "legal" }, LEGAL[signer.legal]()),
+      input("username", "", { type: "hidden", autocomplete: "username", value: signer.cuil, required: false }),
+      passwordField(),
+    ],
+    primary: { label: t("Sign"), act: go },
+    secondary: [{ label: t("Back"), act: back }, { label: t("Cancel"), act: cancel }],
+  };
+}
+
+function passwordField() {
+  const field = input("password", t("Signing password"), {
+    type: "password",
+    autocomplete: "current-password",
+    maxlength: 1024,
+  }, t("The one you chose for signing, not the one you sign in with"));
+  const box = field.querySelector("input");
+  const toggle = h("button", {
+    type: "button",
+    class: "plain",
+    "aria-pressed": "false",
+    onclick: () => {
+      const shown = box.type === "password";
+      box.type = shown ? "text" : "password";
+      toggle.setAttribute("aria-pressed", String(shown));
+    },
+  }, t("Show password"));
+  field.append(toggle);
+  return field;
+}
+
+/** The appliance works. */
+export function signing({ checking }) {
+  return {
+    name: "signing",
+    title: checking ? t("Checking the result") : t("Signing"),
+    body: [
+      spinner(),
+      h("p", {}, checking
+        ? t("The connection was lost or it takes longer than usual. We are asking what became of your signature; it is made once at most.")
+        : t("Your key signs the document and the result is checked. If you close this page, it goes on.")),
+    ],
+  };
+}
+
+/** It is signed. */
+export function done({ session, save }) {
+  const { completed, integrator } = session;
+  return {
+    name: "done",
+    title: t("Signed"),
+    body: [
+      h("p", { class: "success" }, t("Your signature is on the document, and {integrator} has it.", { integrator })),
+      facts([
+        [t("Document"), completed.document.fileName],
+        [t("Size"), size(completed.document.size)],
+        [t("Fingerprint (SHA-256)"), h("code", {}, completed.document.sha256)],
+      ]),
+    ],
+    primary: { label: t("Download the signed document"), act: save },
+  };
+}
+
+/** It ended without a signature. */
+export function cancelled() {
+  return {
+    name: "cancelled",
+    title: t("You did not sign"),
+    body: [h("p", {}, t("Nothing was signed. You can close this page."))],
+  };
+}
+
+/** The session cannot go on. */
+export function blocked({ failure, integrator }) {
+  return {
+    name: "blocked",
+    title: failure.code === "SESSION_TOKEN_EXPIRED" ? t("The time is over") : t("It cannot go on here"),
+    body: [
+      h("p", {}, failure.message),
+      h("p", {}, t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })),
+      h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
+    ],
+  };
+}
+
+/** The document cannot be signed. */
+export function failed({ failure }) {
+  return {
+    name: "failed",
+    title: t("It was not signed"),
+    body: [
+      h("p", {}, failure.message),
+      h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
+    ],
+  };
+}
+
+/** @param {string} iso when the session ends. */
+export function expiring(iso) {
+  return t("This session ends at {time}.", { time: instant(iso) });
+}

@@ -1,0 +1,249 @@
+// The document as the signer reads it: pages drawn by pdf.js when they come near the
+// screen, their text laid over for selection and screen readers. Scripts, XFA and
+// links of the document do nothing here. Where pdf.js cannot, the server's pictures.
+
+import { h } from "./dom.js";
+import { t } from "./i18n.js";
+
+const MOST_PIXELS = 5_242_880; // of one canvas: more, and phones drop it
+const ZOOMS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
+const NEAR = "100% 0px";
+
+export class Viewer {
+  #root;
+  #picture;
+  #pdfjs;
+  #base;
+  #pages = [];
+  #task = null;
+  #pdf = null;
+  #zoom = 1;
+  #near;
+  #stamp = null;
+
+  /**
+   * @param {HTMLElement} root where pages go; scrolls by itself or with its parent.
+   * @param {string} base address of pdf.js.
+   * @param {(page: number) => Promise<Uint8Array>} picture a page as a PNG.
+   */
+  constructor(root, base, picture) {
+    this.#root = root;
+    this.#base = base;
+    this.#picture = picture;
+    this.#near = new IntersectionObserver((seen) => this.#come(seen), {
+      rootMargin: NEAR,
+    });
+    new ResizeObserver(() => this.#layout()).observe(root);
+  }
+
+  /** Page that is most on the screen, from 1. */
+  get current() {
+    const middle = window.innerHeight / 2;
+    const index = this.#pages.findIndex(
+      (page) => page.element.getBoundingClientRect().bottom > middle,
+    );
+    return index < 0 ? Math.max(this.#pages.length, 1) : index + 1;
+  }
+
+  /**
+   * Show a document.
+   * @param {Uint8Array} bytes taken over.
+   * @param {Array<[number, number]>} sizes width and height of each page, in points.
+   * @returns {Promise<void>} once the first page is painted.
+   */
+  async open(bytes, sizes) {
+    await this.close();
+    this.#pages = sizes.map(([width, height], index) => ({
+      number: index + 1,
+      width,
+      height,
+      drawn: 0,
+      work: null,
+      element: h("div", {
+        class: "page",
+        role: "group",
+        "aria-label": t("Page {page} of {pages}", {
+          page: index + 1,
+          pages: sizes.length,
+        }),
+      }),
+    }));
+    this.#root.replaceChildren(...this.#pages.map((page) => page.element));
+    this.#layout();
+    await this.#load(bytes);
+    await this.#draw(this.#pages[0]);
+    for (const page of this.#pages) this.#near.observe(page.element);
+    await new Promise((painted) => {
+      // A hidden frame paints nothing; it must not wait for ever.
+      requestAnimationFrame(() => requestAnimationFrame(painted));
+      setTimeout(painted, 500);
+    });
+  }
+
+  /** Forget the document. */
+  async close() {
+    this.#near.disconnect();
+    this.#stamp = null;
+    for (const page of this.#pages) page.work?.cancel();
+    this.#pages = [];
+    this.#root.replaceChildren();
+    const task = this.#task;
+    this.#task = this.#pdf = null;
+    await task?.destroy();
+  }
+
+  /** @param {number} steps bigger (1) or smaller (-1). */
+  zoom(steps) {
+    const index = ZOOMS.indexOf(this.#zoom) + steps;
+    this.#zoom = ZOOMS[Math.min(Math.max(index, 0), ZOOMS.length - 1)];
+    this.#layout();
+    return this.#zoom;
+  }
+
+  /** @param {number} number bring that page on the screen. */
+  go(number) {
+    this.#pages[number - 1]?.element.scrollIntoView({ block: "start" });
+  }
+
+  /**
+   * Show where the signature's mark will be.
+   * @param {{page: number, box: object, lines: string[], size: number}|null} stamp
+   */
+  mark(stamp) {
+    this.#stamp?.remove();
+    this.#stamp = null;
+    const page = stamp && this.#pages[stamp.page - 1];
+    if (!page) return;
+    const mark = h("div", { class: "stamp" }, ...stamp.lines.map((line) => h("span", {}, line)));
+    mark.setAttribute("aria-hidden", "true");
+    const { style } = mark;
+    const { box } = stamp;
+    style.left = `${(100 * box.x) / page.width}%`;
+    style.top = `${(100 * box.y) / page.height}%`;
+    style.width = `${(100 * box.width) / page.width}%`;
+    style.height = `${(100 * box.height) / page.height}%`;
+    style.fontSize = `calc(${stamp.size} * var(--total-scale-factor) * 1px)`;
+    page.element.append(mark);
+    this.#stamp = mark;
+    mark.scrollIntoView({ block: "center" });
+  }
+
+  async #load(bytes) {
+    try {
+      this.#pdfjs ??= await import(`${this.#base}/pdf.min.mjs`);
+      this.#pdfjs.GlobalWorkerOptions.workerSrc = `${this.#base}/pdf.worker.min.mjs`;
+      this.#task = this.#pdfjs.getDocument({
+        data: bytes,
+        cMapUrl: `${this.#base}/cmaps/`,
+        standardFontDataUrl: `${this.#base}/standard_fonts/`,
+        iccUrl: `${this.#base}/iccs/`,
+        wasmUrl: `${this.#base}/wasm/`,
+        // The policy of this page allows no WebAssembly: the script forms do.
+        useWasm: false,
+        enableXfa: false,
+        stopAtErrors: false,
+        maxImageSize: 64_000_000,
+      });
+      this.#pdf = await this.#task.promise;
+    } catch {
+      this.#pdf = null;
+    }
+  }
+
+  #layout() {
+    const room = this.#root.clientWidth;
+    if (!room) return;
+    const widest = Math.max(...this.#pages.map((page) => page.width), 1);
+    for (const page of this.#pages) {
+      const scale = (Math.min(room, 1000) * this.#zoom) / widest;
+      page.scale = scale;
+      page.element.style.width = `${page.width * scale}px`;
+      page.element.style.height = `${page.height * scale}px`;
+      page.element.style.setProperty("--total-scale-factor", String(scale));
+      if (page.drawn && page.drawn !== scale) this.#draw(page);
+    }
+  }
+
+  #come(seen) {
+    for (const { target, isIntersecting } of seen) {
+      const page = this.#pages.find(({ element }) => element === target);
+      if (!page) continue;
+      if (isIntersecting) this.#draw(page);
+      else this.#drop(page);
+    }
+  }
+
+  #drop(page) {
+    page.work?.cancel();
+    page.work = null;
+    page.drawn = 0;
+    page.element.querySelectorAll(".paper, .textLayer").forEach((part) => part.remove());
+  }
+
+  async #draw(page) {
+    const scale = page.scale || 1;
+    if (page.drawn === scale) return;
+    page.drawn = scale;
+    page.work?.cancel();
+    try {
+      if (this.#pdf === null) await this.#drawPicture(page);
+      else await this.#drawPage(page, scale);
+    } catch (error) {
+      if (error?.name === "RenderingCancelledException") return;
+      await this.#drawPicture(page).catch(() => {
+        page.element.append(h("p", { class: "paper" }, t("This page cannot be shown.")));
+      });
+    }
+  }
+
+  async #drawPage(page, scale) {
+    const source = await this.#pdf.getPage(page.number);
+    const dense = Math.min(
+      window.devicePixelRatio || 1,
+      Math.sqrt(MOST_PIXELS / (page.width * page.height * scale * scale)),
+    );
+    const viewport = source.getViewport({ scale: scale * dense });
+    const canvas = h("canvas", { class: "paper", role: "presentation" });
+    canvas.width = Math.max(Math.floor(viewport.width), 1);
+    canvas.height = Math.max(Math.floor(viewport.height), 1);
+    page.work = source.render({ canvas, viewport });
+    await page.work.promise;
+    if (page.drawn !== scale) return;
+    const text = h("div", { class: "textLayer" });
+    page.element.querySelectorAll(".paper, .textLayer").forEach((part) => part.remove());
+    page.element.prepend(canvas, text);
+    await new this.#pdfjs.TextLayer({
+      textContentSource: source.streamTextContent(),
+      container: text,
+      viewport: source.getViewport({ scale }),
+    }).render();
+  }
+
+  async #drawPicture(page) {
+    const png = await this.#picture(page.number);
+    const url = URL.createObjectURL(new Blob([png], { type: "image/png" }));
+    const image = h("img", { class: "paper", alt: "" });
+    image.src = url;
+    await image.decode();
+    URL.revokeObjectURL(url);
+    page.element.querySelectorAll(".paper, .textLayer").forEach((part) => part.remove());
+    page.element.prepend(image);
+  }
+}
+
+/** The bar over the document: zoom and place. */
+export function toolbar(viewer, pages) {
+  const shown = h("output", { id: "zoom" }, "100 %");
+  const change = (steps) => () => {
+    shown.textContent = `${Math.round(viewer.zoom(steps) * 100)} %`;
+  };
+  return h(
+    "div",
+    { class: "tools", role: "toolbar", "aria-label": t("Document view") },
+    h("span", { class: "counter" }, t("Pages: {pages}", { pages })),
+    h("button", { type: "button", onclick: change(-1), "aria-label": t("Smaller") }, "−"),
+    shown,
+    h("button", { type: "button", onclick: change(1), "aria-label": t("Bigger") }, "+"),
+  );
+}
+
