@@ -1,7 +1,7 @@
 """The console as an ASGI application.
 
-    async with open_console(settings, clock) as console:
-        await serve(create_console(console), config)
+async with open_admin(settings, clock) as console:
+    await serve(create_console(console), config)
 """
 
 from typing import Any, Final
@@ -26,28 +26,19 @@ from admin_ui.pages import (
     requests,
 )
 from admin_ui.render import error_page
-from appliance.bootstrap import Console
+from appliance.bootstrap import AdminFront
 from appliance.domain.person import format_cuil
 from appliance.web.app import Face, create_app
 from appliance.web.auth import public
 
-POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS: Final = {
     "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
-    # The console's own pages are told where a request comes from: with
-    # no-referrer a browser sends forms with `Origin: null`.
+    # With `no-referrer` a browser sends forms with `Origin: null`.
     "Referrer-Policy": "same-origin",
     "X-Robots-Tag": "noindex, nofollow",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=()",
@@ -67,7 +58,7 @@ _PAGES: Final = (
 )
 
 
-def create_console(console: Console) -> Quart:
+def create_console(console: AdminFront) -> Quart:
     """Make the console over an open core.
 
     Args:
@@ -101,7 +92,7 @@ def _prepare_templates(app: Quart) -> None:
         "extensions": ["jinja2.ext.i18n"],
     }
     env = app.jinja_env
-    env.install_gettext_callables(  # type: ignore[attr-defined]  # by jinja2.ext.i18n
+    env.install_gettext_callables(  # type: ignore[attr-defined]  # of jinja2.ext.i18n
         words.say, words.say_many, newstyle=True
     )
     env.filters["cuil"] = format_cuil
@@ -129,5 +120,3 @@ def _context() -> dict[str, Any]:
         "place": request.blueprint or "",
         "here": request.full_path.rstrip("?"),
     }
-
-

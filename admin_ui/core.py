@@ -4,12 +4,12 @@ from typing import cast
 
 from quart import current_app
 
-from appliance.bootstrap import Console
+from appliance.bootstrap import AdminFront
 
 KEY = "rubrica.console"
 """Where the application keeps it."""
 
 
-def core() -> Console:
+def core() -> AdminFront:
     """The core of the application that serves the present request."""
-    return cast("Console", current_app.extensions[KEY])
+    return cast("AdminFront", current_app.extensions[KEY])

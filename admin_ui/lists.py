@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from quart import request, url_for
 
@@ -53,9 +53,13 @@ class Asked:
         try:
             return words(self.text(name))
         except ValueError as exc:
-            raise _invalid(name) from exc
+            raise ApplianceError(
+                ErrorCode.QUERY_INVALID, params={"field": name}
+            ) from exc
 
-    def chips(self, named: Sequence[tuple[str, str, Callable[[str], str]]]) -> list[Chip]:
+    def chips(
+        self, named: Sequence[tuple[str, str, Callable[[str], str]]]
+    ) -> list[Chip]:
         """The filters that are on.
 
         Args:
@@ -68,7 +72,9 @@ class Asked:
         ]
 
     def _without(self, name: str) -> str:
-        left = {key: value for key, value in self.given.items() if key != name}
+        left: dict[str, Any] = {
+            key: value for key, value in self.given.items() if key != name
+        }
         return url_for(self.endpoint, **left)
 
     def after(self, cursor: str | None) -> str | None:
@@ -79,12 +85,14 @@ class Asked:
         """
         if cursor is None:
             return None
-        return url_for(self.endpoint, **self.given, cursor=cursor)
+        given: dict[str, Any] = self.given
+        return url_for(self.endpoint, **given, cursor=cursor)
 
     @property
     def first(self) -> str:
         """The address of the first page, with the same filters."""
-        return url_for(self.endpoint, **self.given)
+        given: dict[str, Any] = self.given
+        return url_for(self.endpoint, **given)
 
 
 def asked(endpoint: str, *names: str) -> Asked:
@@ -103,7 +111,7 @@ def asked(endpoint: str, *names: str) -> Asked:
         if len(values) > 1 or any(
             len(value) > _LONGEST or not value.isprintable() for value in values
         ):
-            raise _invalid(name)
+            raise ApplianceError(ErrorCode.QUERY_INVALID, params={"field": name})
         if name in names and values and values[0].strip():
             given[name] = values[0].strip()
     return Asked(endpoint, given)
@@ -121,7 +129,3 @@ def plain(value: str) -> str:
         value: of the filter.
     """
     return value
-
-
-def _invalid(name: str) -> ApplianceError:
-    return ApplianceError(ErrorCode.QUERY_INVALID, params={"field": name})

@@ -4,14 +4,13 @@ import asyncio
 import socket
 
 import structlog
-from hypercorn.asyncio import serve
 
 from admin_ui.app import create_console
-from appliance.bootstrap import open_console
+from appliance.bootstrap import open_admin
 from appliance.domain.clock import SystemClock
 from appliance.processes import stop_event
 from appliance.settings import Settings
-from appliance.web.server import hypercorn_config
+from appliance.web.server import serve_face
 
 _log = structlog.get_logger(__name__)
 
@@ -37,11 +36,7 @@ def run_admin(settings: Settings, number: int, listener: socket.socket | None) -
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
     stop = stop_event()
-    async with open_console(settings, SystemClock()) as console:
-        app = create_console(console)
+    async with open_admin(settings, SystemClock()) as front:
+        app = create_console(front)
         _log.info("admin.listening", address=settings.web.listen_admin)
-        await serve(
-            app,
-            hypercorn_config(settings, listener),
-            shutdown_trigger=stop.wait,
-        )
+        await serve_face(app, settings, listener, stop)

@@ -88,7 +88,7 @@ async def _signed_in() -> ConsoleSession | None:
     if not token:
         return None
     try:
-        session = await core().console_login.by_token(token)
+        session = await core().console.by_token(token, active=not is_partial())
     except ApplianceError as exc:
         if exc.code not in {ErrorCode.TOKEN_INVALID, ErrorCode.TOKEN_EXPIRED}:
             raise
@@ -122,7 +122,7 @@ def _check_csrf(session: ConsoleSession, sent: forms.Form) -> None:
         ApplianceError: `CSRF_REFUSED`.
     """
     shown = request.headers.get(CSRF_HEADER) or sent.raw(CSRF_FIELD)
-    if not core().console_login.is_own_form(session, shown):
+    if not core().console.is_own_form(session, shown):
         raise ApplianceError(ErrorCode.CSRF_REFUSED)
 
 

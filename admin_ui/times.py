@@ -12,7 +12,7 @@ from babel.dates import format_datetime, format_timedelta
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 ZONE: Final = timezone(timedelta(hours=-3))
-_SHOWN: Final = "UTC−3"
+_SHOWN: Final = "UTC-3"
 _LOCALES: Final = {"es": "es_AR", "en": "en_GB"}
 _FORMS: Final = {"es": "dd/MM/yyyy HH:mm:ss", "en": "yyyy-MM-dd HH:mm:ss"}
 

@@ -174,6 +174,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.CONSOLE_USER_CREATED: N_("Administrator created"),
     EventKind.CONSOLE_LOGIN_WRONG: N_("Wrong sign-in to the console"),
     EventKind.CONSOLE_LOGIN_COMPLETED: N_("Sign-in to the console"),
+    EventKind.CONSOLE_CODE_WRONG: N_("Wrong confirmation code in the console"),
     EventKind.CONSOLE_LOGOUT: N_("Sign-out of the console"),
     EventKind.PERSON_INVITED: N_("Person invited"),
     EventKind.PERSON_ENROLLED: N_("Person enrolled"),

@@ -7,7 +7,7 @@ below are the reference: `docs/settings.md` is generated from them.
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -16,6 +16,10 @@ from appliance.domain.vocab import Environment
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
 
 Seconds = Annotated[float, Field(gt=0, le=86400)]
+
+
+FACES: Final = ("api", "embed", "admin")
+"""Roles that answer HTTP, each on a listener of its own (`web.listen_…`)."""
 
 
 class SettingsError(Exception):
@@ -58,6 +62,15 @@ class WebSettings(_Section):
     """Longest that running calls are waited for at a stop, in seconds."""
     backlog: int = Field(default=512, ge=16, le=65535)
     """Connections that may wait to be accepted."""
+
+    def listen(self, face: str) -> str:
+        """Where a face listens.
+
+        Args:
+            face: one of `FACES`.
+        """
+        addresses = (self.listen_api, self.listen_embed, self.listen_admin)
+        return dict(zip(FACES, addresses, strict=True))[face]
 
     @model_validator(mode="before")
     @classmethod

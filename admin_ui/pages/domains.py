@@ -1,5 +1,7 @@
 """Origins whose pages may show an integrator's frame, and those that tried."""
 
+from typing import Any
+
 from quart import Blueprint, Response
 
 from admin_ui import session
@@ -15,7 +17,7 @@ blueprint = Blueprint(
 _FIELDS = {"origin": "origin", "ALREADY_EXISTS": "origin"}
 
 
-async def _listed(code: str) -> dict[str, object]:
+async def _listed(code: str) -> dict[str, Any]:
     return {
         "view": await core().integrators.get(code),
         "domains": await core().integrators.domains(code),

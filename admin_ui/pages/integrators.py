@@ -22,7 +22,10 @@ async def show() -> Response:
         (view, numbers.get(view.id, _NOTHING))
         for view in await core().integrators.list()
     ]
-    labels = {"blocked": words.N_("blocked origins"), "flagged": words.N_("flagged keys")}
+    labels = {
+        "blocked": words.N_("blocked origins"),
+        "flagged": words.N_("flagged keys"),
+    }
     only = asked.text("only")
     if only in labels:
         rows = [row for row in rows if getattr(row[1], only)]
@@ -30,7 +33,13 @@ async def show() -> Response:
         "integrators.html",
         rows=rows,
         chips=asked.chips(
-            [("only", words.say("Only with"), lambda value: words.say(labels.get(value, value)))]
+            [
+                (
+                    "only",
+                    words.say("Only with"),
+                    lambda value: words.say(labels.get(value, value)),
+                )
+            ]
         ),
         first=asked.first,
     )

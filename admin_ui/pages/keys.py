@@ -1,7 +1,7 @@
 """API keys of an integrator: made, rotated, revoked; shown once."""
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from quart import Blueprint, Response
 
@@ -11,9 +11,7 @@ from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integration import KeyView, NewKey
 
-blueprint = Blueprint(
-    "keys", __name__, url_prefix="/admin/integrators/<code>/keys"
-)
+blueprint = Blueprint("keys", __name__, url_prefix="/admin/integrators/<code>/keys")
 LIVES: Final = {
     "365": words.N_("1 year"),
     "90": words.N_("90 days"),
@@ -45,7 +43,7 @@ def state_of(key: KeyView, now: datetime) -> str:
     return "ending" if now < key.ends else "ended"
 
 
-async def _listed(code: str) -> dict[str, object]:
+async def _listed(code: str) -> dict[str, Any]:
     """What the list of keys shows."""
     now = core().clock.now()
     keys = await core().integrators.keys(code)
@@ -59,7 +57,9 @@ async def _listed(code: str) -> dict[str, object]:
 @blueprint.get("")
 async def show(code: str) -> Response:
     """`GET …/keys`."""
-    return await page("keys.html", faults=NONE, label="", life="365", **await _listed(code))
+    return await page(
+        "keys.html", faults=NONE, label="", life="365", **await _listed(code)
+    )
 
 
 @blueprint.post("")
@@ -129,7 +129,7 @@ async def ask_rotate(code: str, key_id: str) -> Response:
 
 async def _rotate_form(code: str, key: KeyView, faults: Faults) -> Response:
     view = await core().integrators.get(code)
-    context = {"view": view, "key": key, "overlaps": OVERLAPS}
+    context: dict[str, Any] = {"view": view, "key": key, "overlaps": OVERLAPS}
     if faults:
         return await again("key_rotate.html", faults, **context)
     return await page("key_rotate.html", faults=NONE, **context)

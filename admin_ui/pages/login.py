@@ -38,7 +38,7 @@ async def enter() -> Response:
     name, wanted = sent.text("name"), sent.text("next")
     typed = SignIn(name, sent.raw("password"), sent.text("code"))
     try:
-        made = await core().console_login.sign_in(typed, client_address())
+        made = await core().console.sign_in(typed, client_address())
     except ApplianceError as exc:
         if exc.code not in _EXPECTED:
             raise
@@ -81,7 +81,7 @@ async def _form(
 @blueprint.post("/logout")
 async def leave() -> Response:
     """`POST /admin/logout`."""
-    await core().console_login.sign_out(request.cookies.get(session.COOKIE, ""))
+    await core().console.sign_out(request.cookies.get(session.COOKIE, ""))
     response = go("login.show")
     session.forget(response)
     # Nothing of what was shown stays behind in this browser.

@@ -58,7 +58,7 @@ async def unlock(person_id: str) -> Response:
     view = await _found(person_id)
     code = session.form().text("code")
     try:
-        await core().console_login.confirm(session.current(), code, client_address())
+        await core().console.confirm(session.current(), code, client_address())
         await core().officers.unlock(session.actor(), view.row.id)
     except ApplianceError as exc:
         field = {ErrorCode.OTP_INVALID: "code", ErrorCode.RATE_LIMITED: "code"}

@@ -1,7 +1,7 @@
 """Signature requests: the list, a new one from a file, and one's story."""
 
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from quart import Blueprint, Response, request
 
@@ -88,7 +88,10 @@ async def show() -> Response:
 
 
 async def _form(typed: dict[str, str], faults: Faults = NONE) -> Response:
-    context = {"typed": typed, "integrators": await core().integrators.list()}
+    context: dict[str, Any] = {
+        "typed": typed,
+        "integrators": await core().integrators.list(),
+    }
     limit = core().settings.documents.limit_bytes
     if faults:
         return await again("request_new.html", faults, limit=limit, **context)
@@ -123,7 +126,9 @@ async def create() -> Response:
                 integrator_code=typed["integrator"],
                 cuil=parse_cuil(typed["cuil"]),
                 file_name=file.name,
-                expires=core().clock.now() + timedelta(days=int(days)) if days else None,
+                expires=core().clock.now() + timedelta(days=int(days))
+                if days
+                else None,
                 origin=ORIGIN,
                 actor=session.actor(),
             ),

@@ -222,7 +222,11 @@ async def _names(
     records: Records, rows: list[AuditRow] | tuple[AuditRow, ...]
 ) -> Names:
     """Words for the ids of actors, persons and integrators in rows."""
-    kinds: dict[str, set[str]] = {"person": set(), "console": set(), "integrator": set()}
+    kinds: dict[str, set[str]] = {
+        "person": set(),
+        "console": set(),
+        "integrator": set(),
+    }
     for row in rows:
         kind, _, ident = row.event.actor.partition(":")
         kinds.get(kind, set()).add(ident)

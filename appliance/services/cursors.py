@@ -40,7 +40,9 @@ def read_instant(cursor: str) -> tuple[datetime, str] | None:
     try:
         return datetime.strptime(at, _FORM).replace(tzinfo=UTC), ident
     except ValueError as exc:
-        raise _invalid() from exc
+        raise ApplianceError(
+            ErrorCode.QUERY_INVALID, params={"field": "cursor"}
+        ) from exc
 
 
 def place(of: AuditPlace) -> str:
@@ -64,7 +66,7 @@ def read_place(cursor: str) -> AuditPlace | None:
     writer, _, n = found[1].partition(_SEPARATOR)
     number = read_number(n)
     if number is None:
-        raise _invalid()
+        raise ApplianceError(ErrorCode.QUERY_INVALID, params={"field": "cursor"})
     return AuditPlace(found[0], writer, number)
 
 
@@ -78,9 +80,5 @@ def read_number(cursor: str) -> int | None:
         return None
     longest = len(str(MAX_REQUEST_ID))
     if not (cursor.isascii() and cursor.isdigit()) or len(cursor) > longest:
-        raise _invalid()
+        raise ApplianceError(ErrorCode.QUERY_INVALID, params={"field": "cursor"})
     return min(int(cursor), MAX_REQUEST_ID)
-
-
-def _invalid() -> ApplianceError:
-    return ApplianceError(ErrorCode.QUERY_INVALID, params={"field": "cursor"})

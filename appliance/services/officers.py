@@ -61,9 +61,7 @@ class Officers:
             ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who is
                 not active.
         """
-        await self._move(
-            actor, person, PersonState.ACTIVE, PersonState.DISABLED
-        )
+        await self._move(actor, person, PersonState.ACTIVE, PersonState.DISABLED)
 
     async def enable(self, actor: str, person: PersonId) -> None:
         """Undo `disable`.
@@ -72,9 +70,7 @@ class Officers:
             ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who is
                 not disabled.
         """
-        await self._move(
-            actor, person, PersonState.DISABLED, PersonState.ACTIVE
-        )
+        await self._move(actor, person, PersonState.DISABLED, PersonState.ACTIVE)
 
     async def _move(
         self, actor: str, person: PersonId, now: PersonState, then: PersonState
@@ -104,6 +100,4 @@ async def _why_not(records: Records, person: PersonId) -> ApplianceError:
     found = await records.people.get(person)
     if found is None:
         return ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-    return ApplianceError(
-        ErrorCode.PERSON_STATE, params={"state": found.state.value}
-    )
+    return ApplianceError(ErrorCode.PERSON_STATE, params={"state": found.state.value})

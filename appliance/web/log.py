@@ -21,6 +21,7 @@ FIELDS: Final = frozenset(
         "bytes",
         "address",
         "person",
+        "user",
         "solicitudId",
         "cause",
     }
