@@ -103,6 +103,7 @@ def _prepare_templates(app: Quart) -> None:
     env.filters["machine"] = times.machine
     env.globals["asset"] = assets.address
     env.globals["words"] = words
+    env.globals["N_"] = words.N_
     app.context_processor(_context)
 
 

@@ -228,7 +228,7 @@ def up(settings: Settings, roles: dict[str, RunRole]) -> int:
     """
     prepare_folders(settings)
     faces = [name for name in FACES if name in roles]
-    listeners = {
+    listeners: dict[str, socket.socket] = {
         name: bind(settings.web.listen(name), settings.web.backlog) for name in faces
     }
     listeners["sandbox"] = bind(f"unix:{settings.sandbox_socket}", 64)
