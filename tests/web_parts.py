@@ -12,16 +12,26 @@ from appliance.domain.ids import PersonId, new_id
 from appliance.domain.person import Person
 from appliance.domain.records.people import NewPerson, SigningSecret
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.services.enrolment import Enrolment
+from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
 from appliance.services.passwords import Passwords, hash_slots
+from appliance.services.sessions import Sessions
+from appliance.services.signing_password import SigningPasswords
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
 from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
-from tests.fakes import FakeHealth, FakeRequests, FakeSigning, MovingClock
+from tests.fakes import (
+    FakeHealth,
+    FakeRequests,
+    FakeSigning,
+    FakeTasks,
+    MovingClock,
+)
 
 CUIL = "20267565393"
 EMAIL = "ana@example.com"
@@ -71,6 +81,10 @@ class Parts:
     tokens: Tokens
     login: Login
     links: Links
+    sessions: Sessions
+    invitations: Invitations
+    enrolment: Enrolment
+    tasks: FakeTasks
     requests: FakeRequests
     signing: FakeSigning
     health: FakeHealth
@@ -129,6 +143,18 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         tokens=tokens,
         login=Login(store, lookup, sealer, clock, passwords, tokens, settings.auth),
         links=Links(store, lookup, clock, settings.signing.link_ttl_s),
+        sessions=Sessions(store, lookup, clock, settings),
+        invitations=Invitations(store, lookup, sealer, clock, settings),
+        enrolment=Enrolment(
+            store,
+            lookup,
+            sealer,
+            clock,
+            passwords,
+            SigningPasswords(b"p" * 32, hash_slots()),
+            settings.installation,
+        ),
+        tasks=FakeTasks(),
         requests=FakeRequests(),
         signing=FakeSigning(),
         health=FakeHealth(),

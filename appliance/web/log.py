@@ -19,6 +19,7 @@ FIELDS: Final = frozenset(
         "ms",
         "bytes",
         "address",
+        "integrator",
         "person",
         "solicitudId",
         "cause",
