@@ -111,6 +111,23 @@ class Signing:
             )
             return await self._outcome(view.id, activation, news)
 
+    async def follow(self, request: RequestId) -> None:
+        """Wait until a request is no longer being signed, or `wait_s` is over.
+
+        Args:
+            request: which; anybody's.
+
+        Raises:
+            ApplianceError: what ended the attempt.
+        """
+        async with self._store.read() as records:
+            view = await records.requests.get(request)
+        if view is None or view.state is not RequestState.IN_PROGRESS:
+            return
+        activation = ActivationId(view.activation or "")
+        async with self._outcomes.expect(activation) as news:
+            await self._outcome(request, activation, news)
+
     async def _shielded(self, work: Coroutine[object, object, _T]) -> _T:
         """Run to the end whether or not the caller stays (see `close`)."""
         task = asyncio.ensure_future(work)

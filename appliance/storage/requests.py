@@ -9,7 +9,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, new_id
-from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.records.requests import (
+    FRAME_ORIGIN,
+    NewRequest,
+    StoredDocument,
+)
 from appliance.domain.request import RequestView, SignedDocumentView, check_move
 from appliance.domain.vocab import RequestState
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
@@ -62,6 +66,22 @@ class SqlDocuments:
         )
         return StoredDocument(
             DocumentId(found.id), new.integrator, new.sha256, new.inspection
+        )
+
+    async def get(self, wanted: DocumentId) -> StoredDocument | None:
+        """A document by id."""
+        row = (
+            await self._connection.execute(
+                select(document).where(document.c.id == wanted)
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return StoredDocument(
+            DocumentId(row.id),
+            IntegratorId(row.integrator),
+            row.sha256,
+            inspection_from_json(row.inspection),
         )
 
     async def sealed(
@@ -153,16 +173,20 @@ class SqlRequests:
         *,
         limit: int | None = None,
         before: RequestId | None = None,
+        integrator: IntegratorId | None = None,
     ) -> list[RequestView]:
         """A person's requests in those states, newest first."""
         query = (
             _views()
             .where(
                 signature_request.c.person == person,
+                signature_request.c.origin != FRAME_ORIGIN,
                 signature_request.c.state.in_([state.value for state in states]),
             )
             .order_by(signature_request.c.id.desc())
         )
+        if integrator is not None:
+            query = query.where(signature_request.c.integrator == integrator)
         if before is not None:
             query = query.where(signature_request.c.id < before)
         if limit is not None:
@@ -219,6 +243,17 @@ class SqlRequests:
             .values(state=then.value, reason=reason, level=level)
         )
         return result.rowcount == 1
+
+    async def prolong(self, request: RequestId, until: datetime) -> None:
+        """Give a request of a session more time to be signed."""
+        await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.origin == FRAME_ORIGIN,
+            )
+            .values(expires=until)
+        )
 
     async def remembered(self, scope: str, key: str) -> str | None:
         """The fingerprint that an idempotency key was first used with."""
