@@ -16,6 +16,7 @@ from appliance.domain.frame import FrameState, FrameView, Placement
 from appliance.domain.integration import EmbedSession
 from appliance.domain.presets import Corner, preset
 from appliance.domain.records import Store
+from appliance.domain.records.requests import FRAME_ORIGIN
 from appliance.domain.request import SignCommand, SignedDocumentView, Signer
 from appliance.domain.stamp import place, stamp_lines
 from appliance.domain.vocab import EventKind, RequestState
@@ -189,9 +190,11 @@ class FrameSigning:
             )
             if session.request is None:
                 return
-            if not await records.requests.move(
-                session.request, RequestState.PENDING, then
-            ):
+            view = await records.requests.get(session.request, lock=True)
+            # One that the signer picked from a list outlives this session.
+            if view is None or view.origin != FRAME_ORIGIN:
+                return
+            if not await records.requests.move(view.id, view.state, then):
                 raise ApplianceError(ErrorCode.SESSION_IN_USE)
             records.audit.add(
                 AuditEvent(

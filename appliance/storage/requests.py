@@ -325,4 +325,5 @@ def _view(row: Row[Any]) -> RequestView:
         expires=row.expires,
         params_sha256=row.params_sha256,
         activation=row.activation,
+        origin=row.origin,
     )

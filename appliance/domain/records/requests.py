@@ -10,7 +10,6 @@ from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import RequestState
 
-
 FRAME_ORIGIN: Final = "sesion"
 """`origin` of the requests that a session of the frame made."""
 
