@@ -7,13 +7,16 @@ below are the reference: `docs/settings.md` is generated from them.
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from appliance.domain.vocab import Environment
 
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
+
+FACES: Final[tuple[str, ...]] = ("api", "embed", "admin")
+"""Roles that answer HTTP, each on a listener of its own (`web.listen_…`)."""
 
 Seconds = Annotated[float, Field(gt=0, le=86400)]
 
@@ -45,9 +48,9 @@ class WebSettings(_Section):
     listen_api: str = "127.0.0.1:8080"
     """Address that the `api` role listens on: `host:port` or `unix:/path`."""
     listen_embed: str = "127.0.0.1:8081"
-    """Address that the `embed` role listens on."""
+    """Address that the `embed` role listens on; empty: `rubrica up` runs none."""
     listen_admin: str = "127.0.0.1:8082"
-    """Address that the `admin` role listens on."""
+    """Address that the `admin` role listens on; empty: `rubrica up` runs none."""
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may call the REST API, exact (`https://a.example`)."""
     body_limit_bytes: int = Field(default=1_048_576, ge=1024, le=104_857_600)
@@ -58,6 +61,15 @@ class WebSettings(_Section):
     """Longest that running calls are waited for at a stop, in seconds."""
     backlog: int = Field(default=512, ge=16, le=65535)
     """Connections that may wait to be accepted."""
+
+    def listen(self, face: str) -> str:
+        """Where a face listens.
+
+        Args:
+            face: one of `FACES`.
+        """
+        addresses = (self.listen_api, self.listen_embed, self.listen_admin)
+        return dict(zip(FACES, addresses, strict=True))[face]
 
     @model_validator(mode="before")
     @classmethod

@@ -24,7 +24,7 @@ import structlog
 
 from appliance.logs import configure_logging
 from appliance.processes import bind, die_with_parent
-from appliance.settings import Settings, SettingsError
+from appliance.settings import FACES, Settings, SettingsError
 
 _log = structlog.get_logger(__name__)
 RunRole = Callable[[Settings, int, socket.socket | None], int]
@@ -220,16 +220,18 @@ def up(settings: Settings, roles: dict[str, RunRole]) -> int:
 
     Args:
         settings: of the installation.
-        roles: `api`, `signing`, `chores` and `sandbox`, from entry points.
+        roles: the faces (`api` and others), `signing`, `chores` and `sandbox`,
+            from entry points.
 
     Raises:
         SettingsError: a listener cannot be bound.
     """
     prepare_folders(settings)
-    listeners = {
-        "api": bind(settings.web.listen_api, settings.web.backlog),
-        "sandbox": bind(f"unix:{settings.sandbox_socket}", 64),
+    faces = [name for name in FACES if name in roles and settings.web.listen(name)]
+    listeners: dict[str, socket.socket] = {
+        name: bind(settings.web.listen(name), settings.web.backlog) for name in faces
     }
+    listeners["sandbox"] = bind(f"unix:{settings.sandbox_socket}", 64)
     everyone = list(listeners.values())
     supervisor = Supervisor(settings.web.graceful_s)
 
@@ -247,7 +249,8 @@ def up(settings: Settings, roles: dict[str, RunRole]) -> int:
     for number in range(1, settings.signing.workers + 1):
         child(f"signing-{number}", "signing", number, 2)
     child("chores", "chores", 1, 2)
-    child("api", "api", 1, 1)
+    for name in faces:
+        child(name, name, 1, 1)
     return supervisor.run()
 
 

@@ -136,7 +136,7 @@ async def asset(version: str, name: str) -> Response:
     found = assets.files.get(name) if version == assets.version else None
     if found is None:
         return Response(b"", status=HTTPStatus.NOT_FOUND)
-    packed = found.packed if "gzip" in request.accept_encodings else None
+    packed = found.packed if request.accept_encodings["gzip"] > 0 else None
     response = Response(found.content if packed is None else packed)
     response.headers["Content-Type"] = found.media_type
     response.headers["Cache-Control"] = _FOREVER

@@ -9,8 +9,8 @@ from hypercorn.asyncio import serve
 from appliance.bootstrap import open_front
 from appliance.domain.clock import SystemClock
 from appliance.processes import stop_event
-from appliance.serve import hypercorn_config
 from appliance.settings import Settings
+from appliance.web.server import hypercorn_config
 from embed.app import create_embed
 
 _log = structlog.get_logger(__name__)

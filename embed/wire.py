@@ -35,25 +35,24 @@ def init_order(body: Mapping[str, object]) -> InitOrder:
     """Read the body of `init`.
 
     Raises:
-        ApplianceError: `INIT_INVALID`, naming the field.
+        _InitInvalidError: `INIT_INVALID`, naming the field.
 
     Source: spec "Iframe init message payload"; decisions "required init fields".
     """
     init = _object(body.get("init"), "init")
     fault = first_fault(init, _CHECKED)
     if fault is not None:
-        raise _init_invalid(fault)
+        raise _InitInvalidError(fault)
     user = _object(init.get("userData"), "userData")
     try:
-        claim = make_claim(_text(user, "email"), _some(user, "dni"), _some(user, "cuil"))
+        claim = make_claim(
+            _text(user, "email"), _some(user, "dni"), _some(user, "cuil")
+        )
     except FieldInvalidError as exc:
-        raise _init_invalid(f"userData.{exc.field}") from exc
+        raise _InitInvalidError(f"userData.{exc.field}") from exc
     content = {
         "idemKey": _some(init, "idemKey"),
-        "userData": {
-            field.name: _some(user, field.name)
-            for field in USER_FIELDS
-        },
+        "userData": {field.name: _some(user, field.name) for field in USER_FIELDS},
     }
     return InitOrder(
         page=str(body.get("page"))[:64],
@@ -61,7 +60,7 @@ def init_order(body: Mapping[str, object]) -> InitOrder:
         idem_key=_some(init, "idemKey"),
         token=_text(init, "sessionToken"),
         claim=claim,
-        sha256=hashlib.sha256(rfc8785.dumps(content)).hexdigest(),  # type: ignore[arg-type]  # plain JSON values
+        sha256=hashlib.sha256(rfc8785.dumps(content)).hexdigest(),
     )
 
 
@@ -226,20 +225,23 @@ def _stamp(layout: StampLayout) -> dict[str, object]:
     }
 
 
-def _init_invalid(field: str) -> ApplianceError:
-    return ApplianceError(
-        ErrorCode.INIT_INVALID, params={"field": field}, extras={"field": field}
-    )
+class _InitInvalidError(ApplianceError):
+    """A field of the initial message is missing or not as described."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(
+            ErrorCode.INIT_INVALID, params={"field": field}, extras={"field": field}
+        )
 
 
 def _object(value: object, name: str) -> Mapping[str, object]:
     """A member that must be an object.
 
     Raises:
-        ApplianceError: `INIT_INVALID`.
+        _InitInvalidError: `INIT_INVALID`.
     """
     if not isinstance(value, Mapping):
-        raise _init_invalid(name)
+        raise _InitInvalidError(name)
     return value
 
 

@@ -19,7 +19,13 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     Args:
         commands: of the `rubrica` parser; handlers get the parsed arguments.
     """
-    from appliance.commands import demo, init, operators, verify  # noqa: PLC0415 (heavy)
+    from appliance.commands import (  # noqa: PLC0415 (heavy)
+        demo,
+        init,
+        integrators,
+        operators,
+        verify,
+    )
 
     check = commands.add_parser("check-config", help="check the settings file")
     check.set_defaults(run=_check_config)
@@ -28,12 +34,13 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     up = commands.add_parser("up", help="run all roles on this machine, for a trial")
     up.set_defaults(run=_up)
     serve = commands.add_parser("serve", help="run one HTTP role")
-    serve.add_argument("face", choices=["api"])
+    serve.add_argument("face", choices=["api", "embed", "admin"])
     serve.set_defaults(run=_serve)
     init.register(commands)
     ready = commands.add_parser("ready", help="ask the running api whether it is ready")
     ready.add_argument("--wait", type=float, default=0.0, help="seconds to wait for it")
     ready.set_defaults(run=_ready)
+    integrators.register(commands)
     operators.register(commands)
     demo.register(commands)
     verify.register(commands)
@@ -69,7 +76,7 @@ def _up(args: argparse.Namespace) -> int:
 
     settings = load_settings(args.settings)
     configure_logging(settings.log, "up")
-    roles = {name: load_role(name) for name in ("api", "signing", "chores", "sandbox")}
+    roles = {point.name: point.load() for point in entry_points(group="rubrica.roles")}
     return supervisor.up(settings, roles)
 
 
@@ -79,7 +86,7 @@ def _serve(args: argparse.Namespace) -> int:
 
     settings = load_settings(args.settings)
     configure_logging(settings.log, args.face)
-    listener = bind(settings.web.listen_api, settings.web.backlog)
+    listener = bind(settings.web.listen(args.face), settings.web.backlog)
     return load_role(args.face)(settings, 1, listener)
 
 

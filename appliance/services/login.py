@@ -36,6 +36,7 @@ EMAIL: Final = "email"
 """Purpose of the look-up index of e-mail addresses (`person.email_index`)."""
 _ACCOUNT: Final = "login-account"
 _TOKEN: Final = "login-token"  # noqa: S105 (a purpose, no secret)
+STEP_S: Final = totp.STEP_S
 FACTORS: Final = ("pwd", "otp")
 _KEPT = timedelta(days=2)
 
@@ -191,9 +192,9 @@ class Login:
         if secret is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
         now_s = self._clock.now().timestamp()
-        step = max(int(now_s) // totp.STEP_S, secret.last_step + 1)
+        step = max(int(now_s) // STEP_S, secret.last_step + 1)
         # A code is accepted from one step before its own.
-        wait_s = max(0.0, (step - 1) * totp.STEP_S - now_s)
+        wait_s = max(0.0, (step - 1) * STEP_S - now_s)
         return pyotp.TOTP(self._seed(person, secret)).generate_otp(step), wait_s
 
     async def sweep(self) -> int:

@@ -24,6 +24,7 @@ from appliance.domain.vocab import (
 
 _BATCH: Final = 200
 _SLOTS_KEPT: Final = timedelta(days=1)
+_SESSIONS_KEPT: Final = timedelta(days=1)
 
 
 class Sweeping:
@@ -145,3 +146,14 @@ class Sweeping:
         """Forget checks of signing passwords older than a day; how many."""
         async with self._store.write() as records:
             return await records.slots.sweep(self._clock.now() - _SLOTS_KEPT)
+
+    async def forget_sessions(self) -> int:
+        """Forget sessions a day after their end, of frames and of the console.
+
+        A frame that is opened with a token of yesterday can still be told that
+        it has expired, by the page that its integrator may show.
+        """
+        now = self._clock.now()
+        async with self._store.write() as records:
+            frames = await records.sessions.sweep(now - _SESSIONS_KEPT)
+            return frames + await records.console.sweep(now - _SESSIONS_KEPT)

@@ -20,6 +20,8 @@ FIELDS: Final = frozenset(
         "ms",
         "bytes",
         "address",
+        "integrator",
+        "session",
         "person",
         "solicitudId",
         "cause",

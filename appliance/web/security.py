@@ -7,12 +7,13 @@ from quart import Response
 _ALWAYS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
+}
+_CLOSED = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "X-Frame-Options": "DENY",
 }
-_POLICY = "Content-Security-Policy"
-_OWN = frozenset({_POLICY, "Cross-Origin-Resource-Policy"})
+"""Unless the answer brings its own: a page, or what a page may load."""
+_UNFRAMED = "frame-ancestors 'none'"
 _HSTS = "max-age=63072000"
 
 
@@ -20,20 +21,20 @@ def harden(response: Response, own: Mapping[str, str], *, https: bool) -> None:
     """Put the security headers on an answer.
 
     Args:
-        response: changed in place; its own `Cache-Control`, CORP and
-            `Content-Security-Policy` stand. Whoever sets a policy says there
-            who may frame the page.
+        response: changed in place; its own `Cache-Control`,
+            `Content-Security-Policy` and `Cross-Origin-Resource-Policy` stand.
         own: the face's own, in place of the usual ones of the same name.
         https: the public address is https, so HSTS is told.
 
     Source: design §7.
     """
-    laid = {**_ALWAYS, **own}
-    if _POLICY in response.headers:
-        del laid["X-Frame-Options"]
-    for name, value in laid.items():
-        if name not in _OWN or name not in response.headers:
-            response.headers[name] = value
+    for name, value in {**_ALWAYS, **own}.items():
+        response.headers[name] = value
+    for name, value in _CLOSED.items():
+        response.headers.setdefault(name, value)
+    if _UNFRAMED in response.headers["Content-Security-Policy"]:
+        # For browsers that know no `frame-ancestors`; it cannot name origins.
+        response.headers["X-Frame-Options"] = "DENY"
     if "Cache-Control" not in response.headers:
         response.headers["Cache-Control"] = "no-store"
     if https:
