@@ -5,6 +5,7 @@
 
 import argparse
 import asyncio
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
@@ -40,6 +41,8 @@ def register(
     otp.add_argument("user", help="CUIL or e-mail address")
     otp.set_defaults(run=_otp)
     demo_commands.register(parts)
+    for point in sorted(entry_points(group="rubrica.demo")):
+        point.load()(parts)
     verify = commands.add_parser(
         "verify", help="check the signatures of a PDF against this installation's CA"
     )

@@ -22,6 +22,7 @@ from tests.parts.fake_frame import API_KEY
 from tests.pdfs import one_page
 
 PDF = one_page()
+MORE_LOOKS = {("phone", "dark"), ("desktop", "light")}
 
 
 class StartSite(Protocol):
@@ -398,7 +399,14 @@ async def test_keyboard_alone_signs(start_site: StartSite, page: Page) -> None:
     await tab_to(page, page.locator("#result a"))
 
 
-@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+# Two of the four looks see each size and each scheme; ./check --long sees all.
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        pytest.param(*look, marks=[pytest.mark.long] if look in MORE_LOOKS else [])
+        for look in LOOKS
+    ],
+)
 async def test_every_state_is_accessible_in_every_look(
     start_site: StartSite, open_page: Opener, size: str, scheme: str
 ) -> None:
@@ -431,8 +439,9 @@ async def test_every_state_is_accessible_in_every_look(
     await look("4-error")
     await frame.click("#sign")
     await expect(page.locator("#result")).to_be_visible()
-    await page.locator("#log summary").last.click()
     await look("5-signed")
+    await page.locator("#log summary").last.click()
+    await look("6-log")
 
     assert not any(faults.values()), faults
 

@@ -11,6 +11,7 @@ from typing import Any
 from embed.demo.config import read_config
 from embed.demo.host import DemoHost
 from tests.parts.fake_frame import API_KEY, INTEGRATOR, FakeService
+from tests.parts.host_page import POLL_S
 from tests.parts.places import free_port
 
 CUIL = "20-26756539-3"
@@ -61,7 +62,9 @@ def demo_site(folder: Path, **play: Any) -> Iterator[DemoSite]:
             )
         )
         server = DemoHost(read_config(config_file), quiet=True)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(
+            target=server.serve_forever, args=(POLL_S,), daemon=True
+        )
         thread.start()
         try:
             yield DemoSite(f"http://{listen}/", service, key_file, config_file)

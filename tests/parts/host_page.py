@@ -18,6 +18,8 @@ from types import TracebackType
 from typing import Final, Self
 from urllib.parse import urlsplit
 
+POLL_S: Final = 0.02
+"""How often a server looks whether it shall stop."""
 _HTML: Final = "text/html; charset=utf-8"
 
 
@@ -65,7 +67,9 @@ class HostPage:
         )
         self._server.daemon_threads = True
         self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(POLL_S,), daemon=True
+        )
 
     def __enter__(self) -> Self:
         """Start to serve."""
