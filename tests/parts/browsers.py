@@ -87,8 +87,8 @@ class Watch:
 
     def check(self) -> None:
         """Fail when a policy was violated or an error was not caught."""
-        assert self.violations == []
-        assert self.errors == []
+        assert not self.violations, f"policy violated: {self.violations}"
+        assert not self.errors, f"not caught: {self.errors}"
 
     def expect_violation(self, pattern: str) -> None:
         """Demand a violation that a test provokes, and forget it.
