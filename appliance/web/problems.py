@@ -140,6 +140,7 @@ _FRAMEWORK: Final[dict[int, ErrorCode]] = {
     503: ErrorCode.OVERLOADED,
 }
 """What Quart and Werkzeug raise by themselves, by status."""
+_ERROR_OF_OURS = 500
 
 
 def of_exception(exc: Exception) -> ApplianceError:
@@ -153,8 +154,12 @@ def of_exception(exc: Exception) -> ApplianceError:
     """
     if isinstance(exc, ApplianceError):
         return exc
-    if isinstance(exc, HTTPException) and exc.code in _FRAMEWORK:
-        return ApplianceError(_FRAMEWORK[exc.code])
+    if isinstance(exc, HTTPException) and exc.code is not None:
+        # Whatever else the framework refuses, it is the request's fault.
+        refused = ErrorCode.BAD_HEADER if exc.code < _ERROR_OF_OURS else None
+        code = _FRAMEWORK.get(exc.code, refused)
+        if code is not None:
+            return ApplianceError(code)
     return ApplianceError(ErrorCode.INTERNAL)
 
 

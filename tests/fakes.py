@@ -1,0 +1,201 @@
+"""Fakes at our own ports, for tests that are about something else."""
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from appliance.domain.command import SignParameters
+from appliance.domain.document import FindingKind, Inspection, PageBox
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.request import (
+    Preview,
+    RequestView,
+    SignCommand,
+    SignedDocumentView,
+    Signer,
+    SignOutcome,
+)
+from appliance.domain.stamp import StampLayout
+from appliance.domain.vocab import RequestState
+
+NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)
+
+
+class MovingClock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self, at: datetime = NOON) -> None:
+        self.at = at
+
+    def now(self) -> datetime:
+        """The time it was set to."""
+        return self.at
+
+    def forward(self, seconds: float) -> None:
+        """Move it."""
+        self.at += timedelta(seconds=seconds)
+
+
+PDF = b"%PDF-1.7\n%fake\n%%EOF\n"
+SIGNED_PDF = PDF + b"%signed\n%%EOF\n"
+SHA256 = "ab" * 32
+SIGNED_SHA256 = "cd" * 32
+PNG = b"\x89PNG\r\n\x1a\nfake"
+
+
+def request_view(
+    number: int, person: str, state: RequestState = RequestState.PENDING
+) -> RequestView:
+    """A request with two pages and one finding."""
+    page = PageBox(0, 0, 595.28, 841.89, 0)
+    return RequestView(
+        id=RequestId(number),
+        person=PersonId(person),
+        integrator=IntegratorId("00000000-0000-4000-8000-000000000001"),
+        integrator_name="Demo",
+        document_name="Señal «uno».pdf",
+        state=state,
+        reason="",
+        sha256=SHA256,
+        inspection=Inspection(
+            size_bytes=len(PDF),
+            pages=(page, replace(page, rotate=90)),
+            findings=(FindingKind.JAVASCRIPT,),
+            signatures=0,
+            docmdp=None,
+        ),
+        created=NOON,
+        expires=None,
+        params_sha256=None,
+        activation=None,
+    )
+
+
+class FakeRequests:
+    """Requests of people, held in memory."""
+
+    def __init__(self) -> None:
+        self.views: list[RequestView] = []
+        self.failure: Exception | None = None
+        self.previewed: list[SignParameters] = []
+        self.reasons: list[str] = []
+
+    async def list_for(
+        self,
+        person: PersonId,
+        states: Collection[RequestState],
+        limit: int | None = None,
+        before: RequestId | None = None,
+    ) -> list[RequestView]:
+        """Newest first."""
+        if self.failure is not None:
+            raise self.failure
+        views = [
+            view
+            for view in sorted(self.views, key=lambda view: -view.id)
+            if view.person == person
+            and view.state in states
+            and (before is None or view.id < before)
+        ]
+        return views[:limit]
+
+    async def get(self, person: PersonId, request: RequestId) -> RequestView:
+        """One of a person's."""
+        for view in self.views:
+            if view.id == request and view.person == person:
+                return view
+        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+
+    async def original(
+        self, person: PersonId, request: RequestId
+    ) -> tuple[RequestView, bytes]:
+        """Always the same PDF."""
+        return await self.get(person, request), PDF
+
+    async def preview(
+        self, person: PersonId, request: RequestId, params: SignParameters
+    ) -> Preview:
+        """A stamp at a fixed place."""
+        await self.get(person, request)
+        self.previewed.append(params)
+        layout = StampLayout(
+            page=params.page,
+            lines=("Firmado",),
+            font_name=params.font_name,
+            font_style=params.font_style,
+            font_size_pt=12.0,
+            color=(0.0, 0.0, 0.0),
+            padding_pt=6.0,
+            x=10.0,
+            y=20.5,
+            width=120.0,
+            height=26.4,
+            rect=(10.0, 795.0, 130.0, 821.4),
+            rotate=0,
+        )
+        return Preview(layout if params.visible else None, PNG)
+
+    async def reject(
+        self, signer: Signer, request: RequestId, reason: str
+    ) -> RequestView:
+        """Remember the reason."""
+        view = await self.get(signer.person, request)
+        self.reasons.append(reason)
+        return replace(view, state=RequestState.REJECTED, reason=reason)
+
+    async def signed(
+        self, person: PersonId | None, request: RequestId
+    ) -> tuple[SignedDocumentView, bytes]:
+        """Every request in state `firmada` has a document."""
+        for view in self.views:
+            if view.id == request and person in (None, view.person):
+                if view.state is not RequestState.SIGNED:
+                    raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+                return signed_view(request), SIGNED_PDF
+        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+
+
+def signed_view(request: RequestId) -> SignedDocumentView:
+    """The signed document of a request."""
+    return SignedDocumentView(
+        request=request,
+        integrator=IntegratorId("00000000-0000-4000-8000-000000000001"),
+        file_name="Señal «uno».pdf",
+        sha256=SIGNED_SHA256,
+        size_bytes=len(SIGNED_PDF),
+        level="B-B",
+    )
+
+
+class FakeSigning:
+    """Signs at once, or does what it is told."""
+
+    def __init__(self) -> None:
+        self.commands: list[SignCommand] = []
+        self.documents: list[bytes | None] = []
+        self.failure: Exception | None = None
+        self.slow = False
+
+    async def sign(
+        self, command: SignCommand, signer: Signer, document: bytes | None = None
+    ) -> SignOutcome:
+        """Remember the command."""
+        del signer
+        self.commands.append(command)
+        self.documents.append(document)
+        if self.failure is not None:
+            raise self.failure
+        made = None if self.slow else signed_view(command.request)
+        return SignOutcome(command.request, made)
+
+
+class FakeHealth:
+    """Says what it is told to say."""
+
+    def __init__(self) -> None:
+        self.checks = {"database": "ok"}
+
+    async def ready(self) -> dict[str, str]:
+        """Each part with `ok` or a reason."""
+        return self.checks

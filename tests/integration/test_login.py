@@ -1,0 +1,325 @@
+"""Sign-in over real storage: passwords, codes, tries."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pyotp
+import pytest
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.vocab import EventKind, PersonState
+from appliance.services.login import STEP_S
+from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
+
+PASSWORD = LOGIN_PASSWORD.encode()
+HERE = "192.0.2.1"
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    """Storage and services with wide limits."""
+    async with open_parts(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def strict(tmp_path: Path) -> AsyncIterator[Parts]:
+    """Storage and services with the limits of decisions."""
+    limits = {"login_per_minute_address": 10, "login_per_minute_account": 5}
+    async with open_parts(tmp_path, auth=limits) as made:
+        yield made
+
+
+async def code_of(parts: Parts, user: str, password: bytes = PASSWORD) -> ErrorCode:
+    """The error that a sign-in ends with."""
+    with pytest.raises(ApplianceError) as caught:
+        await parts.login.login(user, password, HERE)
+    return caught.value.code
+
+
+async def events(parts: Parts) -> list[EventKind]:
+    """What the audit says, in order."""
+    async with parts.store.read() as records:
+        writers = await records.audit.writers()
+        rows = [row for w in writers for row in await records.audit.of_writer(w)]
+    return [row.event.event for row in rows]
+
+
+@pytest.mark.parametrize("user", [CUIL, "20-26756539-3", EMAIL, " ANA@Example.com "])
+async def test_login_succeeds_by_cuil_or_email(parts: Parts, user: str) -> None:
+    """A person signs in by CUIL, with or without dashes, or by e-mail."""
+    person, seed = await parts.add_person()
+
+    challenge = await parts.login.login(user, PASSWORD, HERE)
+    now = parts.clock.now()
+    issued = await parts.login.otp(
+        challenge.login_token, pyotp.TOTP(seed).at(now), HERE
+    )
+    signer = await parts.tokens.verify(issued.token)
+
+    assert (signer.person, signer.factors) == (person, ("pwd", "otp"))
+    assert await events(parts) == [
+        EventKind.LOGIN_PASSWORD_RIGHT,
+        EventKind.LOGIN_COMPLETED,
+    ]
+
+
+async def test_login_fails_alike_for_unknown_and_wrong(parts: Parts) -> None:
+    """Unknown users, wrong passwords and disabled people are told the same."""
+    await parts.add_person()
+    await parts.add_person("27055361682", "off@example.com", PersonState.DISABLED)
+
+    codes = [
+        await code_of(parts, "nadie@example.com"),
+        await code_of(parts, "20-05536168-2"),
+        await code_of(parts, CUIL, b"otra clave"),
+        await code_of(parts, "off@example.com"),
+        await code_of(parts, "no es nada"),
+    ]
+
+    assert codes == [ErrorCode.LOGIN_FAILED] * 5
+    assert await events(parts) == [EventKind.LOGIN_PASSWORD_WRONG] * 5
+
+
+async def test_login_hashes_for_unknown_user(parts: Parts) -> None:
+    """An unknown user costs one Argon2 check, as a known one does."""
+    await parts.add_person()
+    loop = asyncio.get_running_loop()
+
+    async def cost(user: str) -> float:
+        began = loop.time()
+        await code_of(parts, user, b"otra clave")
+        return loop.time() - began
+
+    await cost(CUIL)
+    known = min([await cost(CUIL) for _ in range(5)])
+    unknown = min([await cost("nadie@example.com") for _ in range(5)])
+
+    assert unknown > known / 2
+
+
+async def challenge(parts: Parts) -> tuple[str, pyotp.TOTP, PersonId]:
+    """A right password of a new person."""
+    person, seed = await parts.add_person()
+    made = await parts.login.login(CUIL, PASSWORD, HERE)
+    return made.login_token, pyotp.TOTP(seed), person
+
+
+async def otp_code(parts: Parts, token: str, code: str) -> ErrorCode:
+    """The error that a code ends with."""
+    with pytest.raises(ApplianceError) as caught:
+        await parts.login.otp(token, code, HERE)
+    return caught.value.code
+
+
+@pytest.mark.parametrize(("steps", "accepted"), [(-2, 0), (-1, 1), (1, 1), (2, 0)])
+async def test_code_accepted_within_one_step(
+    parts: Parts, steps: int, accepted: int
+) -> None:
+    """The codes of the neighbouring steps are right, those beyond are not."""
+    token, totp, _ = await challenge(parts)
+    code = totp.at(parts.clock.now(), counter_offset=steps)
+
+    if accepted:
+        assert (await parts.login.otp(token, code, HERE)).expires_in_s == 900
+    else:
+        assert await otp_code(parts, token, code) is ErrorCode.OTP_INVALID
+
+
+async def test_code_refused_when_used_before(parts: Parts) -> None:
+    """A code works once, for a second login token too."""
+    token, totp, _ = await challenge(parts)
+    code = totp.at(parts.clock.now())
+    await parts.login.otp(token, code, HERE)
+
+    again = await parts.login.login(CUIL, PASSWORD, HERE)
+
+    assert await otp_code(parts, again.login_token, code) is ErrorCode.OTP_INVALID
+
+
+async def test_earlier_code_refused_after_later_one(parts: Parts) -> None:
+    """After the code of a step, those of earlier steps are over."""
+    token, totp, _ = await challenge(parts)
+    now = parts.clock.now()
+    await parts.login.otp(token, totp.at(now, counter_offset=1), HERE)
+
+    again = await parts.login.login(CUIL, PASSWORD, HERE)
+
+    refused = await otp_code(parts, again.login_token, totp.at(now))
+    assert refused is ErrorCode.OTP_INVALID
+
+
+@pytest.mark.parametrize(
+    "shape", ["{0}1", "{1}", "abcdef", "", "fullwidth", "{0}\n", "1 2 3 4 5 6"]
+)
+async def test_code_refused_in_another_form(parts: Parts, shape: str) -> None:
+    """Anything but six ASCII digits is a wrong code."""
+    token, totp, _ = await challenge(parts)
+    code = totp.at(parts.clock.now())
+    wide = "".join(chr(ord(digit) + 0xFEE0) for digit in code)
+    typed = wide if shape == "fullwidth" else shape.format(code, code[:5])
+
+    assert await otp_code(parts, token, typed) is ErrorCode.OTP_INVALID
+
+
+async def test_code_accepted_with_spaces_around(parts: Parts) -> None:
+    """Spaces before and after a code do not count."""
+    token, totp, _ = await challenge(parts)
+
+    issued = await parts.login.otp(token, f" {totp.at(parts.clock.now())} ", HERE)
+
+    assert issued.expires_in_s == 900
+
+
+async def test_code_of_another_person_refused(parts: Parts) -> None:
+    """A code of somebody else's seed is wrong."""
+    token, totp, _ = await challenge(parts)
+    _, other = await parts.add_person("20055361682", "otro@example.com")
+    code = pyotp.TOTP(other).at(parts.clock.now())
+    assert code not in {
+        totp.at(parts.clock.now(), counter_offset=step) for step in (-1, 0, 1)
+    }
+
+    assert await otp_code(parts, token, code) is ErrorCode.OTP_INVALID
+
+
+async def test_login_token_ends_with_its_time(parts: Parts) -> None:
+    """A login token is good for 300 s sharp."""
+    token, totp, _ = await challenge(parts)
+
+    parts.clock.forward(300)
+
+    code = totp.at(parts.clock.now())
+    assert await otp_code(parts, token, code) is ErrorCode.LOGIN_FAILED
+
+
+async def test_login_token_works_once(parts: Parts) -> None:
+    """A login token that was used is unknown."""
+    token, totp, _ = await challenge(parts)
+    await parts.login.otp(token, totp.at(parts.clock.now()), HERE)
+    parts.clock.forward(STEP_S)
+
+    code = totp.at(parts.clock.now())
+    assert await otp_code(parts, token, code) is ErrorCode.LOGIN_FAILED
+
+
+async def test_code_used_by_exactly_one_of_200(parts: Parts) -> None:
+    """Of 200 calls at the same time with one code exactly one signs in."""
+    token, totp, _ = await challenge(parts)
+    second = await parts.login.login(CUIL, PASSWORD, HERE)
+    code = totp.at(parts.clock.now())
+
+    async def use(number: int) -> str:
+        given = token if number % 2 else second.login_token
+        try:
+            await parts.login.otp(given, code, HERE)
+        except ApplianceError as exc:
+            return exc.code
+        return "won"
+
+    ends = await asyncio.gather(*(use(number) for number in range(200)))
+
+    assert ends.count("won") == 1
+    assert set(ends) <= {"won", ErrorCode.OTP_INVALID, ErrorCode.LOGIN_FAILED}
+    assert (await events(parts)).count(EventKind.LOGIN_COMPLETED) == 1
+
+
+async def test_sixth_try_on_account_waits(strict: Parts) -> None:
+    """Five tries a minute on one account; the sixth is told how long to wait."""
+    await strict.add_person()
+    for _ in range(5):
+        assert await code_of(strict, CUIL, b"otra clave") is ErrorCode.LOGIN_FAILED
+
+    with pytest.raises(ApplianceError) as caught:
+        await strict.login.login(EMAIL, PASSWORD, "198.51.100.9")
+
+    assert caught.value.code is ErrorCode.RATE_LIMITED
+    assert caught.value.extras == {"retryAfter": 60}
+
+
+async def test_right_password_after_the_wait(strict: Parts) -> None:
+    """A wait ends; nothing is locked."""
+    await strict.add_person()
+    for _ in range(5):
+        await code_of(strict, CUIL, b"otra clave")
+
+    strict.clock.forward(61)
+
+    assert (await strict.login.login(CUIL, PASSWORD, HERE)).expires_in_s == 300
+
+
+async def test_waits_grow_with_wrong_tries(strict: Parts) -> None:
+    """Every five wrong tries double the wait, up to a quarter of an hour."""
+    await strict.add_person()
+    waits = []
+    for _ in range(30):
+        while True:
+            with pytest.raises(ApplianceError) as caught:
+                await strict.login.login(CUIL, b"otra clave", HERE)
+            if caught.value.code is ErrorCode.LOGIN_FAILED:
+                break
+            wait_s = caught.value.extras["retryAfter"]
+            assert isinstance(wait_s, int)
+            waits.append(wait_s)
+            strict.clock.forward(wait_s)
+
+    assert sorted(set(waits)) == [60, 120, 240, 480, 900]
+
+
+async def test_eleventh_try_from_address_waits(strict: Parts) -> None:
+    """Ten tries a minute from one address, whoever they are about."""
+    for number in range(10):
+        await code_of(strict, f"nadie{number}@example.com")
+
+    assert await code_of(strict, "otro@example.com") is ErrorCode.RATE_LIMITED
+
+
+async def test_parallel_tries_stay_within_the_limit(strict: Parts) -> None:
+    """Of 40 guesses at the same time on one account five are checked."""
+    await strict.add_person()
+
+    async def guess(number: int) -> ErrorCode:
+        with pytest.raises(ApplianceError) as caught:
+            await strict.login.login(CUIL, b"guess", f"192.0.2.{number}")
+        return caught.value.code
+
+    codes = await asyncio.gather(*(guess(number) for number in range(40)))
+
+    assert codes.count(ErrorCode.LOGIN_FAILED) == 5
+    assert codes.count(ErrorCode.RATE_LIMITED) == 35
+
+
+async def test_wrong_codes_wait_and_never_lock(strict: Parts) -> None:
+    """Wrong codes delay the next one; the right one works after the wait."""
+    token, totp, _ = await challenge(strict)
+    for _ in range(5):
+        assert await otp_code(strict, token, "000000") is ErrorCode.OTP_INVALID
+    assert await otp_code(strict, token, "000000") is ErrorCode.RATE_LIMITED
+
+    strict.clock.forward(61)
+
+    code = totp.at(strict.clock.now())
+    assert (await strict.login.otp(token, code, HERE)).expires_in_s == 900
+
+
+async def test_next_code_skips_used_ones(parts: Parts) -> None:
+    """The next code of a person is one that signs in, after its wait."""
+    token, totp, person = await challenge(parts)
+    await parts.login.otp(token, totp.at(parts.clock.now(), counter_offset=1), HERE)
+    again = await parts.login.login(CUIL, PASSWORD, HERE)
+
+    code, wait_s = await parts.login.next_code(person)
+    parts.clock.forward(wait_s)
+
+    assert 0 < wait_s <= STEP_S
+    assert (await parts.login.otp(again.login_token, code, HERE)).expires_in_s == 900
+
+
+async def test_sweep_forgets_old_tries(parts: Parts) -> None:
+    """Tries of more than two days ago are deleted."""
+    await code_of(parts, "nadie@example.com")
+    parts.clock.forward(3 * 86_400)
+
+    assert (await parts.login.sweep(), await parts.login.sweep()) == (1, 0)

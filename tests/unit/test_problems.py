@@ -1,0 +1,114 @@
+"""Errors as answers: complete, in two languages, in one shape."""
+
+import re
+
+import pytest
+from werkzeug.exceptions import Forbidden, MethodNotAllowed, RequestEntityTooLarge
+
+from appliance.api.words import FINDINGS
+from appliance.domain.document import FindingKind
+from appliance.domain.errors import SENTENCES, ApplianceError, ErrorCode
+from appliance.web import language, problems
+
+_PLACES = re.compile(r"{(\w+)}")
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_code_has_answer(code: ErrorCode) -> None:
+    """Each code has one status, a category and a sentence; no input is a 500."""
+    answer = problems.ANSWERS[code]
+
+    assert 400 <= answer.status < 600
+    assert (answer.status == 500) == (code is ErrorCode.INTERNAL)
+    assert SENTENCES[code]
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_every_code_has_spanish_sentence(code: ErrorCode) -> None:
+    """Each sentence is there in Spanish, with the same places."""
+    english = SENTENCES[code]
+
+    spanish = language.translate("es", english)
+
+    assert spanish != english
+    assert sorted(_PLACES.findall(spanish)) == sorted(_PLACES.findall(english))
+
+
+@pytest.mark.parametrize(
+    "msgid",
+    [*problems.TITLES.values(), *(FINDINGS[kind] for kind in FindingKind)],
+)
+def test_titles_and_findings_have_spanish(msgid: str) -> None:
+    """Titles and what is told of documents are there in Spanish."""
+    assert language.translate("es", msgid)
+    assert msgid == "Conflict" or language.translate("es", msgid) != msgid
+
+
+def test_every_status_has_title() -> None:
+    """No answer lacks a title."""
+    used = {answer.status for answer in problems.ANSWERS.values()}
+
+    assert used == problems.TITLES.keys()
+
+
+async def test_problem_has_the_decided_members() -> None:
+    """The members of an error are those of decisions, extras beside them."""
+    error = ApplianceError(
+        ErrorCode.SIGN_PASSWORD_WRONG, extras={"attemptsLeft": 9, "status": 200}
+    )
+
+    response = problems.render(error, "r1", "en")
+
+    assert response.status_code == 403
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert await response.get_json() == {
+        "type": "urn:rubrica:error:SIGN_PASSWORD_WRONG",
+        "title": "Not allowed",
+        "status": 403,
+        "detail": "The signing password is not right.",
+        "code": "SIGN_PASSWORD_WRONG",
+        "category": "fix_request",
+        "requestId": "r1",
+        "attemptsLeft": 9,
+    }
+
+
+async def test_detail_filled_after_translation() -> None:
+    """Values go into the translated sentence, and are never read as places."""
+    error = ApplianceError(
+        ErrorCode.FIELD_UNKNOWN, params={"field": "{code} %s {0.__class__}"}
+    )
+
+    body = await problems.render(error, "r1", "es").get_json()
+
+    assert body["detail"] == "El campo {code} %s {0.__class__} no se conoce acá."
+
+
+def test_retry_after_told() -> None:
+    """An error's own time to wait goes before the usual one."""
+    limited = ApplianceError(ErrorCode.RATE_LIMITED, extras={"retryAfter": 7})
+
+    own = problems.render(limited, "r1", "es")
+    usual = problems.render(ApplianceError(ErrorCode.OVERLOADED), "r1", "es")
+
+    assert (own.headers["Retry-After"], usual.headers["Retry-After"]) == ("7", "5")
+
+
+def test_framework_errors_mapped() -> None:
+    """What the framework raises has codes too; the unknown is INTERNAL."""
+    codes = [
+        problems.of_exception(exc).code
+        for exc in (
+            MethodNotAllowed(),
+            RequestEntityTooLarge(),
+            Forbidden(),
+            KeyError("secret"),
+        )
+    ]
+
+    assert codes == [
+        ErrorCode.METHOD_NOT_ALLOWED,
+        ErrorCode.BODY_TOO_LARGE,
+        ErrorCode.BAD_HEADER,
+        ErrorCode.INTERNAL,
+    ]

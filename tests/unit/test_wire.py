@@ -1,0 +1,210 @@
+"""The words of the REST API, read strictly."""
+
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.api import wire
+from appliance.api.wire import Conditions
+from appliance.domain.command import SignParameters
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.vocab import FontName, FontStyle, Restriction
+
+LEAST: dict[str, Any] = {"solicitudId": 7, "password": "clave de firma"}
+NOTHING = Conditions()
+
+
+def refused(body: dict[str, Any]) -> ApplianceError:
+    """The error that a body gives."""
+    with pytest.raises(ApplianceError) as caught:
+        wire.sign_command(body, NOTHING)
+    return caught.value
+
+
+def test_command_filled_with_defaults() -> None:
+    """Only solicitudId and password are required."""
+    command = wire.sign_command(LEAST, Conditions("ab", "k1"))
+
+    assert (command.request, command.params) == (7, SignParameters())
+    assert command.password == b"clave de firma"
+    assert (command.if_match, command.idempotency_key) == ("ab", "k1")
+
+
+def test_command_of_every_field() -> None:
+    """Every field of the spec arrives as it was sent."""
+    body = {
+        **LEAST,
+        "fontColor": "#a0b1c2",
+        "fontName": "Monospaced",
+        "fontSize": 72,
+        "fontStyle": "BOLD_ITALIC",
+        "page": 3,
+        "x": -1,
+        "y": 0,
+        "zoomPercent": 400,
+        "restriccion": "FORM_FILLING",
+        "visible": False,
+    }
+
+    command = wire.sign_command(body, NOTHING)
+
+    assert command.params == SignParameters(
+        font_color="#A0B1C2",
+        font_name=FontName.MONOSPACED,
+        font_size=72,
+        font_style=FontStyle.BOLD_ITALIC,
+        page=3,
+        x=-1,
+        y=0,
+        zoom_percent=400,
+        restriction=Restriction.FORM_FILLING,
+        visible=False,
+    )
+
+
+@pytest.mark.parametrize("color", wire.COLORS)
+def test_color_accepted_by_name(color: str) -> None:
+    """Every java.awt.Color name is a colour."""
+    command = wire.sign_command({**LEAST, "fontColor": color}, NOTHING)
+
+    assert command.params.font_color == color
+
+
+BAD = [
+    *[("solicitudId", v) for v in ("5", 5.0, True, None, -1, 0, 2**53, 2**63, [5])],
+    *[("fontSize", v) for v in (3, 73, 12.0, "12", True, None, 10**30)],
+    *[("zoomPercent", v) for v in (9, 401, 100.0, "100", False, None)],
+    *[("page", v) for v in (0, -1, 1.0, "1", True, None, 2**53)],
+    *[("fontName", v) for v in ("serif", "SERIF", "Arial", "", 1, None)],
+    *[("fontStyle", v) for v in ("plain", "Bold", "UNDERLINE", 0, None)],
+    *[("fontColor", v) for v in ("black", "#12345", "#1234567", "#GGGGGG", 0, None)],
+    *[("fontColor", v) for v in ("#١٢٣٤٥٦", " BLACK", "rgb(0,0,0)")],
+    *[("restriccion", v) for v in ("no_value", "NONE", "", 0, None)],
+    *[("visible", v) for v in (1, 0, "true", None)],
+    *[("password", v) for v in (None, 12345678, "", "short", "a" * 1025, "ab\0cdefgh")],
+    *[("password", v) for v in (["a" * 9], "ñ" * 513)],
+]
+
+
+@pytest.mark.parametrize(("field", "value"), BAD)
+def test_field_refused(field: str, value: object) -> None:
+    """A value of another type or out of its range is refused by name."""
+    error = refused({**LEAST, field: value})
+
+    assert error.code is ErrorCode.FIELD_INVALID
+    assert error.extras["field"] == field
+    assert error.extras["allowed"]
+
+
+@pytest.mark.parametrize("field", ["x", "y"])
+@pytest.mark.parametrize("value", [1.0, "1", True, 2**53, [1]])
+def test_coordinate_refused(field: str, value: object) -> None:
+    """Coordinates are whole numbers."""
+    error = refused({**LEAST, "x": 1, "y": 1, field: value})
+
+    assert (error.code, error.extras["field"]) == (ErrorCode.FIELD_INVALID, field)
+
+
+@pytest.mark.parametrize(("given_one", "missing"), [("x", "y"), ("y", "x")])
+def test_coordinate_refused_alone(given_one: str, missing: str) -> None:
+    """Coordinates come together."""
+    error = refused({**LEAST, given_one: 10})
+
+    assert (error.code, error.extras["field"]) == (ErrorCode.FIELD_INVALID, missing)
+
+
+@pytest.mark.parametrize("field", ["solicitudId", "password"])
+def test_required_field_missing(field: str) -> None:
+    """A required field that is missing is refused by name."""
+    body = {name: value for name, value in LEAST.items() if name != field}
+
+    error = refused(body)
+
+    assert (error.code, error.extras["field"]) == (ErrorCode.FIELD_INVALID, field)
+
+
+def test_unknown_field_refused() -> None:
+    """A field that is not known is refused, and named no longer than 64."""
+    error = refused({**LEAST, "n" * 5000: 1})
+
+    assert error.code is ErrorCode.FIELD_UNKNOWN
+    assert error.extras["field"] == "n" * 64
+
+
+def test_unknown_field_left_aside_in_options() -> None:
+    """Options of a multipart body may have more than is known."""
+    body = {**LEAST, "certificateOptions": {"a": 1}}
+
+    command = wire.sign_command(body, NOTHING, lenient=True)
+
+    assert command.request == 7
+
+
+def test_password_normalised() -> None:
+    """A password typed as NFD is the one typed as NFC."""
+    decomposed = unicodedata.normalize("NFD", "contraseña")
+
+    command = wire.sign_command({**LEAST, "password": decomposed}, NOTHING)
+
+    assert command.password == "contraseña".encode()
+
+
+@pytest.mark.parametrize("password", ["a" * 8, "a" * 1024, "ñandú ñ"])
+def test_password_accepted_by_bytes(password: str) -> None:
+    """8 to 1024 bytes, not characters."""
+    command = wire.sign_command({**LEAST, "password": password}, NOTHING)
+
+    assert command.password == password.encode()
+
+
+def test_password_never_shown() -> None:
+    """Neither a refusal nor a repr shows a password."""
+    error = refused({**LEAST, "password": "secreto\0secreto"})
+    credentials = wire.credentials({"usuario": "ana", "password": "secreto"})
+    command = wire.sign_command({**LEAST, "password": "secreto secreto"}, NOTHING)
+
+    shown = f"{error} {error.extras} {credentials!r} {command!r}"
+
+    assert "secreto" not in shown
+
+
+@pytest.mark.parametrize("motivo", [None, 5, "", "   ", "a" * 501, "a\nb", "a\x00b"])
+def test_reason_refused(motivo: object) -> None:
+    """A reason is 1 to 500 characters without control characters."""
+    with pytest.raises(ApplianceError) as caught:
+        wire.rejection({"motivo": motivo})
+
+    assert caught.value.extras["field"] == "motivo"
+
+
+@pytest.mark.parametrize("text", ["0", "01", "9007199254740992", "9" * 5000, "1 "])
+def test_request_id_of_address_refused(text: str) -> None:
+    """What can be no id is as absent as an id that is not there."""
+    with pytest.raises(ApplianceError) as caught:
+        wire.request_id(text)
+
+    assert caught.value.code is ErrorCode.SOLICITUD_NOT_FOUND
+
+
+# What the body reader lets through: no lone surrogates.
+_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(wire.SIGN_FIELDS), _JSON))
+def test_command_never_fails_otherwise(body: dict[str, Any]) -> None:
+    """Any object gives a command or `FIELD_INVALID`."""
+    code = None
+    try:
+        wire.sign_command(body, NOTHING)
+    except ApplianceError as exc:
+        code = exc.code
+
+    assert code in {None, ErrorCode.FIELD_INVALID}

@@ -1,0 +1,140 @@
+"""A face over real storage on SQLite, with fakes only where workers stand."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyotp
+
+from appliance.domain.ids import PersonId, new_id
+from appliance.domain.person import Person
+from appliance.domain.records.people import NewPerson, SigningSecret
+from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.services.links import Links
+from appliance.services.login import Login, email_index
+from appliance.services.passwords import Passwords
+from appliance.services.signing_password import hash_slots
+from appliance.services.tokens import Tokens
+from appliance.settings import Settings
+from appliance.storage.engines import open_engines
+from appliance.storage.migrate import migrate
+from appliance.storage.secretbox import LookupKey, SecretBox
+from appliance.storage.store import SqlStore
+from tests.fakes import FakeHealth, FakeRequests, FakeSigning, MovingClock
+
+CUIL = "20267565393"
+EMAIL = "ana@example.com"
+LOGIN_PASSWORD = "una clave de ingreso"
+BASE_URL = "https://firma.example"
+ORIGIN = "https://app.example"
+
+
+def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
+    """Settings of a trial in a folder."""
+    token = {"label": "x", "pin_file": str(folder / "pin")}
+    names = ("pepper_file", "data_key_file", "lookup_key_file")
+    web = {
+        "base_url": BASE_URL,
+        "cors_origins": [ORIGIN],
+        "body_limit_bytes": 4096,
+        "body_timeout_s": 0.2,
+        **tables.get("web", {}),
+    }
+    return Settings.model_validate(
+        {
+            "data_dir": str(folder),
+            "run_dir": str(folder),
+            "hsm": {"firma": token, "pki": token},
+            "secrets": {name: str(folder / name) for name in names},
+            "web": web,
+            "documents": {"limit_bytes": 8192},
+            "auth": {
+                "login_per_minute_address": 10_000,
+                "login_per_minute_account": 10_000,
+                **tables.get("auth", {}),
+            },
+        }
+    )
+
+
+@dataclass
+class Parts:
+    """The core of a face, as `ApiCore` has it, and what tests steer it by."""
+
+    settings: Settings
+    clock: MovingClock
+    store: SqlStore
+    sealer: SecretBox
+    lookup: LookupKey
+    passwords: Passwords
+    tokens: Tokens
+    login: Login
+    links: Links
+    requests: FakeRequests
+    signing: FakeSigning
+    health: FakeHealth
+
+    async def add_person(
+        self,
+        cuil: str = CUIL,
+        email: str = EMAIL,
+        state: PersonState = PersonState.ACTIVE,
+    ) -> tuple[PersonId, str]:
+        """Record a person; gives the id and the TOTP seed."""
+        person = PersonId(new_id())
+        seed = pyotp.random_base32()
+        new = NewPerson(
+            person=Person(person, cuil, "Ana Pérez", state, "es"),
+            email_sealed=b"-",
+            email_index=email_index(self.lookup, email),
+            vouched_by=VouchedBy.DEMO,
+            login_phc=await self.passwords.hash(LOGIN_PASSWORD.encode()),
+            totp_sealed=self.sealer.seal(
+                seed.encode(), table="login_secret", row=person, column="totp_sealed"
+            ),
+            signing=SigningSecret(b"-" * 16, {}, 1, "00"),
+        )
+        async with self.store.write() as records:
+            await records.people.add(new)
+        return person, seed
+
+    async def bearer(self, person: PersonId, *, age_s: float = 0) -> dict[str, str]:
+        """The Authorization header of a signed-in person."""
+        at = self.clock.now()
+        self.clock.forward(-age_s)
+        since = self.clock.now()
+        self.clock.at = at
+        issued = await self.tokens.issue(person, ("pwd", "otp"), since)
+        return {"Authorization": f"Bearer {issued.token}"}
+
+
+@asynccontextmanager
+async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
+    """Build the parts over a fresh SQLite file, and close them."""
+    settings = make_settings(folder, **tables)
+    await migrate(settings)
+    clock = MovingClock()
+    store = SqlStore(open_engines(settings), clock, "test")
+    sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
+    passwords = Passwords(hash_slots())
+    tokens = Tokens(store, sealer, clock, settings)
+    parts = Parts(
+        settings=settings,
+        clock=clock,
+        store=store,
+        sealer=sealer,
+        lookup=lookup,
+        passwords=passwords,
+        tokens=tokens,
+        login=Login(store, lookup, sealer, clock, passwords, tokens, settings.auth),
+        links=Links(store, lookup, clock, settings.signing.link_ttl_s),
+        requests=FakeRequests(),
+        signing=FakeSigning(),
+        health=FakeHealth(),
+    )
+    try:
+        yield parts
+    finally:
+        await store.close()
