@@ -1,6 +1,7 @@
 """The `api` role: Hypercorn over one listener, with a graceful stop."""
 
 import asyncio
+import logging
 import socket
 
 import structlog
@@ -58,7 +59,7 @@ def hypercorn_config(settings: Settings, listener: socket.socket) -> Config:
     config.include_server_header = False
     config.backlog = settings.web.backlog
     config.h11_max_incomplete_size = 32 * 1024
-    # One process a role: its parent forks, Hypercorn does not.
-    config.workers = 0
     config.accesslog = None
+    # Ours, which writes as all other loggers do; Hypercorn's own adds a handler.
+    config.errorlog = logging.getLogger("hypercorn.error")
     return config

@@ -40,7 +40,6 @@ MECHANISMS: Final = (
     pkcs11.Mechanism.RSA_PKCS,
 )
 """What a token must be able to do."""
-_RATE_S: Final = 1.0
 _LABEL: Final = "rubrica-check"
 _SYSTEM_CLOCK: Final = SystemClock()
 
@@ -81,7 +80,9 @@ class CheckReport:
         return "\n".join([*rows, "", verdict])
 
 
-def check(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> CheckReport:
+def check(
+    settings: Settings, clock: Clock = _SYSTEM_CLOCK, rate_s: float = 1.0
+) -> CheckReport:
     """Look at module, tokens, PINs, mechanisms, keys, certificate and speed.
 
     Must not run in a process that has the HSM open.
@@ -89,6 +90,7 @@ def check(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> CheckReport:
     Args:
         settings: the installation.
         clock: judges the CA certificate's dates.
+        rate_s: how long to sign for the speed line, in seconds.
 
     Returns:
         The report; HSM trouble is a line of it, never an exception.
@@ -103,8 +105,12 @@ def check(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> CheckReport:
         report.add("module", str(module_path(settings.hsm, profile)))
         with opened(settings.hsm, profile) as library:
             report.add("library", _library(library))
-            for role in TokenRole:
-                _check_token(report, library, settings, role, clock)
+            firma = _check_token(report, library, settings, TokenRole.FIRMA)
+            if firma is not None:
+                _line(report, "speed", lambda: _speed(firma, rate_s))
+            pki = _check_token(report, library, settings, TokenRole.PKI)
+            if pki is not None:
+                _line(report, "CA", lambda: _authority(pki, settings, clock))
     except SettingsError as exc:
         report.add("module", str(exc), good=False)
     except HsmUnavailableError as exc:
@@ -123,19 +129,18 @@ def _check_token(
     library: Library,
     settings: Settings,
     role: TokenRole,
-    clock: Clock,
-) -> None:
-    """All lines of one token; the first one that hides the rest ends it."""
+) -> pkcs11.Session | None:
+    """The lines of one token; its session, unless one of them hides the rest."""
     wanted = token_settings(settings.hsm, role)
     name = f"token {role}"
     try:
         token = find_token(library, wanted.label)
     except NoSuchToken:
         report.add(name, f"no token labelled {wanted.label}", good=False)
-        return
+        return None
     except (HsmRefusedError, PKCS11Error) as exc:
         report.add(name, _reason(exc), good=False)
-        return
+        return None
     serial = token.serial.decode("ascii", "replace").strip("\0 ")
     report.add(name, f"{wanted.label}: {token.model}, serial {serial}")
     _check_mechanisms(report, token, role)
@@ -144,13 +149,10 @@ def _check_token(
         session = log_in(token, pin)
     except (SettingsError, HsmUnavailableError, PKCS11Error) as exc:
         report.add(f"PIN {role}", _reason(exc), good=False)
-        return
+        return None
     report.add(f"PIN {role}", f"right; from {wanted.pin_file}")
     _line(report, f"keys {role}", lambda: _exercise(session))
-    if role is TokenRole.FIRMA:
-        _line(report, f"speed {role}", lambda: _speed(session))
-    else:
-        _line(report, "CA", lambda: _authority(session, settings, clock))
+    return session
 
 
 def _line(report: CheckReport, name: str, look: Callable[[], str]) -> None:
@@ -221,14 +223,14 @@ def _refuse_readable(key: pkcs11.PrivateKey) -> None:
         raise HsmRefusedError(msg)
 
 
-def _speed(session: pkcs11.Session) -> str:
-    """Sign for about a second with the keep-alive key."""
+def _speed(session: pkcs11.Session, rate_s: float) -> str:
+    """Sign for a while with the keep-alive key."""
     objects.self_test(session, objects.KEEP_ALIVE_KEY.cka_id)
     key = objects.private_key(session, objects.KEEP_ALIVE_KEY.cka_id)
     digest = secrets.token_bytes(32)
     count = 0
     started = time.perf_counter()
-    while (elapsed := time.perf_counter() - started) < _RATE_S:
+    while (elapsed := time.perf_counter() - started) < rate_s:
         objects.sign_digest(key, digest)
         count += 1
     return f"{count / elapsed:.0f} RSA-2048 signatures a second in one process"

@@ -56,12 +56,24 @@ def find(session: pkcs11.Session, cka_id: bytes) -> list[pkcs11.Object]:
     if not cka_id:
         msg = "an empty CKA_ID names no key"
         raise HsmRefusedError(msg, ErrorCode.INTERNAL)
-    return list(session.get_objects({Attribute.ID: cka_id}))
+    return _search(session, {Attribute.ID: cka_id})
 
 
 def find_label(session: pkcs11.Session, label: str) -> list[pkcs11.Object]:
     """All objects with that label, a pair's two halves among them."""
-    return list(session.get_objects({Attribute.LABEL: label}))
+    return _search(session, {Attribute.LABEL: label})
+
+
+def _search(
+    session: pkcs11.Session, wanted: dict[Attribute, bytes | str]
+) -> list[pkcs11.Object]:
+    """Search to the end, on a session that answers.
+
+    The binding closes a search even where opening it failed, and complains of
+    that on stderr; asking for a random byte first fails properly.
+    """
+    session.generate_random(8)
+    return list(session.get_objects(wanted))
 
 
 def private_key(session: pkcs11.Session, cka_id: bytes) -> pkcs11.PrivateKey:

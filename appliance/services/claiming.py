@@ -116,11 +116,10 @@ class Claiming:
         return f"worker:{self._worker}"
 
     async def renew(self, claim: Claim) -> bool:
-        """Prolong the lease."""
+        """Prolong the lease, as long as the phase's time is not over."""
+        now = self._clock.now()
         async with self._store.write() as records:
-            return await records.activations.renew(
-                claim, self._clock.now() + self._lease
-            )
+            return await records.activations.renew(claim, now, now + self._lease)
 
     async def drop(self, claim: Claim) -> None:
         """Give the activation back unfinished, to be claimed again."""

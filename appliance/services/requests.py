@@ -67,13 +67,24 @@ class Requests:
     async def original(
         self, person: PersonId, request: RequestId
     ) -> tuple[RequestView, bytes]:
-        """The document as it is to be signed.
+        """The document as it is to be signed; that it was seen is recorded.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
         """
         view = await self.get(person, request)
-        return view, await self._documents.get(view.integrator, view.sha256)
+        pdf = await self._documents.get(view.integrator, view.sha256)
+        async with self._store.write() as records:
+            records.audit.add(
+                AuditEvent(
+                    EventKind.REQUEST_VIEWED,
+                    f"person:{person}",
+                    integrator=view.integrator,
+                    request=request,
+                    detail={"documentSha256": view.sha256},
+                )
+            )
+        return view, pdf
 
     async def preview(
         self, person: PersonId, request: RequestId, params: SignParameters
@@ -125,7 +136,7 @@ class Requests:
     async def signed(
         self, person: PersonId | None, request: RequestId
     ) -> tuple[SignedDocumentView, bytes]:
-        """The signed document.
+        """The signed document; that it was handed out is recorded.
 
         Args:
             person: its signer, or None when the caller showed a valid `clave`.

@@ -133,9 +133,25 @@ class SqlActivations:
         )
         return tuple(_item(row) for row in rows)
 
-    async def renew(self, claim: Claim, until: datetime) -> bool:
-        """Prolong the lease; False when another claim came since."""
-        return await self._fenced(claim, {"lease_until": until})
+    async def renew(self, claim: Claim, at: datetime, until: datetime) -> bool:
+        """Prolong the lease; False when fenced off, or when the time is over.
+
+        A worker whose HSM hangs goes on renewing from its event loop; past the
+        phase's end it must not, or nobody could ever end the activation.
+        """
+        result = await self._connection.execute(
+            update(activation)
+            .where(
+                activation.c.id == claim.id,
+                activation.c.fence == claim.fence,
+                or_(
+                    _in(_A.KEYING) & (activation.c.key_until > at),
+                    _in(_A.FINISHING) & (activation.c.finish_until > at),
+                ),
+            )
+            .values(lease_until=until)
+        )
+        return result.rowcount == 1
 
     async def release_of(self, owner_prefix: str, at: datetime) -> int:
         """End the leases of a dead process; how many there were."""

@@ -35,7 +35,7 @@ _ONCE: Final = (
 _HEADERS_AT_MOST = 100
 
 
-class _Digits(BaseConverter):
+class Digits(BaseConverter):
     """`<digits:name>` in a route: ASCII digits, of any number, as text.
 
     The framework's own `int` fails on numbers of more than 4,300 digits.
@@ -73,7 +73,7 @@ def create_app(
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
-    app.url_map.converters["digits"] = _Digits
+    app.url_map.converters["digits"] = Digits
     app.extensions["rubrica.limits"] = limits
     app.extensions["rubrica.authenticate"] = authenticate
     _install(app, settings)

@@ -29,133 +29,31 @@ _DESCRIPTORS_AT_MOST: Final = 1_048_576
 _libc = ctypes.CDLL(None, use_errno=True)
 
 # What the template never does: it accepts, forks, kills and waits.
-_REFUSED_TO_TEMPLATE: Final = [
-    "execve",
-    "execveat",
-    "socket",
-    "connect",
-    "bind",
-    "listen",
-    "ptrace",
-    "process_vm_readv",
-    "process_vm_writev",
-    "unshare",
-    "setns",
-    "mount",
-    "umount2",
-    "pivot_root",
-    "chroot",
-    "move_mount",
-    "open_tree",
-    "fsopen",
-    "bpf",
-    "perf_event_open",
-    "userfaultfd",
-    "keyctl",
-    "add_key",
-    "request_key",
-    "io_uring_setup",
-    "io_uring_enter",
-    "io_uring_register",
-    "open_by_handle_at",
-    "init_module",
-    "finit_module",
-    "delete_module",
-    "kexec_load",
-    "kexec_file_load",
-    "reboot",
-    "swapon",
-    "swapoff",
-    "personality",
-    "vfork",
-]
+_REFUSED_TO_TEMPLATE: Final = (
+    "execve execveat socket connect bind listen ptrace process_vm_readv "
+    "process_vm_writev unshare setns mount umount2 pivot_root chroot move_mount "
+    "open_tree fsopen bpf perf_event_open userfaultfd keyctl add_key request_key "
+    "io_uring_setup io_uring_enter io_uring_register open_by_handle_at "
+    "init_module finit_module delete_module kexec_load kexec_file_load reboot "
+    "swapon swapoff personality vfork"
+)
 
 # What a job needs: memory, clocks, signals of its own, and the descriptors it
 # has. Nothing here makes a descriptor of a path or of a network, a process, or
 # touches another process. `socketpair` is asyncio's own pipe; `newfstatat` is
 # how the C library asks for an open file's size.
-_ALLOWED_TO_JOB: Final = [
-    "read",
-    "write",
-    "readv",
-    "writev",
-    "pread64",
-    "pwrite64",
-    "close",
-    "lseek",
-    "fstat",
-    "newfstatat",
-    "statx",
-    "ioctl",
-    "fcntl",
-    "dup",
-    "fadvise64",
-    "mmap",
-    "munmap",
-    "mprotect",
-    "mremap",
-    "madvise",
-    "brk",
-    "rt_sigaction",
-    "rt_sigprocmask",
-    "rt_sigreturn",
-    "sigaltstack",
-    "restart_syscall",
-    "rt_sigtimedwait",
-    "exit",
-    "exit_group",
-    "futex",
-    "getpid",
-    "getppid",
-    "gettid",
-    "getuid",
-    "geteuid",
-    "getgid",
-    "getegid",
-    "getpgrp",
-    "getpgid",
-    "getsid",
-    "clock_gettime",
-    "clock_getres",
-    "clock_nanosleep",
-    "nanosleep",
-    "gettimeofday",
-    "time",
-    "getrandom",
-    "getrusage",
-    "times",
-    "uname",
-    "sysinfo",
-    "sched_yield",
-    "sched_getaffinity",
-    "getcpu",
-    "membarrier",
-    "rseq",
-    "set_robust_list",
-    "getrlimit",
-    "setitimer",
-    "getitimer",
-    "alarm",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_create1",
-    "epoll_ctl",
-    "epoll_wait",
-    "epoll_pwait",
-    "eventfd2",
-    "socketpair",
-    "recvmsg",
-    "recvfrom",
-    "sendmsg",
-    "sendto",
-    "getsockopt",
-    "setsockopt",
-    "getsockname",
-    "getpeername",
-    "shutdown",
-]
+_ALLOWED_TO_JOB: Final = (
+    "read write readv writev pread64 pwrite64 close lseek fstat newfstatat "
+    "statx ioctl fcntl dup fadvise64 mmap munmap mprotect mremap madvise brk "
+    "rt_sigaction rt_sigprocmask rt_sigreturn sigaltstack restart_syscall "
+    "rt_sigtimedwait exit exit_group futex getpid getppid gettid getuid geteuid "
+    "getgid getegid getpgrp getpgid getsid clock_gettime clock_getres "
+    "clock_nanosleep nanosleep gettimeofday time getrandom getrusage times uname "
+    "sysinfo sched_yield sched_getaffinity getcpu membarrier rseq set_robust_list "
+    "getrlimit setitimer getitimer alarm poll ppoll select pselect6 epoll_create1 "
+    "epoll_ctl epoll_wait epoll_pwait eventfd2 socketpair recvmsg recvfrom "
+    "sendmsg sendto getsockopt setsockopt getsockname getpeername shutdown"
+)
 
 
 def _prctl(option: int, argument: int) -> None:
@@ -183,7 +81,7 @@ def job_filter() -> pyseccomp.SyscallFilter:
     Source: seccomp(2); facts "Sandbox".
     """
     rules = pyseccomp.SyscallFilter(pyseccomp.ERRNO(errno.EPERM))
-    for name in _ALLOWED_TO_JOB:
+    for name in _ALLOWED_TO_JOB.split():
         if (number := _syscall(name)) is not None:
             rules.add_rule(pyseccomp.ALLOW, number)
     # Limits may be asked of oneself only: prlimit64 works on other processes.
@@ -208,7 +106,7 @@ def confine_template() -> None:
         _become_nobody()
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     rules = pyseccomp.SyscallFilter(pyseccomp.ALLOW)
-    for name in _REFUSED_TO_TEMPLATE:
+    for name in _REFUSED_TO_TEMPLATE.split():
         if (number := _syscall(name)) is not None:
             rules.add_rule(pyseccomp.ERRNO(errno.EPERM), number)
     rules.load()

@@ -16,6 +16,7 @@ from worker.sandbox.pages import Page
 
 _BUDGET_BYTES: Final = 268_435_456
 _CHUNK: Final = 1_048_576
+_DEFLATE: Final = {"/FlateDecode", "/Fl"}
 
 
 def unfold_pages(pages: Sequence[Page], *, strict: bool) -> bool:
@@ -73,9 +74,9 @@ def _unfold(stream: StreamObject) -> Iterator[bytes]:
         data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)
     )
     filters = entry(stream, "/Filter")
-    names = [resolve(name) for name in raw_items(filters)] or [filters]
-    for name in names:
-        if name not in {"/FlateDecode", "/Fl"}:
+    names = [resolve(item) for item in raw_items(filters)] or [filters]
+    for each in names:
+        if str(each) not in _DEFLATE:
             break
         chunks = _inflate(chunks)
     return chunks

@@ -17,6 +17,7 @@ from worker.sandbox.objects import (
     dictionary,
     entry,
     key_of,
+    name,
     number,
     raw_items,
     resolve,
@@ -65,7 +66,7 @@ def _holds_signature(node: DictionaryObject) -> bool:
     if value is None:
         return False
     # The type may be inherited, so the value's own look counts as well.
-    return entry(node, "/FT") == "/Sig" or "/ByteRange" in value
+    return name(node, "/FT") == "/Sig" or "/ByteRange" in value
 
 
 def certification_level(catalog: DictionaryObject) -> int | None:
@@ -78,7 +79,7 @@ def certification_level(catalog: DictionaryObject) -> int | None:
         return None
     for raw in raw_items(entry(signature, "/Reference")):
         reference = resolve(raw)
-        if entry(reference, "/TransformMethod") == "/DocMDP":
+        if name(reference, "/TransformMethod") == "/DocMDP":
             level = number(entry(dictionary(reference, "/TransformParams"), "/P"))
             # An odd level forbids at least what the strictest one forbids.
             return 2 if level is None else int(level) if level in {1, 2, 3} else 1

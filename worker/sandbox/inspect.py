@@ -109,16 +109,17 @@ def _open(reader: PdfFileReader) -> bool:
     if "/Encrypt" not in reader.trailer:
         return False
     try:
-        if not isinstance(reader.security_handler, StandardSecurityHandler):
-            raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "security handler")
-        status = reader.decrypt("").status
-    except (DocumentRefusedError, MemoryError):
+        is_standard = isinstance(reader.security_handler, StandardSecurityHandler)
+        status = reader.decrypt("").status if is_standard else None
+    except MemoryError:
         raise
     except Exception as exc:
         if reader.strict:
             raise  # tolerant reading may still understand it
         reason = type(exc).__name__
         raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, reason) from exc
+    if status is None:
+        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "not by password")
     if status is AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
     return True

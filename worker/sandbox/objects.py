@@ -39,10 +39,9 @@ class Budget:
             raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "too many objects")
 
 
-def resolve(value: object) -> PdfObject | None:
+def resolve(raw: object) -> PdfObject | None:
     """Follow an indirect reference; null and nothing are None."""
-    if isinstance(value, IndirectObject):
-        value = value.get_object()
+    value: object = raw.get_object() if isinstance(raw, IndirectObject) else raw
     if isinstance(value, NullObject) or not isinstance(value, PdfObject):
         return None
     return value
@@ -61,6 +60,12 @@ def dictionary(holder: object, key: str) -> DictionaryObject | None:
     return value if isinstance(value, DictionaryObject) else None
 
 
+def name(holder: object, key: str) -> str | None:
+    """A dictionary's name or string; None where it is something else."""
+    value: object = entry(holder, key)
+    return str(value) if isinstance(value, str) else None
+
+
 def raw_items(value: object) -> Iterator[object]:
     """Elements of an array, references unfollowed; nothing of other types."""
     if isinstance(value, ArrayObject):
@@ -75,9 +80,9 @@ def key_of(value: object) -> Key | None:
     return None
 
 
-def number(value: object) -> float | None:
+def number(raw: object) -> float | None:
     """A finite number, or None."""
-    value = resolve(value)
+    value: object = resolve(raw)
     if not isinstance(value, int | Decimal):
         return None
     try:

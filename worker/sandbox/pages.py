@@ -1,7 +1,8 @@
 """Finds a document's pages by walking its tree, and their visible boxes.
 
-`/Count`, `/Type` and `/Parent` are what the file says of itself and are not
-relied upon: a node with `/Kids` is inner, any other dictionary is a page.
+`/Count` and `/Parent` are what the file says of itself and are not relied upon: a
+node with `/Kids` is inner, any other dictionary is a page unless it says that it
+is something else.
 """
 
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from worker.sandbox.objects import (
     dictionary,
     entry,
     key_of,
+    name,
     number,
     raw_items,
     resolve,
@@ -51,7 +53,7 @@ class PageTree:
     count_lies: bool = False
     """A `/Count` differs from the pages below its node."""
     gaps: bool = False
-    """A kid is no dictionary, and was passed over."""
+    """A kid is no page at all, and was passed over."""
 
 
 @dataclass(slots=True)
@@ -120,6 +122,9 @@ def _visit(
         if key is not None and any(key == node.key for node in path):
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "page tree loop")
         return _enter(kid, key, inherited, tree, limit)
+    if name(kid, "/Type") not in {None, "/Page"}:
+        tree.gaps = True
+        return None
     if len(tree.pages) >= limit:
         raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "too many pages")
     ref = raw if isinstance(raw, IndirectObject) else None

@@ -1,51 +1,28 @@
 """Proves that a document can be signed, by signing it with nothing.
 
-The signing engine will hang a signature field on a page in an incremental
-update. The same is done here with an empty signature, and what came out is read
-again, so that a file which would fail later is refused now.
+The signing engine will append a revision that hangs a signature field on a page.
+The same is done here, with the engine's own way to open the file and to find the
+page, and what came out is read again: a file that would fail then is refused now.
 """
 
 import io
 import secrets
-from typing import Final
+from collections.abc import Sequence
 
 from pyhanko.pdf_utils.crypt import AuthStatus
-from pyhanko.pdf_utils.generic import (
-    ArrayObject,
-    DictionaryObject,
-    NullObject,
-    PdfObject,
-    pdf_name,
-)
+from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, pdf_name
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.sign.fields import SigSeedSubFilter
-from pyhanko.sign.signers.cms_embedder import (
-    PdfCMSEmbedder,
-    SigIOSetup,
-    SigObjSetup,
+from pyhanko.sign.fields import (
+    SignatureFormField,
+    ensure_sig_flags,
+    enumerate_sig_fields,
 )
-from pyhanko.sign.signers.pdf_byterange import PdfSignedData
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from worker.sandbox.objects import dictionary, entry, raw_items, resolve
-from worker.sandbox.pages import Page, PageTree, walk_pages
-
-_RESERVED_BYTES: Final = 64
-
-
-class WalkingWriter(IncrementalPdfFileWriter):
-    """An incremental writer that finds pages by walking, whatever `/Count` says."""
-
-    pages: list[Page]
-
-    def find_page_for_modification(
-        self, page_ix: int
-    ) -> tuple[PdfObject | None, object]:
-        """Return the page's reference and its resources, as pyHanko's own does."""
-        page = self.pages[page_ix]
-        resources = page.inherited.get("/Resources", DictionaryObject())
-        return page.ref, resources
+from worker.sandbox.objects import dictionary, entry, key_of
+from worker.sandbox.pages import Page, walk_pages
+from worker.stamp import add_annotation, find_page, open_revision
 
 
 def prove_signable(pdf: bytes, limit: int) -> None:
@@ -58,43 +35,56 @@ def prove_signable(pdf: bytes, limit: int) -> None:
     Raises:
         DocumentRefusedError: the update cannot be made or does not read back.
     """
-    writer = WalkingWriter(io.BytesIO(pdf), strict=False)
-    if writer.prev.encrypted:
-        writer.encrypt("")
-    tree = walk_pages(writer.prev.root, limit)
-    _demand_updatable(tree)
-    writer.pages = tree.pages
+    revision = open_revision(pdf)
+    pages = walk_pages(revision.root, limit).pages
+    _demand_findable(revision, pages)
     name = f"Proof{secrets.token_hex(8)}"  # no field of the document's own
-    session = PdfCMSEmbedder().write_cms(field_name=name, writer=writer)
-    next(session)
-    placeholder = PdfSignedData(
-        obj_type=pdf_name("/Sig"),
-        subfilter=SigSeedSubFilter.PADES,
-        bytes_reserved=_RESERVED_BYTES,
-    )
-    session.send(SigObjSetup(sig_placeholder=placeholder))
-    _, output = session.send(SigIOSetup(md_algorithm="sha256"))
+    _add_field(revision, name)
+    output = io.BytesIO()
+    revision.write(output)
     signed = output.getvalue()
     if not signed.startswith(pdf):
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "cannot be extended")
-    del writer, output, session
-    _read_back(signed, name, len(tree.pages), limit)
+    del revision, output  # a large file is held often enough
+    _read_back(signed, name, len(pages), limit)
 
 
-def _demand_updatable(tree: PageTree) -> None:
-    """Make sure that a stamp could be hung on any page.
+def _demand_findable(revision: IncrementalPdfFileWriter, pages: Sequence[Page]) -> None:
+    """Make sure that a stamp would be hung on the very page that was counted.
 
     Raises:
-        DocumentRefusedError: `PDF_MALFORMED`, a page cannot be updated.
+        DocumentRefusedError: `PDF_MALFORMED`, a page has no number to update it
+            by, or stands in the tree more than once.
     """
-    for page in tree.pages:
-        if page.ref is None:
-            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "a direct page")
-        annotations = page.node.raw_get("/Annots") if "/Annots" in page.node else None
-        if annotations is not None and not isinstance(
-            annotations.get_object(), ArrayObject | NullObject
-        ):
-            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "annotations no array")
+    keys = {key_of(page.ref) for page in pages}
+    if None in keys or len(keys) != len(pages):
+        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "pages shared or direct")
+    last = find_page(revision, len(pages))
+    if key_of(last) != key_of(pages[-1].ref):
+        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "pages not to be counted")
+
+
+def _add_field(revision: IncrementalPdfFileWriter, name: str) -> None:
+    """Add a signature field without a place and fill it with nothing."""
+    root = revision.root
+    form = dictionary(root, "/AcroForm")
+    if form is None:
+        form = DictionaryObject()
+        root[pdf_name("/AcroForm")] = revision.add_object(form)
+        revision.update_root()
+    fields = entry(form, "/Fields")
+    if not isinstance(fields, ArrayObject):
+        fields = form[pdf_name("/Fields")] = ArrayObject()
+        revision.update_container(form)
+    page = find_page(revision, 1)
+    widget = SignatureFormField(name, include_on_page=page)
+    value = DictionaryObject({pdf_name("/Type"): pdf_name("/Sig")})
+    widget[pdf_name("/V")] = revision.add_object(value)
+    reference = revision.add_object(widget)
+    fields.append(reference)
+    revision.update_container(fields)
+    add_annotation(revision, page, reference)
+    ensure_sig_flags(revision)
 
 
 def _read_back(signed: bytes, name: str, pages: int, limit: int) -> None:
@@ -106,9 +96,8 @@ def _read_back(signed: bytes, name: str, pages: int, limit: int) -> None:
     """
     reader = PdfFileReader(io.BytesIO(signed), strict=False)
     if reader.encrypted and reader.decrypt("").status is AuthStatus.FAILED:
-        # ISO/TS 32004: an update would need the file's own MAC renewed.
         raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "protected by a MAC")
-    fields = raw_items(entry(dictionary(reader.root, "/AcroForm"), "/Fields"))
-    names = {entry(resolve(field), "/T") for field in fields}
+    # All of them: a validator walks them all to find ours.
+    names = {field for field, _, _ in enumerate_sig_fields(reader)}
     if name not in names or len(walk_pages(reader.root, limit).pages) != pages:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "update not read back")

@@ -26,13 +26,13 @@ from pyhanko_certvalidator import ValidationContext
 
 from appliance.domain.document import SignatureReport, VerificationReport
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from worker.sandbox.objects import entry, resolve
+from worker.sandbox.objects import name, resolve
 
 _SIGNATURES_MAX: Final = 500
 _TEXT_CHARS: Final = 200
 # From the end of the cross-references to the first end marker, and no further.
 _END: Final = re.compile(
-    rb"\s*(?:trailer\s*<<(?:(?!startxref|%%EOF).)*>>|endobj)?"
+    rb"\s*(?:(?:trailer\s*)?<<(?:(?!startxref|%%EOF).)*>>|endobj)?"
     rb"\s*startxref\s+\d+\s+%%EOF(?:\r\n|\n|\r)?",
     re.DOTALL,
 )
@@ -42,7 +42,7 @@ _END: Final = re.compile(
 class _Found:
     """A filled signature field, opened where it could be."""
 
-    name: str
+    title: str
     signature: EmbeddedPdfSignature | None
     is_timestamp: bool
     reason: str
@@ -69,9 +69,11 @@ def verify(pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
     if reader.encrypted and reader.decrypt("").status is AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
     found = _signatures(reader)
-    names = {each.name for each in found}
+    titles = {each.title for each in found}
     trusted = [x509.Certificate.load(root) for root in roots]
-    reports = [_report(each, trusted, names) for each in found if not each.is_timestamp]
+    reports = [
+        _report(each, trusted, titles) for each in found if not each.is_timestamp
+    ]
     return VerificationReport(
         signatures=tuple(reports), ends_at_eof=_ends_at_eof(pdf, reader, found)
     )
@@ -84,34 +86,34 @@ def _signatures(reader: PdfFileReader) -> list[_Found]:
         DocumentRefusedError: there are too many.
     """
     found: list[_Found] = []
-    for name, value, field in enumerate_sig_fields(reader, filled_status=True):
+    for title, value, field in enumerate_sig_fields(reader, filled_status=True):
         if len(found) >= _SIGNATURES_MAX:
             raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "signatures")
-        found.append(_open(reader, str(name), value, field))
+        found.append(_open(reader, str(title), value, field))
     return sorted(
         found, key=lambda each: each.signature.signed_revision if each.signature else 0
     )
 
 
-def _open(reader: PdfFileReader, name: str, value: Any, field: Any) -> _Found:
+def _open(reader: PdfFileReader, title: str, value: Any, field: Any) -> _Found:
     """Open one signature; what makes that fail is its report's reason."""
-    is_timestamp = entry(resolve(value), "/Type") == "/DocTimeStamp"
+    is_timestamp = name(resolve(value), "/Type") == "/DocTimeStamp"
     try:
-        signature = EmbeddedPdfSignature(reader, field, name)
+        signature = EmbeddedPdfSignature(reader, field, title)
     except MemoryError:
         raise
     except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
-        return _Found(name, None, is_timestamp, _reason("unreadable", exc))
-    return _Found(name, signature, is_timestamp, "")
+        return _Found(title, None, is_timestamp, _reason("unreadable", exc))
+    return _Found(title, signature, is_timestamp, "")
 
 
 def _report(
-    found: _Found, roots: list[x509.Certificate], names: set[str]
+    found: _Found, roots: list[x509.Certificate], titles: set[str]
 ) -> SignatureReport:
     """Check one signature."""
     signature = found.signature
     if signature is None:
-        return _invalid(found.name, found.reason)
+        return _invalid(found.title, found.reason)
     context = ValidationContext(
         trust_roots=roots, allow_fetching=False, revocation_mode="soft-fail"
     )
@@ -119,18 +121,18 @@ def _report(
         status = asyncio.run(
             async_validate_pdf_signature(signature, signer_validation_context=context)
         )
-        return _checked(found.name, signature, status, names)
+        return _checked(found.title, signature, status, titles)
     except MemoryError:
         raise
     except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
-        return _invalid(found.name, _reason("not checkable", exc))
+        return _invalid(found.title, _reason("not checkable", exc))
 
 
 def _checked(
-    name: str,
+    title: str,
     signature: EmbeddedPdfSignature,
     status: PdfSignatureStatus,
-    names: set[str],
+    titles: set[str],
 ) -> SignatureReport:
     """Put pyHanko's findings in our words."""
     subject = signature.signer_cert.subject.native
@@ -138,9 +140,9 @@ def _checked(
     coverage = status.coverage or SignatureCoverageLevel.UNCLEAR
     intact = status.intact and status.valid
     covers = coverage >= SignatureCoverageLevel.ENTIRE_REVISION
-    allowed = covers and _only_ltv_follows(status, names)
+    allowed = covers and _only_ltv_follows(status, titles)
     return SignatureReport(
-        field=name[:_TEXT_CHARS],
+        field=title[:_TEXT_CHARS],
         signer=_text(subject.get("common_name")),
         signer_serial=_text(subject.get("serial_number")),
         signed_at=None if when is None else when.isoformat(),
@@ -153,7 +155,7 @@ def _checked(
     )
 
 
-def _only_ltv_follows(status: PdfSignatureStatus, names: set[str]) -> bool:
+def _only_ltv_follows(status: PdfSignatureStatus, titles: set[str]) -> bool:
     """Say whether later revisions hold validation data, or sign once more.
 
     A later signature is listed with a verdict of its own, so it takes nothing
@@ -166,7 +168,7 @@ def _only_ltv_follows(status: PdfSignatureStatus, names: set[str]) -> bool:
         return True
     return (
         diff.modification_level is ModificationLevel.FORM_FILLING
-        and diff.changed_form_fields <= names
+        and diff.changed_form_fields <= titles
     )
 
 
@@ -208,10 +210,10 @@ def _ends_at_eof(pdf: bytes, reader: PdfFileReader, found: Iterable[_Found]) -> 
     return _END.fullmatch(pdf, last.end_location) is not None
 
 
-def _invalid(name: str, reason: str) -> SignatureReport:
+def _invalid(title: str, reason: str) -> SignatureReport:
     """The report of a signature that could not be checked at all."""
     return SignatureReport(
-        field=name[:_TEXT_CHARS],
+        field=title[:_TEXT_CHARS],
         signer="",
         signer_serial="",
         signed_at=None,

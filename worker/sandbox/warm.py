@@ -156,10 +156,12 @@ def _signed(pdf: bytes) -> tuple[bytes, bytes]:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
+    # pyHanko's companion leaves this one untyped.
+    store = SimpleCertificateStore()  # type: ignore[no-untyped-call]
     signer = signers.SimpleSigner(
         signing_cert=asn1_x509.Certificate.load(root),
         signing_key=keys.PrivateKeyInfo.load(private),
-        cert_registry=SimpleCertificateStore(),
+        cert_registry=store,
     )
     signed = signers.sign_pdf(
         IncrementalPdfFileWriter(io.BytesIO(pdf)),

@@ -133,8 +133,8 @@ class ActivationRecords(Protocol):
         """
         ...
 
-    async def renew(self, claim: Claim, until: datetime) -> bool:
-        """Prolong the lease; False when another claim came since."""
+    async def renew(self, claim: Claim, at: datetime, until: datetime) -> bool:
+        """Prolong the lease; False when fenced off, or when the time is over."""
         ...
 
     async def release_of(self, owner_prefix: str, at: datetime) -> int:

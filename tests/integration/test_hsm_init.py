@@ -1,0 +1,285 @@
+"""`rubrica hsm init` on a real SoftHSM."""
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pkcs11
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from appliance.domain.errors import HsmRefusedError
+from appliance.domain.hsm import KeyAlgorithm, TokenRole
+from hsm_config import objects
+from hsm_config.certificates import ca_path, is_demo, read_ca
+from hsm_config.module import opened
+from hsm_config.pin import make_pin
+from hsm_config.provision import provision
+from hsm_config.tokens import _init_token, make_configuration, so_pin_file
+from tests.parts.hsm import HsmInstallation
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> HsmInstallation:
+    """An installation before `hsm init`."""
+    return HsmInstallation(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+    """Another installation after `hsm init`, to copy and to look at."""
+    installation = HsmInstallation(tmp_path_factory.mktemp("template"))
+    provision(installation.settings)
+    return installation
+
+
+@pytest.fixture
+def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
+    """An installation after `hsm init`."""
+    return template.copy(tmp_path)
+
+
+def _files(folder: Path) -> dict[Path, bytes]:
+    """All files but those in which SoftHSM itself notes every login."""
+    return {
+        path: path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in {"token.object", "generation"}
+    }
+
+
+def test_init_makes_a_ready_hsm_where_nothing_is(bare: HsmInstallation) -> None:
+    """From an empty folder to an HSM that passes its check."""
+    report = provision(bare.settings)
+
+    assert report.changed
+    assert bare.check().good
+
+
+def test_init_twice_changes_nothing(made: HsmInstallation) -> None:
+    """A second run says so and leaves every file as it was."""
+    before = _files(made.folder)
+
+    report = provision(made.settings)
+
+    assert not report.changed
+    assert _files(made.folder) == before
+
+
+def test_init_makes_pins_of_their_own_that_only_the_owner_reads(
+    made: HsmInstallation,
+) -> None:
+    """Four random PINs, each in a 0600 file."""
+    tokens = (made.settings.hsm.firma, made.settings.hsm.pki)
+    files = [file for one in tokens for file in (one.pin_file, so_pin_file(one))]
+
+    assert len({file.read_text() for file in files}) == 4
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_ca_of_a_trial_says_that_it_is_worth_nothing(made: HsmInstallation) -> None:
+    """The demo words and the installation's name stand in the CA's name."""
+    certificate = read_ca(made.settings)
+
+    assert is_demo(certificate)
+    assert "DEMO SIN VALIDEZ prueba" in certificate.subject.rfc4514_string()
+    assert isinstance(key := certificate.public_key(), rsa.RSAPublicKey)
+    assert key.key_size == 3072
+    assert stat.S_IMODE(ca_path(made.settings).stat().st_mode) == 0o644
+
+
+def test_ca_of_a_real_installation_is_no_demo(tmp_path: Path) -> None:
+    """Without `trial`, the demo words do not appear."""
+    installation = HsmInstallation(tmp_path, trial=False)
+
+    provision(installation.settings)
+
+    assert not is_demo(read_ca(installation.settings))
+
+
+def test_openssl_takes_the_ca_as_a_root(made: HsmInstallation) -> None:
+    """The self-signed certificate verifies by itself, strictly."""
+    path = ca_path(made.settings)
+
+    result = subprocess.run(
+        ["openssl", "verify", "-x509_strict", "-CAfile", path, path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr
+
+
+def test_token_without_user_pin_is_completed(bare: HsmInstallation) -> None:
+    """A run cut off right after C_InitToken is completed by the next one."""
+    hsm = bare.settings.hsm
+    assert hsm.softhsm_conf is not None
+    make_configuration(hsm.softhsm_conf)
+    so_pin = make_pin(so_pin_file(hsm.firma), 32)
+    with opened(hsm, bare.profile) as library:
+        _init_token(library, hsm.firma.label, so_pin)
+
+    report = provision(bare.settings)
+
+    assert "token firma" not in report.made
+    assert "user PIN of token firma" in report.made
+    assert bare.check().good
+
+
+def test_half_a_ca_pair_without_certificate_is_made_again(
+    made: HsmInstallation,
+) -> None:
+    """What a kill during key generation leaves does not stay."""
+    ca_path(made.settings).unlink()
+    with made.raw(TokenRole.PKI) as session:
+        objects.private_key(session, objects.CA_KEY.cka_id).destroy()
+
+    report = provision(made.settings)
+
+    assert "CA key" in report.made
+    assert made.check().good
+
+
+def test_ca_key_without_certificate_is_certified_and_kept(
+    made: HsmInstallation,
+) -> None:
+    """A run cut off before the certificate was written keeps its key."""
+    before = read_ca(made.settings)
+    ca_path(made.settings).unlink()
+
+    report = provision(made.settings)
+
+    assert "CA key" in report.kept
+    assert read_ca(made.settings).public_key() == before.public_key()
+
+
+def test_certificate_without_ca_key_is_refused(made: HsmInstallation) -> None:
+    """A lost CA key is never replaced in silence."""
+    with made.raw(TokenRole.PKI) as session:
+        objects.destroy(session, objects.CA_KEY.cka_id)
+    before = _files(made.folder)
+
+    with pytest.raises(HsmRefusedError, match="its key is not on token pki"):
+        provision(made.settings)
+
+    assert _files(made.folder) == before
+
+
+def test_certificate_of_another_key_is_refused(
+    bare: HsmInstallation, template: HsmInstallation
+) -> None:
+    """A certificate that came from elsewhere is noticed."""
+    provision(bare.settings)
+    ca_path(bare.settings).write_bytes(ca_path(template.settings).read_bytes())
+
+    with pytest.raises(HsmRefusedError, match="another key"):
+        provision(bare.settings)
+
+
+def test_trial_does_not_turn_into_a_real_installation(made: HsmInstallation) -> None:
+    """A demo CA stays one, whatever the settings say later."""
+    real = HsmInstallation(made.folder, trial=False)
+
+    with pytest.raises(HsmRefusedError, match="a trial's"):
+        provision(real.settings)
+
+
+def test_two_tokens_with_one_label_are_refused(made: HsmInstallation) -> None:
+    """A token's label must name one token."""
+    words = ("--label", "firma", "--pin", "1234", "--so-pin", "4321")
+    subprocess.run(
+        ["softhsm2-util", "--init-token", "--free", *words],
+        env={**os.environ, "SOFTHSM2_CONF": str(made.settings.hsm.softhsm_conf)},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+    with pytest.raises(HsmRefusedError, match="two tokens are labelled firma"):
+        provision(made.settings)
+
+
+def test_twin_of_the_ca_key_is_refused(made: HsmInstallation) -> None:
+    """A second key with the CA's CKA_ID is refused, not chosen from."""
+    with made.raw(TokenRole.PKI) as session:
+        objects.generate(
+            session,
+            objects.CA_KEY.cka_id,
+            objects.CA_LABEL,
+            KeyAlgorithm.RSA_2048,
+        )
+
+    with pytest.raises(HsmRefusedError, match="two keys share CKA_ID"):
+        provision(made.settings)
+
+
+def test_stranger_with_the_ca_label_is_refused(made: HsmInstallation) -> None:
+    """A key of another id under the CA's label is refused."""
+    with made.raw(TokenRole.PKI) as session:
+        objects.generate(session, b"stranger", objects.CA_LABEL, KeyAlgorithm.RSA_2048)
+
+    with pytest.raises(HsmRefusedError, match="another key is labelled rubrica-ca"):
+        provision(made.settings)
+
+
+def test_one_pin_for_both_tokens_is_refused(bare: HsmInstallation) -> None:
+    """Who may use the users' keys must not thereby use the CA's."""
+    hsm = bare.settings.hsm
+    for token in (hsm.firma, hsm.pki):
+        token.pin_file.parent.mkdir(exist_ok=True)
+        token.pin_file.write_text("the-same-pin\n")
+        token.pin_file.chmod(0o600)
+
+    with pytest.raises(HsmRefusedError, match="the same PIN"):
+        provision(bare.settings)
+
+
+def test_lost_pin_file_is_refused_and_not_made_anew(made: HsmInstallation) -> None:
+    """A new PIN file would not open the old token."""
+    made.settings.hsm.firma.pin_file.unlink()
+
+    with pytest.raises(HsmRefusedError, match="its PIN file"):
+        provision(made.settings)
+
+    assert not made.settings.hsm.firma.pin_file.exists()
+
+
+def test_two_inits_at_once_make_one_hsm(bare: HsmInstallation) -> None:
+    """The second one waits and finds all made."""
+    first, second = bare.start_command("init"), bare.start_command("init")
+    said = [process.communicate(timeout=60)[0] for process in (first, second)]
+
+    assert (first.returncode, second.returncode) == (0, 0), said
+    assert sum("Nothing to do" in text for text in said) == 1
+    assert bare.check().good
+
+
+@pytest.mark.parametrize("after_s", [0.2, 0.3, 0.4, 0.5, 0.6])
+def test_init_killed_is_completed_by_the_next(
+    bare: HsmInstallation, after_s: float
+) -> None:
+    """Wherever a kill -9 falls, running it again ends well."""
+    with bare.start_command("init") as process:
+        try:
+            process.wait(after_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+    code, said = bare.command("init")
+
+    assert code == 0, said
+    assert bare.check().good
+
+
+def test_keys_made_by_init_cannot_be_read(made: HsmInstallation) -> None:
+    """CA and keep-alive keys are sensitive, not extractable and only sign."""
+    for ref in (objects.CA_KEY, objects.KEEP_ALIVE_KEY):
+        with made.raw(ref.token) as session:
+            key = objects.private_key(session, ref.cka_id)
+
+            assert key[pkcs11.Attribute.SENSITIVE]
+            assert key[pkcs11.Attribute.NEVER_EXTRACTABLE]
+            assert not key[pkcs11.Attribute.DECRYPT]
+            with pytest.raises(pkcs11.exceptions.AttributeSensitive):
+                key[pkcs11.Attribute.PRIVATE_EXPONENT]

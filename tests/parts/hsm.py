@@ -1,0 +1,153 @@
+"""An installation's HSM on a private SoftHSM, made by `rubrica hsm init`.
+
+python-pkcs11 starts a module once a process; who opens the tokens here closes
+them before another folder's are opened.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pkcs11
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
+
+from appliance.domain.hsm import TokenRole
+from appliance.settings import Settings, load_settings
+from hsm_config.check import CheckReport, check
+from hsm_config.module import find_token, log_in, opened, token_settings
+from hsm_config.pin import read_pin
+from hsm_config.profile import HsmProfile, load_profile
+from worker.hsm_session import HsmSession
+
+_TOML: Final = """\
+trial = {trial}
+environment = "PREPROD"
+installation = "prueba"
+data_dir = "data"
+run_dir = "run"
+
+[hsm]
+softhsm_conf = "hsm/softhsm2.conf"
+keep_alive_s = {keep_alive_s}
+
+[hsm.firma]
+label = "firma"
+pin_file = "secrets/firma.pin"
+
+[hsm.pki]
+label = "pki"
+pin_file = "secrets/pki.pin"
+
+[secrets]
+pepper_file = "secrets/pepper"
+data_key_file = "secrets/data"
+lookup_key_file = "secrets/lookup"
+"""
+
+_COMMAND: Final = """\
+import argparse, pathlib, sys
+from hsm_config.commands import register
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--settings", type=pathlib.Path)
+register(parser.add_subparsers(required=True))
+arguments = parser.parse_args()
+sys.exit(arguments.run(arguments))
+"""
+
+
+class HsmInstallation:
+    """A settings file whose HSM is a private folder; nothing is made yet.
+
+    Args:
+        folder: an existing private folder.
+        trial: the setting of that name.
+        keep_alive_s: the setting of that name.
+    """
+
+    def __init__(
+        self, folder: Path, *, trial: bool = True, keep_alive_s: float = 60
+    ) -> None:
+        self.folder = folder
+        self.file = folder / "settings.toml"
+        self.file.write_text(
+            _TOML.format(trial=str(trial).lower(), keep_alive_s=keep_alive_s), "utf-8"
+        )
+        self.settings: Settings = load_settings(self.file)
+        self.profile: HsmProfile = load_profile(self.settings.hsm.profile)
+
+    def copy(self, folder: Path) -> "HsmInstallation":
+        """The same keys, PINs and certificate in another folder.
+
+        Generating keys is what takes time: make one, copy it for each test.
+        """
+        for name in ("data", "hsm", "secrets"):
+            shutil.copytree(self.folder / name, folder / name)
+        twin = HsmInstallation(folder, trial=self.settings.trial)
+        conf = twin.settings.hsm.softhsm_conf
+        assert conf is not None
+        text = conf.read_text("utf-8")
+        conf.write_text(text.replace(str(self.folder), str(folder)), "utf-8")
+        return twin
+
+    @property
+    def tokens(self) -> Path:
+        """Folder of the tokens."""
+        return self.folder / "hsm" / "tokens"
+
+    @property
+    def away(self) -> Path:
+        """Where the folder goes that vanishes."""
+        return self.folder / "hsm" / "away"
+
+    def pin(self, role: TokenRole) -> str:
+        """A token's PIN."""
+        file = token_settings(self.settings.hsm, role).pin_file
+        return file.read_text("utf-8").strip()
+
+    def session(self, *, probe_s: float = 5.0) -> HsmSession:
+        """A session, not yet opened."""
+        return HsmSession(self.settings.hsm, self.profile, probe_s=probe_s)
+
+    @contextmanager
+    def raw(self, role: TokenRole) -> Iterator[pkcs11.Session]:
+        """The binding's own session of a token, logged in."""
+        with opened(self.settings.hsm, self.profile) as library:
+            wanted = token_settings(self.settings.hsm, role)
+            pin = read_pin(wanted.pin_file, self.settings.environment)
+            yield log_in(find_token(library, wanted.label), pin)
+
+    def start_command(self, *words: str) -> subprocess.Popen[str]:
+        """Start `rubrica hsm …` in a process of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-c", _COMMAND, "--settings", self.file, "hsm", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def check(self) -> CheckReport:
+        """`hsm check` in this process, with a short speed test."""
+        return check(self.settings, rate_s=0.05)
+
+    def command(self, *words: str) -> tuple[int, str]:
+        """Run `rubrica hsm …`: its exit code and all it said."""
+        with self.start_command(*words) as process:
+            said, _ = process.communicate(timeout=60)
+        return process.returncode, said
+
+
+def verify(public: bytes | rsa.RSAPublicKey, signature: bytes, digest: bytes) -> None:
+    """Check a PKCS#1 v1.5 signature over a SHA-256 digest; raises when bad."""
+    key = (
+        serialization.load_der_public_key(public)
+        if isinstance(public, bytes)
+        else public
+    )
+    assert isinstance(key, rsa.RSAPublicKey)
+    key.verify(signature, digest, padding.PKCS1v15(), utils.Prehashed(hashes.SHA256()))

@@ -1,0 +1,122 @@
+"""PIN files, and when a PIN must not even be tried."""
+
+import stat
+from pathlib import Path
+
+import pkcs11
+import pytest
+
+from appliance.domain.vocab import Environment
+from appliance.settings import SettingsError
+from hsm_config.module import login_refusal
+from hsm_config.pin import Pin, make_pin, read_pin, write_new
+
+FLAG = pkcs11.TokenFlag
+
+
+def _file(folder: Path, content: bytes, mode: int = 0o600) -> Path:
+    path = folder / "firma.pin"
+    path.write_bytes(content)
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize("content", [b"12 34", b"12 34\n", b"12 34\r\n"])
+def test_line_end_is_no_part_of_a_pin(tmp_path: Path, content: bytes) -> None:
+    """Editors add it; blanks inside are kept."""
+    pin = read_pin(_file(tmp_path, content), Environment.PROD)
+
+    assert pin.value == "12 34"
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"1234\n5678\n", b"\xff\xfe12"])
+def test_file_without_one_line_is_refused(tmp_path: Path, content: bytes) -> None:
+    """Empty, several lines, not text: the error quotes nothing of it."""
+    with pytest.raises(SettingsError) as caught:
+        read_pin(_file(tmp_path, content), Environment.PROD)
+
+    assert "1234" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
+def test_pin_file_open_to_others_is_refused_in_production(
+    tmp_path: Path, mode: int
+) -> None:
+    """The remedy stands in the error."""
+    with pytest.raises(SettingsError, match="mode 0600"):
+        read_pin(_file(tmp_path, b"1234", mode), Environment.PROD)
+
+
+def test_pin_file_open_to_others_is_warned_about_elsewhere(tmp_path: Path) -> None:
+    """A trial goes on."""
+    with pytest.warns(UserWarning, match="mode 0600"):
+        pin = read_pin(_file(tmp_path, b"1234", 0o644), Environment.PREPROD)
+
+    assert pin.value == "1234"
+
+
+def test_systemd_credential_may_show_a_group_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mask of its ACL looks like one; the world's bits are still refused."""
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+
+    assert read_pin(_file(tmp_path, b"1234", 0o440), Environment.PROD).value == "1234"
+    with pytest.raises(SettingsError):
+        read_pin(_file(tmp_path, b"1234", 0o444), Environment.PROD)
+
+
+def test_pin_does_not_show_itself() -> None:
+    """Neither repr nor str nor a container's repr."""
+    pin = Pin("1234")
+
+    assert "1234" not in f"{pin!r} {pin} {[pin]}"
+
+
+def test_made_pin_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
+    """Random, of the length asked for, 0600, and never overwritten."""
+    path = tmp_path / "secrets" / "firma.pin"
+
+    pin = make_pin(path, 32)
+
+    assert len(pin.value) == 32
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_pin(path, Environment.PROD) == pin
+    with pytest.raises(SettingsError, match="cannot be written"):
+        make_pin(path, 32)
+    assert read_pin(path, Environment.PROD) == pin
+
+
+def test_write_new_leaves_no_temporary_file(tmp_path: Path) -> None:
+    """Also where the file exists already."""
+    path = tmp_path / "a"
+    write_new(path, b"1", 0o644)
+
+    with pytest.raises(FileExistsError):
+        write_new(path, b"2", 0o644)
+
+    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+    assert path.read_bytes() == b"1"
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (FLAG.USER_PIN_INITIALIZED | FLAG.USER_PIN_LOCKED, "locked"),
+        (FLAG.USER_PIN_INITIALIZED | FLAG.USER_PIN_FINAL_TRY, "one try"),
+        (FLAG.TOKEN_INITIALIZED, "no user PIN"),
+    ],
+)
+def test_pin_is_not_tried_where_that_could_lock_it(
+    flags: pkcs11.TokenFlag, said: str
+) -> None:
+    """A program does not use up a token's last try."""
+    assert said in str(login_refusal(flags))
+
+
+def test_pin_is_tried_on_a_healthy_token() -> None:
+    """A low count alone does not stop it."""
+    flags = FLAG.USER_PIN_INITIALIZED | FLAG.USER_PIN_COUNT_LOW
+
+    assert login_refusal(flags) is None

@@ -1,0 +1,74 @@
+"""HSM profiles: what is read, and what is refused by name."""
+
+from pathlib import Path
+
+import pytest
+
+from appliance.settings import SettingsError
+from hsm_config.profile import load_profile
+
+GOOD = """\
+name = "acme"
+modules = ["/opt/acme/lib.so"]
+[quirks]
+makes_tokens = false
+pin_chars = 16
+start_tries = 1
+"""
+
+
+def _profile(folder: Path, text: str) -> str:
+    path = folder / "acme.toml"
+    path.write_text(text, "utf-8")
+    return str(path)
+
+
+def test_softhsm_profile_is_found_by_name() -> None:
+    """The one that comes with us, ready to use."""
+    profile = load_profile("softhsm2")
+
+    assert profile.name == "softhsm2"
+    assert profile.config_env == "SOFTHSM2_CONF"
+    assert profile.quirks.makes_tokens
+
+
+def test_profile_of_ones_own_is_read_by_path(tmp_path: Path) -> None:
+    """A make that we do not know needs a file, not a release."""
+    profile = load_profile(_profile(tmp_path, GOOD))
+
+    assert profile.modules == (Path("/opt/acme/lib.so"),)
+    assert profile.config_env is None
+    assert profile.quirks.start_tries == 1
+
+
+def test_unknown_profile_names_those_there_are() -> None:
+    """A misspelt name is answered with the right ones."""
+    with pytest.raises(SettingsError, match="profiles here: softhsm2"):
+        load_profile("softhms2")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('name = "acme"', 'name = "acme"\nslot = 3', "slot: unknown key; allowed"),
+        ("pin_chars = 16", "pin_chars = 16\npin = 3", "quirks.pin: unknown key"),
+        ('name = "acme"\n', "", "name: a text is needed"),
+        ("makes_tokens = false", "makes_tokens = 0", "quirks.makes_tokens: true or"),
+        ("pin_chars = 16", "pin_chars = 4", "quirks.pin_chars: a whole number from 8"),
+        ("start_tries = 1", "start_tries = true", "quirks.start_tries: a whole"),
+        ('["/opt/acme/lib.so"]', "[]", "modules: a list of paths"),
+        ("[quirks]", "[quirk]", "quirk: unknown key"),
+        ("[quirks]", "[quirks", "not valid TOML"),
+    ],
+)
+def test_bad_profile_is_refused_by_key(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    """Each fault names the file, the key and the remedy."""
+    path = _profile(tmp_path, GOOD.replace(old, new))
+
+    with pytest.raises(SettingsError) as caught:
+        load_profile(path)
+
+    assert path in str(caught.value)
+    assert said in str(caught.value)
