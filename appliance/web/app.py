@@ -12,6 +12,7 @@ import secrets
 import time
 from typing import Final
 
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
 from quart import Quart, Response, g, request
 from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import MethodNotAllowed
@@ -33,6 +34,28 @@ _ONCE: Final = (
 )
 """Headers that may come once; two of one are two meanings."""
 _HEADERS_AT_MOST = 100
+
+
+class RefusedWebsocket:
+    """Closes every WebSocket before it opens (the server answers 403).
+
+    No face speaks WebSocket, and the framework would run request handlers
+    without a request.
+
+    Args:
+        app: unused.
+        scope: unused.
+    """
+
+    def __init__(self, app: Quart, scope: WebsocketScope) -> None:
+        del app, scope
+
+    async def __call__(
+        self, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        """Take the handshake and refuse it."""
+        await receive()
+        await send({"type": "websocket.close", "code": 1008, "reason": None})
 
 
 class Digits(BaseConverter):
@@ -67,6 +90,7 @@ def create_app(
         timeout_s=settings.web.body_timeout_s,
     )
     app.request_class = bounded_request(limits)
+    app.asgi_websocket_class = RefusedWebsocket
     app.config["MAX_CONTENT_LENGTH"] = limits.json
     app.config["RESPONSE_TIMEOUT"] = None
     # A redirect would answer without any of our headers: an address is or is not.

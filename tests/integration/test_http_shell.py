@@ -428,3 +428,26 @@ async def test_plain_http_tells_no_hsts(tmp_path: Path) -> None:
         response = await create_api(parts).test_client().get("/healthz")
 
     assert "Strict-Transport-Security" not in response.headers
+
+
+async def test_websocket_refused(app: Quart) -> None:
+    """A WebSocket handshake is closed, to a known address too."""
+    scope: Any = {
+        "type": "websocket",
+        "asgi": {"version": "3.0"},
+        "path": "/solicitudes",
+        "query_string": b"",
+        "headers": [],
+        "subprotocols": [],
+    }
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+
+    assert [message["type"] for message in sent] == ["websocket.close"]
