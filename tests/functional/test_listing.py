@@ -45,11 +45,14 @@ def test_list_field(reader: httpx.Client, mine: list[int], field: str) -> None:
     value = elements[mine[1]][field]
 
     assert type(value) is (int if field == "solicitudId" else str)
-    assert value == {
-        "solicitudId": mine[1],
-        "documento": "acta 2 ñ.pdf",
-        "estado": "pendiente",
-    }[field]
+    assert (
+        value
+        == {
+            "solicitudId": mine[1],
+            "documento": "acta 2 ñ.pdf",
+            "estado": "pendiente",
+        }[field]
+    )
 
 
 def test_list_is_bare_array(reader: httpx.Client) -> None:
@@ -93,9 +96,7 @@ def test_list_is_newest_first(reader: httpx.Client, mine: list[int]) -> None:
     assert listed == mine[::-1]
 
 
-def test_list_filters_by_estado(
-    appliance: Appliance, other: TestPerson
-) -> None:
+def test_list_filters_by_estado(appliance: Appliance, other: TestPerson) -> None:
     """`estado` picks one state, also one that is not listed by itself."""
     request = appliance.new_request(other, pdfs.one_page())
     with appliance.client(other) as client:
