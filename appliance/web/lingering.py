@@ -3,7 +3,8 @@
 The server closes such a connection. A client that is still sending would then
 be reset, and might lose the answer; or it would send its next call on a
 connection that is about to close. So the answer says `Connection: close`, and
-what still comes is read and dropped for a while before the end.
+what still comes is read and dropped for a while before the end. A call whose body
+has two lengths is the last of its connection too.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from quart.typing import ResponseTypes
 LINGER_S: Final = 5.0
 """Longest that what still comes is read after the answer, in seconds."""
 _HTTP_1: Final = "1"
+_BODY: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 
 class LingeringConnection(ASGIHTTPConnection):
@@ -32,7 +34,7 @@ class LingeringConnection(ASGIHTTPConnection):
         app: the face.
         scope: the call.
 
-    Source: RFC 9112, 9.3 and 9.6.
+    Source: RFC 9112, 6.3, 9.3 and 9.6.
     """
 
     def __init__(self, app: Quart, scope: HTTPScope) -> None:
@@ -40,8 +42,10 @@ class LingeringConnection(ASGIHTTPConnection):
         names = {name.lower() for name, _ in scope["headers"]}
         self._arrived = asyncio.Event()
         self._answered = False
-        if not names & {b"content-length", b"transfer-encoding"}:
+        if not names & _BODY:
             self._arrived.set()
+        # What follows on that connection may be part of this call's body.
+        self._ambiguous = names >= _BODY
 
     async def handle_messages(
         self, request: Request, receive: ASGIReceiveCallable
@@ -64,8 +68,8 @@ class LingeringConnection(ASGIHTTPConnection):
     ) -> None:
         """Send all of the answer, then end it when the body has arrived."""
         self._answered = True
-        early = not self._arrived.is_set()
-        if early and self.scope["http_version"].startswith(_HTTP_1):
+        last = self._ambiguous or not self._arrived.is_set()
+        if last and self.scope["http_version"].startswith(_HTTP_1):
             response.headers["Connection"] = "close"
 
         async def patient(event: ASGISendEvent) -> None:

@@ -148,14 +148,20 @@ class RawAnswer:
         return str(json.loads(self.body).get("code", "")) if self.body else ""
 
 
-def raw(appliance: Appliance, *pieces: bytes) -> list[RawAnswer]:
-    """Send bytes as they are; all answers until the server closes or is quiet."""
+def raw(
+    appliance: Appliance, *pieces: bytes, wait_s: float = _SOCKET_S
+) -> list[RawAnswer]:
+    """Send bytes as they are; all answers until the server closes or is quiet.
+
+    Raises:
+        TimeoutError: nothing happened for `wait_s`.
+    """
     address = urlsplit(appliance.base_url)
     assert address.hostname is not None
     assert address.port is not None
     received = b""
     with socket.create_connection(
-        (address.hostname, address.port), timeout=_SOCKET_S
+        (address.hostname, address.port), timeout=wait_s
     ) as connection:
         try:
             for piece in pieces:
@@ -163,7 +169,10 @@ def raw(appliance: Appliance, *pieces: bytes) -> list[RawAnswer]:
             while chunk := connection.recv(65536):
                 received += chunk
                 connection.settimeout(0.3)
-        except (TimeoutError, ConnectionResetError, BrokenPipeError):
+        except TimeoutError:
+            if not received:
+                raise
+        except (ConnectionResetError, BrokenPipeError):
             pass
     return _answers(received)
 
