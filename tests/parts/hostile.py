@@ -120,10 +120,10 @@ def deep_tree(depth: int = 5_000) -> bytes:
 
 
 def xref_stream_bomb() -> bytes:
-    """A cross-reference stream that unfolds to a gigabyte, twice deflated."""
-    inner = zlib.compressobj(9)
+    """A cross-reference stream that unfolds to 300 MiB, twice deflated."""
+    inner = zlib.compressobj(1)
     zeros = bytes(1_048_576)
-    folded = b"".join(inner.compress(zeros) for _ in range(1024)) + inner.flush()
+    folded = b"".join(inner.compress(zeros) for _ in range(300)) + inner.flush()
     data = zlib.compress(folded, 9)
     out = bytearray(b"%PDF-1.7\n")
     start = len(out)
@@ -136,10 +136,10 @@ def xref_stream_bomb() -> bytes:
 
 
 def content_bomb() -> bytes:
-    """A page whose content unfolds to a gigabyte."""
-    folder = zlib.compressobj(9)
+    """A page whose content unfolds to 300 MiB."""
+    folder = zlib.compressobj(1)
     spaces = b" " * 1_048_576
-    data = b"".join(folder.compress(spaces) for _ in range(1024)) + folder.flush()
+    data = b"".join(folder.compress(spaces) for _ in range(300)) + folder.flush()
     content = b"<</Filter/FlateDecode/Length %d>>stream\n" % len(data)
     return build(
         {
