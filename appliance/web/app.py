@@ -22,6 +22,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.settings import Settings
 from appliance.web import auth, cors, language, log, problems, security
 from appliance.web.body import Limits, bounded_request
+from appliance.web.lingering import LingeringConnection
 
 _ONCE: Final = (
     "Authorization",
@@ -90,6 +91,7 @@ def create_app(
         timeout_s=settings.web.body_timeout_s,
     )
     app.request_class = bounded_request(limits)
+    app.asgi_http_class = LingeringConnection
     app.asgi_websocket_class = RefusedWebsocket
     app.config["MAX_CONTENT_LENGTH"] = limits.json
     app.config["RESPONSE_TIMEOUT"] = None
