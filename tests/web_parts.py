@@ -7,27 +7,45 @@ from pathlib import Path
 from typing import Any
 
 import pyotp
+import pytest
 
-from appliance.domain.ids import PersonId, new_id
+from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
 from appliance.domain.person import Person
-from appliance.domain.records.people import NewPerson, SigningSecret
+from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
+from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
-from appliance.services.passwords import Passwords, hash_slots
+from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
 from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
-from tests.fakes import FakeHealth, FakeRequests, FakeSigning, MovingClock
+from tests.fakes import (
+    FakeHealth,
+    FakeRequests,
+    FakeSigning,
+    MovingClock,
+    request_view,
+)
 
 CUIL = "20267565393"
 EMAIL = "ana@example.com"
 LOGIN_PASSWORD = "una clave de ingreso"
 BASE_URL = "https://firma.example"
 ORIGIN = "https://app.example"
+
+
+DATABASES = ("sqlite", "postgresql")
+
+
+def database(kind: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    """The settings of a fresh database of one of the `DATABASES`."""
+    if kind == "sqlite":
+        return {}
+    return {"url": request.getfixturevalue("postgres_url")}
 
 
 def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
@@ -49,6 +67,7 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
             "secrets": {name: str(folder / name) for name in names},
             "web": web,
             "documents": {"limit_bytes": 8192},
+            "database": tables.get("database", {}),
             "auth": {
                 "login_per_minute_address": 10_000,
                 "login_per_minute_account": 10_000,
@@ -99,6 +118,33 @@ class Parts:
             await records.people.add(new)
         return person, seed
 
+    async def add_requests(self, person: PersonId, *numbers: int) -> None:
+        """Record requests by number, of one integrator and document."""
+        now = self.clock.now()
+        async with self.store.write() as records:
+            await records.people.add_integrator(
+                Integrator(IntegratorId("i"), "demo", "Demo")
+            )
+            inspection = request_view(1, person).inspection
+            document = await records.documents.add(
+                StoredDocument(
+                    DocumentId("d"), IntegratorId("i"), "00" * 32, inspection
+                ),
+                now,
+            )
+            for _ in range(max(numbers)):
+                await records.requests.add(
+                    NewRequest(
+                        person,
+                        IntegratorId("i"),
+                        document.id,
+                        "a.pdf",
+                        "operador",
+                        now,
+                        None,
+                    )
+                )
+
     async def bearer(self, person: PersonId, *, age_s: float = 0) -> dict[str, str]:
         """The Authorization header of a signed-in person."""
         at = self.clock.now()
@@ -111,13 +157,13 @@ class Parts:
 
 @asynccontextmanager
 async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
-    """Build the parts over a fresh SQLite file, and close them."""
+    """Build the parts over a fresh database, and close them."""
     settings = make_settings(folder, **tables)
     await migrate(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
-    passwords = Passwords(hash_slots())
+    passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
     parts = Parts(
         settings=settings,

@@ -19,7 +19,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     Args:
         commands: of the `rubrica` parser; handlers get the parsed arguments.
     """
-    from appliance.commands import init, operators, trial  # noqa: PLC0415 (heavy)
+    from appliance.commands import demo, init, operators, verify  # noqa: PLC0415 (heavy)
 
     check = commands.add_parser("check-config", help="check the settings file")
     check.set_defaults(run=_check_config)
@@ -35,7 +35,8 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     ready.add_argument("--wait", type=float, default=0.0, help="seconds to wait for it")
     ready.set_defaults(run=_ready)
     operators.register(commands)
-    trial.register(commands)
+    demo.register(commands)
+    verify.register(commands)
 
 
 def load_role(name: str) -> "RunRole":
