@@ -17,6 +17,12 @@ from tests.parts.browsers import Opener
 PICTURES_VARIABLE = "RUBRICA_SCREENSHOTS"
 
 
+def _need(program: str) -> None:
+    """Skip where the release has no such browser (see `ensure_browsers`)."""
+    if not os.access(program, os.X_OK):
+        pytest.skip(f"no browser {program}")
+
+
 @pytest.fixture(scope="session")
 async def playwright() -> AsyncIterator[Playwright]:
     """Playwright, which drives the browsers."""
@@ -27,6 +33,7 @@ async def playwright() -> AsyncIterator[Playwright]:
 @pytest.fixture(scope="session")
 async def chromium(playwright: Playwright) -> AsyncIterator[Browser]:
     """The run's Chromium."""
+    _need(browsers.CHROMIUM)
     async with browsers.chromium(playwright) as browser:
         yield browser
 
@@ -36,6 +43,7 @@ async def firefox(
     playwright: Playwright, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Browser]:
     """The run's Firefox, started by the first test that wants it."""
+    _need(browsers.FIREFOX)
     downloads = tmp_path_factory.mktemp("firefox-downloads")
     async with browsers.firefox(playwright, downloads) as browser:
         yield browser

@@ -9,6 +9,7 @@ and errors that no script caught; the fixture fails the test at its end. The
 browsers are Debian's; Playwright only drives them.
 """
 
+import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,8 +29,8 @@ from playwright.async_api import (
     WebError,
 )
 
-CHROMIUM: Final = "/usr/bin/chromium"
-FIREFOX: Final = "/usr/bin/firefox-esr"
+CHROMIUM: Final = os.environ.get("RUBRICA_CHROMIUM") or "/usr/bin/chromium"
+FIREFOX: Final = os.environ.get("RUBRICA_FIREFOX") or "/usr/bin/firefox-esr"
 SIZES: Final = {"phone": (390, 844), "desktop": (1280, 800)}
 """Width and height in CSS pixels."""
 LOOKS: Final = [
