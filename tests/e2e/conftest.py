@@ -5,14 +5,17 @@ Screenshots go to the folder that RUBRICA_SCREENSHOTS names, else to a temporary
 """
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Page, Playwright, async_playwright
 
 from tests.parts import browsers
+from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.browsers import Opener
+from tests.parts.frame_host import FrameSite
+from tests.parts.host_page import HostPage
 
 PICTURES_VARIABLE = "RUBRICA_SCREENSHOTS"
 
@@ -85,3 +88,22 @@ async def page(open_page: Opener) -> Page:
 async def phone(open_page: Opener) -> Page:
     """A page of 390 by 844 that is touched."""
     return await open_page("phone")
+
+
+@pytest.fixture
+def host() -> Iterator[HostPage]:
+    """A web server for an integrator's page."""
+    with HostPage() as serving:
+        yield serving
+
+
+@pytest.fixture
+def site(appliance: Appliance, host: HostPage) -> FrameSite:
+    """An integrator of its own with a page on another site than the frame."""
+    return FrameSite(appliance, host)
+
+
+@pytest.fixture
+def person(appliance: Appliance) -> TestPerson:
+    """Somebody who can sign, whose codes nobody else uses."""
+    return appliance.new_person()
