@@ -122,6 +122,23 @@ ensure_venv() {
   fi
 }
 
+# ensure_browsers installs the browsers that tests drive, where the machine's release
+# has them as packages of its own (Ubuntu has them as snaps alone, which no driver
+# can run). Others are named by RUBRICA_CHROMIUM and RUBRICA_FIREFOX.
+ensure_browsers() {
+  local name variable
+  for name in chromium firefox-esr; do
+    variable=${name%-esr}
+    variable=RUBRICA_${variable^^}
+    [[ -n ${!variable-} || -x /usr/bin/$name ]] && continue
+    if apt-cache show --no-all-versions "$name" >/dev/null 2>&1; then
+      ensure_packages "$name"
+    else
+      say "no package $name here: its tests are skipped unless $variable names a program"
+    fi
+  done
+}
+
 # ensure_browser_libraries fetches pdf.js and htmx by their lock, unless they are
 # there. npm comes from a Python package, so that no Node is needed on the machine;
 # the environment is passed on whole: proxies, registries and certificate

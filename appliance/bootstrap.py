@@ -29,6 +29,11 @@ from appliance.services.attempts import Attempts
 from appliance.services.console import ConsoleLogin
 from appliance.services.console_views import ConsoleViews
 from appliance.services.enrolment import Enrolment
+from appliance.services.frame_identity import FrameIdentity
+from appliance.services.frame_requests import FrameRequests
+from appliance.services.frame_signing import FrameSigning
+from appliance.services.frame_views import FrameViews
+from appliance.services.framing import Framing
 from appliance.services.health import Health
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.intake import Intake
@@ -37,13 +42,14 @@ from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login
 from appliance.services.officers import Officers
-from appliance.services.passwords import Passwords, hash_slots
+from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.progress import Progress
 from appliance.services.requests import Requests
 from appliance.services.sessions import Sessions
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage import redis
@@ -115,6 +121,8 @@ class Front:
     console: ConsoleLogin
     invitations: Invitations
     enrolment: Enrolment
+    framing: Framing
+    frame_signing: FrameSigning
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +213,7 @@ async def open_front(
     secrets = settings.secrets
     sealer = SecretBox(read_key_file(secrets.data_key_file))
     lookup = LookupKey(read_key_file(secrets.lookup_key_file))
-    slots = hash_slots()
+    slots = HashSlots()
     signing_passwords = SigningPasswords(read_key_file(secrets.pepper_file), slots)
     login_passwords = Passwords(slots)
     async with open_core(settings, clock, role) as core:
@@ -219,16 +227,23 @@ async def open_front(
             clock,
             settings.signing,
         )
+        progress = Progress(store, clock)
+        sessions = Sessions(store, lookup, clock, settings)
+        requests = Requests(store, core.documents, core.inspector, clock)
+        intake = Intake(
+            store, core.documents, core.inspector, clock, settings.documents
+        )
+        links = Links(store, lookup, clock, settings.signing.link_ttl_s)
+        views = FrameViews(store, clock)
+        throttle = Throttle(store, clock, settings.auth)
         front = Front(
             settings=settings,
             clock=clock,
             core=core,
             sealer=sealer,
             lookup=lookup,
-            requests=Requests(store, core.documents, core.inspector, clock),
-            intake=Intake(
-                store, core.documents, core.inspector, clock, settings.documents
-            ),
+            requests=requests,
+            intake=intake,
             people=People(
                 store,
                 sealer,
@@ -244,12 +259,12 @@ async def open_front(
                 store, lookup, sealer, clock, login_passwords, tokens, settings.auth
             ),
             tokens=tokens,
-            links=Links(store, lookup, clock, settings.signing.link_ttl_s),
+            links=links,
             health=Health(store, core.inspector, clock, core.migrated),
             tasks=HsmTasks(store, clock, role, core.process),
             integrators=Integrators(store, lookup, clock, settings.environment),
-            sessions=Sessions(store, lookup, clock, settings),
-            progress=Progress(store, clock),
+            sessions=sessions,
+            progress=progress,
             console=ConsoleLogin(
                 store, lookup, sealer, clock, login_passwords, settings
             ),
@@ -262,6 +277,30 @@ async def open_front(
                 login_passwords,
                 signing_passwords,
                 settings.installation,
+            ),
+            framing=Framing(
+                store=store,
+                documents=core.documents,
+                inspector=core.inspector,
+                clock=clock,
+                sessions=sessions,
+                progress=progress,
+                identity=FrameIdentity(
+                    store, lookup, sealer, clock, throttle, progress
+                ),
+                frame_requests=FrameRequests(store, lookup, clock, progress),
+                intake=intake,
+                requests=requests,
+                views=views,
+            ),
+            frame_signing=FrameSigning(
+                store,
+                clock,
+                views,
+                signing,
+                requests,
+                links,
+                settings.web.base_url,
             ),
         )
         listening = asyncio.create_task(core.outcomes.run())
@@ -288,7 +327,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
     role = "admin"
     sealer = SecretBox(read_key_file(settings.secrets.data_key_file))
     lookup = LookupKey(read_key_file(settings.secrets.lookup_key_file))
-    passwords = Passwords(hash_slots())
+    passwords = Passwords(HashSlots())
     async with open_core(settings, clock, role) as core:
         store = core.store
         yield AdminFront(

@@ -15,11 +15,10 @@ from appliance.domain.vocab import Environment
 
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
 
-Seconds = Annotated[float, Field(gt=0, le=86400)]
-
-
-FACES: Final = ("api", "embed", "admin")
+FACES: Final[tuple[str, ...]] = ("api", "embed", "admin")
 """Roles that answer HTTP, each on a listener of its own (`web.listen_…`)."""
+
+Seconds = Annotated[float, Field(gt=0, le=86400)]
 
 
 class SettingsError(Exception):
@@ -49,9 +48,9 @@ class WebSettings(_Section):
     listen_api: str = "127.0.0.1:8080"
     """Address that the `api` role listens on: `host:port` or `unix:/path`."""
     listen_embed: str = "127.0.0.1:8081"
-    """Address that the `embed` role listens on."""
+    """Address that the `embed` role listens on; empty: `rubrica up` runs none."""
     listen_admin: str = "127.0.0.1:8082"
-    """Address that the `admin` role listens on."""
+    """Address that the `admin` role listens on; empty: `rubrica up` runs none."""
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may call the REST API, exact (`https://a.example`)."""
     body_limit_bytes: int = Field(default=1_048_576, ge=1024, le=104_857_600)

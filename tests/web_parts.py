@@ -18,7 +18,7 @@ from appliance.services.enrolment import Enrolment
 from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
-from appliance.services.passwords import Passwords, hash_slots
+from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.sessions import Sessions
 from appliance.services.signing_password import SigningPasswords
 from appliance.services.tokens import Tokens
@@ -172,7 +172,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
-    passwords = Passwords(hash_slots())
+    passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
     parts = Parts(
         settings=settings,
@@ -192,7 +192,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
             sealer,
             clock,
             passwords,
-            SigningPasswords(b"p" * 32, hash_slots()),
+            SigningPasswords(b"p" * 32, HashSlots()),
             settings.installation,
         ),
         tasks=FakeTasks(),

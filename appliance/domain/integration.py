@@ -37,6 +37,8 @@ class SessionState(StrEnum):
     OPEN = "open"
     COMPLETED = "completed"
     """Signed: what was told to the host is stored and can be told again."""
+    CANCELLED = "cancelled"
+    """The signer or the host ended it without a signature."""
     ENDED = "ended"
     """Its API key was revoked before it was completed."""
 

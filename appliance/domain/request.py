@@ -60,6 +60,8 @@ class RequestView:
     """Fingerprint of the command in progress or done."""
     activation: str | None
     """The activation in progress or done."""
+    origin: str = ""
+    """Where it came from: `operador`, or `sesion` for a session of the frame."""
 
 
 @dataclass(frozen=True, slots=True)

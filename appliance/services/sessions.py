@@ -271,11 +271,13 @@ class Sessions:
             audit(records, EventKind.SESSION_EXCHANGED, session)
         return Bearer(bearer, session)
 
-    async def by_bearer(self, bearer: str) -> EmbedSession:
+    async def by_bearer(self, bearer: str, *, late: bool = False) -> EmbedSession:
         """The session of a bearer.
 
         Args:
             bearer: as it came.
+            late: take it though its time is over (its row is kept a day): for
+                the outcome of what was begun, and for a renewal.
 
         Raises:
             ApplianceError: `SESSION_TOKEN_EXPIRED`, `SESSION_TOKEN_INVALID`,
@@ -294,7 +296,7 @@ class Sessions:
                     if known is None
                     else ErrorCode.SESSION_SUPERSEDED
                 )
-        if is_over(session, self._clock):
+        if is_over(session, self._clock) and not late:
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
         return session
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Row, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -139,6 +139,13 @@ class SqlPeople:
         """A person by the eleven digits."""
         return await self._one(person.c.cuil == cuil)
 
+    async def by_dni(self, dni: str) -> list[Person]:
+        """People whose CUIL has these eight digits: two of them at most."""
+        rows = await self._connection.execute(
+            select(person).where(func.substr(person.c.cuil, 3, 8) == dni).limit(2)
+        )
+        return [_person(row) for row in rows]
+
     async def by_email_index(self, email_index: str) -> Person | None:
         """A person by the HMAC of their e-mail address."""
         return await self._one(person.c.email_index == email_index)
@@ -147,11 +154,7 @@ class SqlPeople:
         row = (
             await self._connection.execute(select(person).where(condition))
         ).one_or_none()
-        if row is None:
-            return None
-        return Person(
-            PersonId(row.id), row.cuil, row.name, PersonState(row.state), row.locale
-        )
+        return None if row is None else _person(row)
 
     async def add_integrator(self, new: Integrator) -> None:
         """Record an integrator.
@@ -294,3 +297,9 @@ def _split(joined: bytes) -> tuple[bytes, ...]:
         parts.append(joined[at + 4 : at + 4 + size])
         at += 4 + size
     return tuple(parts)
+
+
+def _person(row: Row[Any]) -> Person:
+    return Person(
+        PersonId(row.id), row.cuil, row.name, PersonState(row.state), row.locale
+    )

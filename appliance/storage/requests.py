@@ -9,9 +9,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, new_id
-from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.records.requests import (
+    FRAME_ORIGIN,
+    NewRequest,
+    StoredDocument,
+)
 from appliance.domain.request import RequestView, SignedDocumentView, check_move
 from appliance.domain.vocab import RequestState
+from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
     document,
@@ -34,34 +39,44 @@ class SqlDocuments:
 
         A document inspected again by a newer inspector keeps its place.
         """
-        found = (
-            await self._connection.execute(
-                select(document).where(
-                    document.c.integrator == new.integrator,
-                    document.c.sha256 == new.sha256,
-                )
-            )
-        ).one_or_none()
         inspection = inspection_to_json(new.inspection)
-        if found is None:
-            await self._connection.execute(
-                insert(document).values(
-                    id=new.id,
-                    integrator=new.integrator,
-                    sha256=new.sha256,
-                    size_bytes=new.inspection.size_bytes,
-                    inspection=inspection,
-                    created=at,
-                )
+        result = await self._connection.execute(
+            insert_into(self._connection, document)
+            .values(
+                id=new.id,
+                integrator=new.integrator,
+                sha256=new.sha256,
+                size_bytes=new.inspection.size_bytes,
+                inspection=inspection,
+                created=at,
             )
-            return new
-        await self._connection.execute(
-            update(document)
-            .where(document.c.id == found.id)
-            .values(inspection=inspection)
+            .on_conflict_do_update(
+                index_elements=["integrator", "sha256"],
+                set_={"inspection": inspection},
+            )
+            .returning(document.c.id)
         )
         return StoredDocument(
-            DocumentId(found.id), new.integrator, new.sha256, new.inspection
+            DocumentId(result.scalar_one()),
+            new.integrator,
+            new.sha256,
+            new.inspection,
+        )
+
+    async def get(self, wanted: DocumentId) -> StoredDocument | None:
+        """A document by id."""
+        row = (
+            await self._connection.execute(
+                select(document).where(document.c.id == wanted)
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return StoredDocument(
+            DocumentId(row.id),
+            IntegratorId(row.integrator),
+            row.sha256,
+            inspection_from_json(row.inspection),
         )
 
     async def sealed(
@@ -153,16 +168,20 @@ class SqlRequests:
         *,
         limit: int | None = None,
         before: RequestId | None = None,
+        integrator: IntegratorId | None = None,
     ) -> list[RequestView]:
         """A person's requests in those states, newest first."""
         query = (
             _views()
             .where(
                 signature_request.c.person == person,
+                signature_request.c.origin != FRAME_ORIGIN,
                 signature_request.c.state.in_([state.value for state in states]),
             )
             .order_by(signature_request.c.id.desc())
         )
+        if integrator is not None:
+            query = query.where(signature_request.c.integrator == integrator)
         if before is not None:
             query = query.where(signature_request.c.id < before)
         if limit is not None:
@@ -220,6 +239,17 @@ class SqlRequests:
         )
         return result.rowcount == 1
 
+    async def prolong(self, request: RequestId, until: datetime) -> None:
+        """Give a request of a session more time to be signed."""
+        await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.origin == FRAME_ORIGIN,
+            )
+            .values(expires=until)
+        )
+
     async def remembered(self, scope: str, key: str) -> str | None:
         """The fingerprint that an idempotency key was first used with."""
         result = await self._connection.execute(
@@ -237,14 +267,12 @@ class SqlRequests:
         Raises:
             ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
         """
-        found = await self.remembered(scope, key)
-        if found is None:
-            await self._connection.execute(
-                insert(idempotency).values(
-                    scope=scope, key=key, fingerprint=fingerprint, created=at
-                )
-            )
-        elif found != fingerprint:
+        await self._connection.execute(
+            insert_into(self._connection, idempotency)
+            .values(scope=scope, key=key, fingerprint=fingerprint, created=at)
+            .on_conflict_do_nothing()
+        )
+        if await self.remembered(scope, key) != fingerprint:
             raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
 
     async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
@@ -257,6 +285,8 @@ class SqlRequests:
                 ),
                 signature_request.c.expires <= at,
             )
+            # In one order, so that two sweeps never wait for each other.
+            .order_by(signature_request.c.id)
             .limit(limit)
         )
         return [RequestId(number) for number in rows.scalars()]
@@ -290,4 +320,5 @@ def _view(row: Row[Any]) -> RequestView:
         expires=row.expires,
         params_sha256=row.params_sha256,
         activation=row.activation,
+        origin=row.origin,
     )

@@ -6,15 +6,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.domain.ids import DocumentId, PersonId, RequestId
+from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
 from appliance.domain.integration import EmbedSession, SessionState
 from appliance.domain.records.integration import NewSessionRow
+from appliance.domain.records.requests import FRAME_ORIGIN
 from appliance.domain.vocab import RequestState
 from appliance.storage.integrators import integrator_view
 from appliance.storage.tables import embed_session, integrator, signature_request
 
-ORIGIN = "sesion"
-"""`origin` of the requests that a session made."""
 _WHOSE = [column.label(f"i_{column.name}") for column in integrator.c]
 _C = embed_session.c
 
@@ -139,6 +138,61 @@ class SqlSessions:
             state=SessionState.COMPLETED.value,
         )
 
+    async def of_idem_key(
+        self, integrator: IntegratorId, idem_key: str
+    ) -> EmbedSession | None:
+        """The newest session that made a request under an idempotency key."""
+        query = (
+            select(_C.id)
+            .where(
+                _C.integrator == integrator,
+                _C.idem_key == idem_key,
+                _C.request.is_not(None),
+            )
+            .order_by(_C.issued.desc())
+            .limit(1)
+        )
+        found = (await self._connection.execute(query)).scalar_one_or_none()
+        return None if found is None else await self.get(found)
+
+    async def completed_of(self, request: RequestId) -> dict[str, object] | None:
+        """What was told of a request's signature, by whichever session."""
+        query = (
+            select(_C.completed)
+            .where(_C.request == request, _C.completed.is_not(None))
+            .order_by(_C.issued)
+            .limit(1)
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else row.completed
+
+    async def cancel(self, session: str, at: datetime) -> bool:
+        """End a session without a signature."""
+        return await self._set(session, *_open(at), state=SessionState.CANCELLED.value)
+
+    async def carry_over(self, old: EmbedSession, new: str, at: datetime) -> bool:
+        """Have a fresh session go on where another one stood; that one is over."""
+        taken = await self._set(
+            new,
+            *_open(at),
+            _C.init_sha256.is_(None),
+            nonce=old.nonce,
+            idem_key=old.idem_key,
+            init_sha256=old.init_sha256,
+            person=old.person,
+            otp_at=old.otp_at,
+            document=old.document,
+            document_name=old.document_name,
+            request=old.request,
+        )
+        if taken:
+            await self._set(
+                old.id,
+                _C.state == SessionState.OPEN.value,
+                state=SessionState.ENDED.value,
+            )
+        return taken
+
     async def _set(
         self, session: str, *conditions: ColumnElement[bool], **values: object
     ) -> bool:
@@ -166,7 +220,7 @@ class SqlSessions:
             update(signature_request)
             .where(
                 signature_request.c.id.in_(requests),
-                signature_request.c.origin == ORIGIN,
+                signature_request.c.origin == FRAME_ORIGIN,
                 signature_request.c.state.in_(
                     [RequestState.PENDING.value, RequestState.IN_PROGRESS.value]
                 ),

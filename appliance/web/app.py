@@ -25,6 +25,7 @@ from appliance.domain.request import Signer
 from appliance.settings import Settings
 from appliance.web import auth, cors, language, log, problems, security
 from appliance.web.body import MULTIPART, Limits, bounded_request
+from appliance.web.lingering import LingeringConnection
 
 _ONCE: Final = (
     "Authorization",
@@ -136,6 +137,7 @@ def create_app(
         timeout_s=settings.web.body_timeout_s,
     )
     app.request_class = bounded_request(limits, face.large)
+    app.asgi_http_class = LingeringConnection
     app.asgi_websocket_class = RefusedWebsocket
     app.config["MAX_CONTENT_LENGTH"] = limits.json
     app.config["RESPONSE_TIMEOUT"] = None

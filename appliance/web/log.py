@@ -21,6 +21,7 @@ FIELDS: Final = frozenset(
         "bytes",
         "address",
         "integrator",
+        "session",
         "person",
         "user",
         "solicitudId",

@@ -316,11 +316,10 @@ export class Flow {
   }
 
   async #sign(password) {
-    const params = this.#placement.params;
     this.#machine.move("submitting");
     this.#step(() => steps.signing({ checking: false }));
     try {
-      this.session = await call("sign", { body: { ...params, password } });
+      this.session = await call("sign", { body: { ...this.#chosen, password } });
     } catch (error) {
       if (error instanceof Unreachable) return this.#reconcile();
       return this.#refused(error);
@@ -386,17 +385,24 @@ export class Flow {
 
   /** Tell the host of the signature; as often as asked, always the same event. */
   async replay() {
-    let { completed } = this.session;
-    if (completed.delivery.mode === "binary") {
+    const { delivery, ...event } = await this.#persist(() => call("completed"));
+    if (delivery.mode === "binary") {
+      const bytes = await this.#persist(() => call("download", { raw: true }));
+      delivery.fileBase64 = await encodeBase64(bytes);
+    }
+    this.#host.post("signature.completed", { ...event, delivery });
+  }
+
+  /** The signature is made: telling of it is tried until the network is back. */
+  async #persist(ask) {
+    for (;;) {
       try {
-        const fileBase64 = await encodeBase64(await call("download", { raw: true }));
-        completed = { ...completed, delivery: { ...completed.delivery, fileBase64 } };
-      } catch {
-        // It is signed whatever happens to its delivery: the address stands.
-        completed = { ...completed, delivery: { ...completed.delivery, mode: "url" } };
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof Unreachable)) throw error;
+        await new Promise((again) => setTimeout(again, LOOK_AGAIN_MS));
       }
     }
-    this.#host.post("signature.completed", completed);
   }
 
   /** @param {"signer"|"host"} reason */

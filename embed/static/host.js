@@ -26,6 +26,11 @@ export class Host {
     return window.parent !== window;
   }
 
+  /** Whether an init was valid: then there is one origin to talk to. */
+  get connected() {
+    return this.#pinned !== null;
+  }
+
   /** Listen, and take what came before the modules did. */
   listen() {
     addEventListener("message", (event) => this.#receive(event));

@@ -19,7 +19,7 @@ const boot = JSON.parse(byId("boot").textContent);
 
 let conversation;
 const host = new Host(boot, (...message) => conversation.receive(...message));
-const machine = new Machine((state) => host.post("state", { state }));
+const machine = new Machine((state) => host.connected && host.post("state", { state }));
 const viewer = new Viewer(byId("viewer"), boot.pdfjs, (page) => call(`page/${page}`, { raw: true }));
 const flow = new Flow(boot, host, machine, viewer);
 const clock = new SessionClock(warn, over);
@@ -51,7 +51,6 @@ function dress() {
   other.textContent = currentLanguage() === "es" ? "English" : "Español";
   other.lang = currentLanguage() === "es" ? "en" : "es";
   document.title = t("Sign a document");
-  byId("ribbon").textContent = t("Trial");
   byId("viewer").setAttribute("aria-label", t("Document"));
   byId("progress").setAttribute("aria-label", t("Steps"));
 }

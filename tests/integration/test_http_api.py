@@ -107,7 +107,7 @@ async def test_sign_in_over_http(parts: Parts) -> None:
 
     assert {**challenge, "loginToken": ""} == {
         "loginToken": "",
-        "factors": ["totp"],
+        "factores": ["totp"],
         "expiresIn": 300,
     }
     assert {**token, "access_token": ""} == {

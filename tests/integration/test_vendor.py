@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from appliance.web import vendor
-from appliance.web.vendor import VendorError, check_files, manifest, vendor_path
+from appliance.web.vendor import (
+    VendorError,
+    check_files,
+    fetch,
+    manifest,
+    vendor_path,
+)
 
 
 @pytest.fixture
@@ -109,3 +115,31 @@ def test_altered_lock_fetches_nothing(tmp_path: Path) -> None:
     assert "EINTEGRITY" in done.stderr
     assert before.exists()
     assert not list(folder.glob(".fetch-*"))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"SSL_CERT_FILE": "bundle"}, "bundle"),
+        ({"REQUESTS_CA_BUNDLE": "bundle"}, "bundle"),
+        ({"SSL_CERT_FILE": "absent", "CURL_CA_BUNDLE": "bundle"}, "bundle"),
+        ({"NODE_EXTRA_CA_CERTS": "own", "SSL_CERT_FILE": "bundle"}, "own"),
+    ],
+)
+def test_npm_is_told_the_authorities_of_the_machine(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, str],
+    expected: str,
+) -> None:
+    """Node reads no system store: it gets the bundle that other programs were given."""
+    for name in (*fetch.CA_VARIABLES, "NODE_EXTRA_CA_CERTS"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "bundle").touch()
+    for name, value in given.items():
+        monkeypatch.setenv(name, str(tmp_path / value))
+
+    environment = fetch.npm_environment()
+
+    assert environment["NODE_EXTRA_CA_CERTS"] == str(tmp_path / expected)
+    assert environment["PATH"] == os.environ["PATH"]

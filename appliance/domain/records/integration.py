@@ -209,6 +209,24 @@ class SessionRecords(Protocol):
         """Store what is told of the signature, once; also after the time."""
         ...
 
+    async def of_idem_key(
+        self, integrator: IntegratorId, idem_key: str
+    ) -> EmbedSession | None:
+        """The newest session that made a request under an idempotency key."""
+        ...
+
+    async def completed_of(self, request: RequestId) -> dict[str, object] | None:
+        """What was told of a request's signature, by whichever session."""
+        ...
+
+    async def cancel(self, session: str, at: datetime) -> bool:
+        """End a session without a signature."""
+        ...
+
+    async def carry_over(self, old: EmbedSession, new: str, at: datetime) -> bool:
+        """Have a fresh session go on where another one stood; that one is over."""
+        ...
+
     async def end_of_key(self, key_id: str, at: datetime) -> list[str]:
         """End the unfinished sessions of a key, and the requests they made.
 

@@ -13,6 +13,8 @@ class AttemptKind(StrEnum):
 
     PASSWORD = "password"  # noqa: S105 (a word)
     CODE = "code"
+    CLAIM = "claim"
+    """Who somebody in a frame says to be."""
 
 
 class AttemptOutcome(StrEnum):

@@ -110,6 +110,10 @@ class PeopleRecords(Protocol):
         """A person by the eleven digits."""
         ...
 
+    async def by_dni(self, dni: str) -> list[Person]:
+        """People whose CUIL has these eight digits: two of them at most."""
+        ...
+
     async def by_email_index(self, email_index: str) -> Person | None:
         """A person by the HMAC of their e-mail address."""
         ...

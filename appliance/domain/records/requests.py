@@ -3,12 +3,15 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from appliance.domain.document import Inspection
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import RequestState
+
+FRAME_ORIGIN: Final = "sesion"
+"""`origin` of the requests that a session of the frame made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class NewRequest:
     document: DocumentId
     name: str
     origin: str
-    """Where it came from: `operador`, later `sesion`, …"""
+    """Where it came from: `operador`, or `FRAME_ORIGIN`."""
     created: datetime
     expires: datetime | None
 
@@ -40,6 +43,10 @@ class DocumentRecords(Protocol):
 
     async def add(self, document: StoredDocument, at: datetime) -> StoredDocument:
         """Record a document, or give the one with the same bytes."""
+        ...
+
+    async def get(self, document: DocumentId) -> StoredDocument | None:
+        """A document by id."""
         ...
 
     async def sealed(
@@ -73,14 +80,18 @@ class RequestRecords(Protocol):
         *,
         limit: int | None = None,
         before: RequestId | None = None,
+        integrator: IntegratorId | None = None,
     ) -> list[RequestView]:
         """A person's requests in those states, newest first.
+
+        Those that a session of the frame made belong to it and are left out.
 
         Args:
             person: whose.
             states: which.
             limit: most that are given, or None for all.
             before: only those with a smaller number, or None.
+            integrator: only its, or None for everybody's.
         """
         ...
 
@@ -104,6 +115,10 @@ class RequestRecords(Protocol):
         level: str | None = None,
     ) -> bool:
         """Move along a legal edge; False if it was not in state `now`."""
+        ...
+
+    async def prolong(self, request: RequestId, until: datetime) -> None:
+        """Give a request of a session more time to be signed."""
         ...
 
     async def remembered(self, scope: str, key: str) -> str | None:

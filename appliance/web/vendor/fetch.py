@@ -36,7 +36,7 @@ _SERVED = {
     "htmx.org/dist/htmx.min.js": "htmx/htmx.min.js",
 }
 """Files of node_modules by pattern, and where they are served from."""
-_CA_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+CA_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -95,7 +95,7 @@ def _npm(*arguments: str, cwd: Path) -> None:
     done = subprocess.run(  # noqa: S603 (the package's own program)
         command,
         cwd=cwd,
-        env=_environment(),
+        env=npm_environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -104,7 +104,7 @@ def _npm(*arguments: str, cwd: Path) -> None:
         sys.exit(f"npm {arguments[0]} failed:\n{done.stdout}{done.stderr}")
 
 
-def _environment() -> dict[str, str]:
+def npm_environment() -> dict[str, str]:
     """Everything that is set, and the machine's certificates for node.
 
     Node reads no system store: behind a private authority it refuses the registry
@@ -121,7 +121,7 @@ def _environment() -> dict[str, str]:
 
 def _bundles() -> Iterator[str]:
     """Bundles of certificates that other programs here were given."""
-    for variable in _CA_VARIABLES:
+    for variable in CA_VARIABLES:
         if os.environ.get(variable):
             yield os.environ[variable]
     pip = [sys.executable, "-m", "pip", "config", "get", "global.cert"]

@@ -1,0 +1,143 @@
+"""What the signing frame shows and takes: claims, places, and where a session is."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from appliance.domain.command import SignParameters
+from appliance.domain.document import Inspection
+from appliance.domain.errors import ErrorCode, FieldInvalidError
+from appliance.domain.integration import EmbedSession
+from appliance.domain.person import parse_cuil
+from appliance.domain.stamp import StampLayout
+
+_DNI = re.compile(r"[0-9]{7,8}", re.ASCII)
+_DNI_DIGITS = 8
+
+
+class FrameState(StrEnum):
+    """Where a session of the frame stands, as its page is told."""
+
+    OPEN = "open"
+    """Document and signer are still to come."""
+    AUTHORISED = "authorised"
+    """The code was right and there is a request to be signed."""
+    SIGNING = "signing"
+    SIGNED = "signed"
+    FAILED = "failed"
+    """This document cannot be signed."""
+    CANCELLED = "cancelled"
+
+
+class LegalWord(StrEnum):
+    """What a signature may be called, by the certificate's chain (design §6)."""
+
+    DEMO = "demo"
+    """Of a trial: without any legal validity."""
+    ELECTRONIC = "electronic"
+    """*Firma electrónica* (Ley 25.506, 5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Who the host, or the signer, says the signer is; it proves nothing."""
+
+    email: str = field(repr=False)
+    dni: str | None = None
+    """Eight digits."""
+    cuil: str | None = None
+    """Eleven digits."""
+
+
+def make_claim(email: str, dni: str | None, cuil: str | None) -> Claim:
+    """Read a claim.
+
+    Args:
+        email: as typed.
+        dni: 7 or 8 digits, or None.
+        cuil: with or without dashes, or None.
+
+    Raises:
+        FieldInvalidError: `dni` or `cuil` by form or check digit, or the two do
+            not agree, or neither is there.
+
+    Source: decisions "dni, cuil".
+    """
+    if not cuil and not dni:
+        raise FieldInvalidError("cuil", "XX-XXXXXXXX-X")
+    digits = parse_cuil(cuil.strip()) if cuil else None
+    if not dni:
+        return Claim(email, None, digits)
+    if not _DNI.fullmatch(dni):
+        raise FieldInvalidError("dni", "8 digits")
+    padded = dni.zfill(_DNI_DIGITS)
+    if digits is not None and digits[2:10] != padded:
+        raise FieldInvalidError("dni", "the digits of cuil")
+    return Claim(email, padded, digits)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameDocument:
+    """The document of a session."""
+
+    name: str
+    sha256: str
+    inspection: Inspection
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSigner:
+    """Who signs, once that is proven, and with what certificate."""
+
+    name: str
+    cuil: str
+    """Eleven digits."""
+    issuer: str
+    """Common name of who certified them, or empty."""
+    legal: LegalWord
+
+
+@dataclass(frozen=True, slots=True)
+class FrameView:
+    """All that the page is told of its session."""
+
+    session: EmbedSession
+    state: FrameState
+    seconds_left: int
+    document: FrameDocument | None
+    signer: FrameSigner | None
+    reason: ErrorCode | None
+    """Why it failed, or why the last attempt was undone."""
+    completed: dict[str, object] | None
+    """What the host is told of the signature, without the document's bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the mark would lie for a choice of the signer."""
+
+    params: SignParameters
+    layout: StampLayout | None
+    """None without a visible mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFrame:
+    """A session that the page may use from now on."""
+
+    bearer: str = field(repr=False)
+    view: FrameView
+
+
+@dataclass(frozen=True, slots=True)
+class InitOrder:
+    """An initial message, read."""
+
+    page: str
+    """Public id of the session whose page sent it."""
+    nonce: str
+    idem_key: str | None
+    token: str = field(repr=False)
+    claim: Claim
+    sha256: str
+    """Fingerprint of its content, the nonce apart."""

@@ -1,0 +1,261 @@
+"""The use cases of the signing frame, from the first message to the request.
+
+Every step is checked against the record, whatever the page believes: a document is
+examined before it counts, and a request exists only for a proven signer. The
+signature itself is in `frame_signing`.
+
+Source: decisions "Iframe"; design §3.
+"""
+
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.frame import Claim, FrameView, InitOrder, OpenedFrame
+from appliance.domain.ids import DocumentId, RequestId, new_id
+from appliance.domain.integration import EmbedSession
+from appliance.domain.ports import DocumentStore, PdfInspector
+from appliance.domain.records import Store
+from appliance.domain.records.requests import StoredDocument
+from appliance.domain.vocab import EventKind
+from appliance.services.frame_identity import FrameIdentity
+from appliance.services.frame_requests import FrameRequests
+from appliance.services.frame_views import FrameViews
+from appliance.services.intake import Intake, check_file_name
+from appliance.services.progress import Progress
+from appliance.services.requests import Requests
+from appliance.services.sessions import Sessions
+
+PAGE_DPI: Final = 96
+
+
+class Framing:
+    """What the frame's page may do until there is a request."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        documents: DocumentStore,
+        inspector: PdfInspector,
+        clock: Clock,
+        sessions: Sessions,
+        progress: Progress,
+        identity: FrameIdentity,
+        frame_requests: FrameRequests,
+        intake: Intake,
+        requests: Requests,
+        views: FrameViews,
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._inspector = inspector
+        self._clock = clock
+        self._sessions = sessions
+        self._progress = progress
+        self._identity = identity
+        self._frame_requests = frame_requests
+        self._intake = intake
+        self._requests = requests
+        self._views = views
+
+    # -- opening ------------------------------------------------------------------
+
+    async def init(self, order: InitOrder) -> OpenedFrame:
+        """Take an initial message: a bearer for its token.
+
+        Returns:
+            The bearer that holds from now on; earlier ones of the session are over.
+
+        Raises:
+            ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`;
+                `INIT_INVALID` for a token of another integrator than the page's;
+                `SESSION_IN_USE` for new content after the signer was proven.
+        """
+        await self._check_page(order)
+        opened = await self._sessions.exchange(order.token)
+        session = await self._progress.init(
+            opened.session, order.nonce, order.idem_key, order.sha256
+        )
+        return OpenedFrame(opened.bearer, await self._views.view(session))
+
+    async def _check_page(self, order: InitOrder) -> None:
+        """Keep a token from being used past its own integrator's list of origins.
+
+        Raises:
+            ApplianceError: `INIT_INVALID`.
+        """
+        page = await self._sessions.page(None, order.page)
+        session = await self._sessions.page(order.token, None)
+        known = session.session_public_id != ""
+        if known and session.integrator_code != page.integrator_code:
+            raise ApplianceError(
+                ErrorCode.INIT_INVALID,
+                params={"field": "sessionToken"},
+                extras={"field": "sessionToken"},
+            )
+
+    async def renew(self, bearer: str, token: str) -> OpenedFrame:
+        """Go on under a new token; what was done is carried over.
+
+        Args:
+            bearer: of the session so far, whose time may be over.
+            token: a fresh one of the same integrator.
+
+        Raises:
+            ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`,
+                `INIT_INVALID` for another integrator's, `SESSION_IN_USE` for one
+                that was used.
+        """
+        old = await self._sessions.by_bearer(bearer, late=True)
+        page = await self._sessions.page(token, None)
+        if page.session_public_id and page.integrator_code != old.integrator.code:
+            raise ApplianceError(
+                ErrorCode.INIT_INVALID,
+                params={"field": "sessionToken"},
+                extras={"field": "sessionToken"},
+            )
+        opened = await self._sessions.exchange(token)
+        new = opened.session
+        if new.id != old.id:
+            async with self._store.write() as records:
+                now = self._clock.now()
+                if not await records.sessions.carry_over(old, new.id, now):
+                    raise ApplianceError(ErrorCode.SESSION_IN_USE)
+                if old.request is not None:
+                    await records.requests.prolong(old.request, new.until)
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.SESSION_RENEWED,
+                        f"integrator:{new.integrator.id}",
+                        integrator=new.integrator.id,
+                        detail={"before": old.public_id, "after": new.public_id},
+                    )
+                )
+        return OpenedFrame(opened.bearer, await self._views.view(new))
+
+    async def warn_legacy(self, public_id: str) -> None:
+        """Record that a page sent an API key to the frame (its value never came).
+
+        Args:
+            public_id: of the session whose page was told so.
+        """
+        page = await self._sessions.page(None, public_id)
+        if not page.integrator_code:
+            return
+        async with self._store.write() as records:
+            integrator = await records.integrators.get(page.integrator_code)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.LEGACY_CREDENTIALS,
+                    "anonymous",
+                    integrator=None if integrator is None else integrator.id,
+                    detail={"session": public_id},
+                )
+            )
+
+    # -- document and signer --------------------------------------------------------
+
+    async def take_document(
+        self, session: EmbedSession, name: str, pdf: bytes
+    ) -> FrameView:
+        """Examine a document and make it the session's.
+
+        Raises:
+            DocumentRefusedError: it cannot be signed.
+            ApplianceError: `FILENAME`, `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
+                `IDEMKEY_CONFLICT`, `SESSION_IN_USE` once there is a request,
+                `SANDBOX_UNAVAILABLE`, `SESSION_TOKEN_EXPIRED`.
+        """
+        name = check_file_name(name)
+        if session.request is not None:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        inspection = await self._intake.inspect(pdf)
+        sha256 = await self._documents.put(session.integrator.id, pdf)
+        await self._frame_requests.check_key(session, sha256)
+        async with self._store.write() as records:
+            document = await records.documents.add(
+                StoredDocument(
+                    DocumentId(new_id()), session.integrator.id, sha256, inspection
+                ),
+                self._clock.now(),
+            )
+        session = await self._progress.set_document(session, document.id, name)
+        if session.otp_at is not None:
+            await self._frame_requests.give(session)
+        return await self._views.view(session)
+
+    async def document(self, session: EmbedSession) -> tuple[str, bytes]:
+        """The document to be signed: its name and bytes.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
+        """
+        view = await self._views.view(session)
+        if view.document is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        if session.request is not None and session.person is not None:
+            _, pdf = await self._requests.original(session.person, session.request)
+            return view.document.name, pdf
+        integrator = session.integrator.id
+        pdf = await self._documents.get(integrator, view.document.sha256)
+        return view.document.name, pdf
+
+    async def page_picture(self, session: EmbedSession, page: int) -> bytes:
+        """One page of the document as a PNG, for browsers that cannot draw it.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`.
+            DocumentRefusedError: it cannot be drawn.
+        """
+        view = await self._views.view(session)
+        if view.document is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        pages = len(view.document.inspection.pages)
+        if not 1 <= page <= pages:
+            raise ApplianceError(
+                ErrorCode.PAGE_OUT_OF_RANGE, params={"page": page, "pages": pages}
+            )
+        pdf = await self._documents.get(session.integrator.id, view.document.sha256)
+        return await self._inspector.render(pdf, page, None, PAGE_DPI)
+
+    async def identify(self, session: EmbedSession, claim: Claim, address: str) -> bool:
+        """Match who the signer says to be; False when the CUIL must be asked for.
+
+        Raises:
+            ApplianceError: those of `FrameIdentity.match`.
+        """
+        if session.otp_at is not None:
+            return True
+        return await self._identity.match(session, claim, address)
+
+    async def prove(self, session: EmbedSession, code: str, address: str) -> FrameView:
+        """Take the signer's code; with the document there, make the request.
+
+        Raises:
+            ApplianceError: those of `FrameIdentity.prove`; `IDEMKEY_CONFLICT`.
+        """
+        if session.otp_at is None:
+            await self._identity.prove(session, code, address)
+        if session.document is not None:
+            await self._frame_requests.give(session)
+        return await self._views.view(session)
+
+    async def waiting(self, session: EmbedSession) -> list[tuple[RequestId, str]]:
+        """The proven signer's pending requests of this integrator: id and name.
+
+        Raises:
+            ApplianceError: `IDENTITY_MISMATCH`.
+        """
+        listed = await self._frame_requests.listed(session)
+        return [(view.id, view.document_name) for view in listed]
+
+    async def choose(self, session: EmbedSession, request: RequestId) -> FrameView:
+        """Take one of those requests.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `SESSION_IN_USE`.
+        """
+        await self._frame_requests.choose(session, request)
+        return await self._views.view(session)

@@ -1,0 +1,180 @@
+"""The same-origin API of the frame's page: parse, call one service, render.
+
+Everything but `init` and `legacy` carries the session's bearer in a header; there is
+no cookie, so a call that a page of another origin makes carries nothing.
+
+Source: decisions "Iframe".
+"""
+
+from collections import OrderedDict
+from http import HTTPStatus
+from typing import Final
+
+from quart import Blueprint, Response, request
+
+from appliance.domain.frame import FrameState, FrameView
+from appliance.web import language, log
+from appliance.web.app import client_address
+from appliance.web.auth import bearer, public
+from appliance.web.body import read_document, read_object
+from appliance.web.response import PDF, file_response, json_response
+from embed import wire
+from embed.core import core, frame_session
+
+blueprint = Blueprint("api", __name__, url_prefix="/embed/api")
+
+LATE: Final = frozenset({"api.state", "api.completed", "api.download", "api.renew"})
+"""Routes for which a session's time may be over: what was begun is told, and a new
+token may take over."""
+_TOKEN_AT_MOST: Final = 256
+_PASSWORD_AT_MOST: Final = 1024
+_CODE_AT_MOST: Final = 16
+_WARNED_AT_MOST: Final = 1000
+_warned: OrderedDict[str, None] = OrderedDict()
+
+
+@blueprint.post("/init")
+@public
+async def init() -> Response:
+    """`POST init`: a bearer for the token of the initial message."""
+    order = wire.init_order(await read_object())
+    opened = await core().framing.init(order)
+    _note(opened.view)
+    return json_response({"bearer": opened.bearer, "session": _told(opened.view)})
+
+
+@blueprint.post("/legacy")
+@public
+async def legacy() -> Response:
+    """`POST legacy`: a host sent an API key to the page; its value stays there."""
+    public_id = wire.text(await read_object(), "session", 64)
+    if public_id not in _warned:
+        _warned[public_id] = None
+        while len(_warned) > _WARNED_AT_MOST:
+            _warned.popitem(last=False)
+        await core().framing.warn_legacy(public_id)
+    return json_response({})
+
+
+@blueprint.post("/renew")
+async def renew() -> Response:
+    """`POST renew`: go on under a new token."""
+    token = wire.text(await read_object(), "sessionToken", _TOKEN_AT_MOST)
+    opened = await core().framing.renew(bearer(), token)
+    return json_response({"bearer": opened.bearer, "session": _told(opened.view)})
+
+
+@blueprint.get("/state")
+async def state() -> Response:
+    """`GET state`: where the session stands; `?wait=1` waits for an outcome."""
+    wait = request.args.get("wait") == "1"
+    return _session(await core().signing.view(frame_session(), wait=wait))
+
+
+@blueprint.post("/document")
+async def take_document() -> Response:
+    """`POST document`: a PDF, to be examined and signed."""
+    name = wire.file_name()
+    pdf = await read_document()
+    return _session(await core().framing.take_document(frame_session(), name, pdf))
+
+
+@blueprint.get("/document")
+async def document() -> Response:
+    """`GET document`: the PDF to be signed."""
+    name, pdf = await core().framing.document(frame_session())
+    return file_response(pdf, PDF, name)
+
+
+@blueprint.get("/page/<digits:number>")
+async def page(number: str) -> Response:
+    """`GET page/{n}`: one page as a picture."""
+    png = await core().framing.page_picture(frame_session(), int(number[:9]))
+    return file_response(png, "image/png", f"{number[:9]}.png")
+
+
+@blueprint.post("/identify")
+async def identify() -> Response:
+    """`POST identify`: who the signer says to be."""
+    claim = wire.claim(await read_object())
+    matched = await core().framing.identify(frame_session(), claim, client_address())
+    return json_response({"ask": "code" if matched else "cuil"})
+
+
+@blueprint.post("/otp")
+async def otp() -> Response:
+    """`POST otp`: the code that proves it."""
+    code = wire.text(await read_object(), "code", _CODE_AT_MOST)
+    return _session(await core().framing.prove(frame_session(), code, client_address()))
+
+
+@blueprint.get("/requests")
+async def requests() -> Response:
+    """`GET requests`: what waits for this signer's signature."""
+    waiting = await core().framing.waiting(frame_session())
+    return json_response({"list": [{"id": n, "name": name} for n, name in waiting]})
+
+
+@blueprint.post("/choose")
+async def choose() -> Response:
+    """`POST choose`: sign one of those."""
+    wanted = wire.request_id(await read_object())
+    return _session(await core().framing.choose(frame_session(), wanted))
+
+
+@blueprint.post("/place")
+async def place() -> Response:
+    """`POST place`: where the mark would lie."""
+    corner, number = wire.choice(await read_object())
+    placed = await core().signing.placement(frame_session(), corner, number)
+    return json_response(wire.placement(placed))
+
+
+@blueprint.post("/sign")
+async def sign() -> Response:
+    """`POST sign`: the signing password; the outcome, or 202 while it goes on."""
+    body = await read_object()
+    corner, number = wire.choice(body)
+    password = wire.text(body, "password", _PASSWORD_AT_MOST)
+    return _session(
+        await core().signing.sign(frame_session(), corner, number, password)
+    )
+
+
+@blueprint.get("/completed")
+async def completed() -> Response:
+    """`GET completed`: what the host is told, with a fresh download address."""
+    return json_response(await core().signing.completed(frame_session()))
+
+
+@blueprint.get("/download")
+async def download() -> Response:
+    """`GET download`: the signed PDF."""
+    view, pdf = await core().signing.signed(frame_session())
+    return file_response(pdf, PDF, view.file_name)
+
+
+@blueprint.post("/cancel")
+async def cancel() -> Response:
+    """`POST cancel`: end without a signature."""
+    reason = wire.text(await read_object(), "reason", 16)
+    await core().signing.cancel(frame_session(), by_signer=reason == "signer")
+    return json_response({})
+
+
+def _session(view: FrameView) -> Response:
+    _note(view)
+    going_on = view.state is FrameState.SIGNING
+    status = HTTPStatus.ACCEPTED if going_on else HTTPStatus.OK
+    return json_response(_told(view), status)
+
+
+def _told(view: FrameView) -> dict[str, object]:
+    return wire.snapshot(view, language.requested())
+
+
+def _note(view: FrameView) -> None:
+    """Name session and request in the log's event."""
+    log.note(session=view.session.public_id)
+    if view.session.request is not None:
+        log.note(solicitudId=view.session.request)

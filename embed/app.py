@@ -1,0 +1,75 @@
+"""The `embed` role as an ASGI application.
+
+async with open_front(settings, clock, "embed") as front:
+    await serve(create_embed(front), config)
+"""
+
+from typing import Final
+
+from quart import Blueprint, Quart, Response, g, request
+
+from appliance.bootstrap import Front
+from appliance.domain.errors import ApplianceError
+from appliance.settings import Settings
+from appliance.web import auth, language, log, problems
+from appliance.web.app import Face, create_app
+from appliance.web.response import PDF, json_response
+from embed import api, page
+from embed.assets import Assets, load_assets
+from embed.core import KEY, EmbedCore
+
+_OK: Final = "ok"
+_health = Blueprint("health", __name__)
+
+
+def create_embed(front: Front, assets: Assets | None = None) -> Quart:
+    """Make the frame's role over an open front.
+
+    Args:
+        front: services and settings; outlives the application.
+        assets: the page's files, or None to read them now.
+
+    Returns:
+        The application, for Hypercorn.
+    """
+    core = EmbedCore(
+        settings=front.settings,
+        clock=front.clock,
+        sessions=front.sessions,
+        framing=front.framing,
+        signing=front.frame_signing,
+        health=front.health,
+        assets=assets or load_assets(),
+    )
+    app = create_app("embed", settings=front.settings, face=_face(front.settings, core))
+    app.extensions[KEY] = core
+    app.register_blueprint(page.blueprint)
+    app.register_blueprint(api.blueprint)
+    app.register_blueprint(_health)
+    return app
+
+
+def _face(settings: Settings, core: EmbedCore) -> Face:
+    """A bearer of a session in, problems out; documents come as they are."""
+
+    async def admit(public: bool) -> None:  # noqa: FBT001 (the type has no names)
+        if public:
+            return
+        late = request.endpoint in api.LATE
+        session = await core.sessions.by_bearer(auth.bearer(), late=late)
+        g.frame_session = session
+        log.note(session=session.public_id, integrator=session.integrator.code)
+        if session.person is not None:
+            log.note(person=session.person)
+
+    async def refuse(error: ApplianceError) -> Response:
+        return problems.render(error, g.request_id, language.requested())
+
+    return Face(settings.web.iframe_url, admit, refuse, large=(PDF,))
+
+
+@_health.get("/healthz")
+@auth.public
+async def healthz() -> Response:
+    """`GET /healthz`: this process answers."""
+    return json_response({"status": _OK})

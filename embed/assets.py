@@ -1,0 +1,112 @@
+"""The files that the frame's page loads: our modules, and pdf.js.
+
+All are read once, at the start, and served under an address that names their
+content: a browser keeps them for good, and a new version is another address.
+"""
+
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from appliance.domain.errors import SENTENCES
+from appliance.web import language
+from appliance.web.vendor import check_files, manifest, vendor_path
+
+_STATIC: Final = Path(__file__).resolve().parent / "static"
+_TYPES: Final = {
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".wasm": "application/wasm",
+}
+_PLAIN: Final = "application/octet-stream"
+_PACKED: Final = frozenset({".js", ".mjs", ".css", ".json", ".svg"})
+_PACK_AT_LEAST: Final = 1024
+_SENTENCE = re.compile(r'\bt\(\s*"((?:[^"\\]|\\.)*)"')
+"""A sentence that a module says: `t("…")`, its msgid as a literal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file, ready to be sent."""
+
+    content: bytes = field(repr=False)
+    packed: bytes | None = field(repr=False)
+    """The same by gzip, where that is worth it."""
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assets:
+    """Every file by its name below the versioned address."""
+
+    version: str
+    """Names the content of all of them."""
+    files: dict[str, Asset] = field(repr=False)
+
+    @property
+    def base(self) -> str:
+        """Path below which they are."""
+        return f"/embed/v/{self.version}"
+
+
+def load_assets() -> Assets:
+    """Read, check and pack every file.
+
+    Raises:
+        VendorError: pdf.js is missing or another one; the text says the remedy.
+    """
+    check_files()
+    contents = dict(_contents())
+    digest = hashlib.sha256()
+    for name, content in sorted(contents.items()):
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    files = {name: _asset(name, content) for name, content in contents.items()}
+    return Assets(digest.hexdigest()[:16], files)
+
+
+def _contents() -> Iterator[tuple[str, bytes]]:
+    for path in sorted(_STATIC.iterdir()):
+        yield path.name, path.read_bytes()
+    for name in manifest():
+        if name.startswith("pdfjs/"):
+            yield name, vendor_path(name).read_bytes()
+    for lang in language.LANGUAGES:
+        yield f"strings/{lang}.json", _strings(lang)
+
+
+def _asset(name: str, content: bytes) -> Asset:
+    suffix = Path(name).suffix
+    packed = None
+    if suffix in _PACKED and len(content) >= _PACK_AT_LEAST:
+        packed = gzip.compress(content, 6, mtime=0)
+    return Asset(content, packed, _TYPES.get(suffix, _PLAIN))
+
+
+def sentences() -> tuple[str, ...]:
+    """Every msgid that our modules say."""
+    found = {
+        json.loads(f'"{text}"')
+        for path in sorted(_STATIC.glob("*.js"))
+        for text in _SENTENCE.findall(path.read_text(encoding="utf-8"))
+    }
+    return tuple(sorted(found))
+
+
+def _strings(lang: str) -> bytes:
+    """What the page says in a language: its own sentences, and those of errors."""
+    told = {
+        "messages": {msgid: language.translate(lang, msgid) for msgid in sentences()},
+        "errors": {
+            code.value: language.translate(lang, sentence)
+            for code, sentence in SENTENCES.items()
+        },
+    }
+    return json.dumps(told, ensure_ascii=False).encode()

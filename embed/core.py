@@ -1,0 +1,41 @@
+"""What the frame's routes need of the running process."""
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+from quart import current_app, g
+
+from appliance.domain.clock import Clock
+from appliance.domain.integration import EmbedSession
+from appliance.services.frame_signing import FrameSigning
+from appliance.services.framing import Framing
+from appliance.services.health import Health
+from appliance.services.sessions import Sessions
+from appliance.settings import Settings
+from embed.assets import Assets
+
+KEY: Final = "rubrica.embed"
+"""Where the application keeps it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedCore:
+    """Services, settings and files of an `embed` process."""
+
+    settings: Settings
+    clock: Clock
+    sessions: Sessions
+    framing: Framing
+    signing: FrameSigning
+    health: Health
+    assets: Assets
+
+
+def core() -> EmbedCore:
+    """The core of the application that serves the present request."""
+    return cast("EmbedCore", current_app.extensions[KEY])
+
+
+def frame_session() -> EmbedSession:
+    """The session whose bearer the present request carries."""
+    return cast("EmbedSession", g.frame_session)

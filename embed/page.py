@@ -1,0 +1,148 @@
+"""The frame's page: who may frame it, and what it starts from.
+
+A known session's page may be framed by its integrator's origins and nobody else,
+also after its time. An unknown token gets words without any script, which anybody
+may frame: there is nothing in it.
+
+Source: spec "Iframe embedding"; decisions "expired or unknown token", "reload of
+the frame"; research "Iframe: security headers".
+"""
+
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from quart import Blueprint, Response, render_template, request
+
+from appliance.domain.integration import FramePage, PageKind
+from appliance.web import language, log
+from appliance.web.auth import public
+from embed.core import core
+
+blueprint = Blueprint("page", __name__)
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' blob: data:; font-src 'self'; connect-src 'self'; "
+    "worker-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'; "
+    "frame-ancestors {ancestors}"
+)
+_INERT: Final = (
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors *"
+)
+_PERMISSIONS: Final = (
+    "camera=(self), microphone=(self), clipboard-read=(self), clipboard-write=(self), "
+    "accelerometer=(), autoplay=(), display-capture=(), encrypted-media=(), "
+    "fullscreen=(), geolocation=(), gyroscope=(), hid=(), magnetometer=(), midi=(), "
+    "payment=(), picture-in-picture=(), publickey-credentials-get=(), "
+    "screen-wake-lock=(), serial=(), usb=(), xr-spatial-tracking=()"
+)
+_FRAMED: Final = frozenset({"iframe", "frame", "embed", "object"})
+_TOKEN_AT_MOST: Final = 256
+_FOREVER: Final = "public, max-age=31536000, immutable"
+_ISOLATED: Final = "require-corp"
+
+
+@blueprint.get("/embed/")
+@public
+async def frame() -> Response:
+    """`GET /embed/?sessionToken=` and, after a reload, `?s=`: the page."""
+    token = request.args.get("sessionToken")
+    page = await core().sessions.page(
+        token[:_TOKEN_AT_MOST] if token is not None else None,
+        request.args.get("s", "")[:_TOKEN_AT_MOST],
+    )
+    if page.kind is PageKind.UNKNOWN:
+        return await _unknown()
+    log.note(integrator=page.integrator_code)
+    await _note_around(page)
+    html = await render_template(
+        "frame.html",
+        page=page,
+        lang=language.requested(),
+        base=core().assets.base,
+        boot=_boot(page),
+    )
+    ancestors = " ".join(page.origins) or "'none'"
+    # The contract's answer to an expired token; the page says it to its host too.
+    expired = page.kind is PageKind.EXPIRED
+    status = HTTPStatus.UNAUTHORIZED if expired else HTTPStatus.OK
+    return _page(html, _POLICY.format(ancestors=ancestors), status)
+
+
+def _boot(page: FramePage) -> dict[str, object]:
+    """What the page's modules start from; nothing of it is secret."""
+    assets = core().assets
+    return {
+        "kind": page.kind.value,
+        "session": page.session_public_id,
+        "integrator": page.integrator_name,
+        "origins": list(page.origins),
+        "environment": page.environment.value,
+        "prefix": page.event_prefix,
+        "language": language.requested(),
+        "maxDocumentBytes": core().settings.documents.limit_bytes,
+        "statics": assets.base,
+        "pdfjs": f"{assets.base}/pdfjs",
+    }
+
+
+async def _unknown() -> Response:
+    html = await render_template(
+        "unknown.html", lang=language.requested(), base=core().assets.base
+    )
+    return _page(html, _INERT, HTTPStatus.UNAUTHORIZED)
+
+
+def _page(html: str, policy: str, status: HTTPStatus) -> Response:
+    response = Response(html, status=int(status))
+    response.headers["Content-Type"] = "text/html; charset=utf-8"
+    response.headers["Content-Security-Policy"] = policy
+    response.headers["Content-Language"] = language.requested()
+    response.headers["Permissions-Policy"] = _PERMISSIONS
+    response.headers["X-Robots-Tag"] = "noindex, nofollow"
+    # Hosts that isolate themselves can frame only what is isolated too.
+    response.headers["Cross-Origin-Embedder-Policy"] = _ISOLATED
+    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return response
+
+
+async def _note_around(page: FramePage) -> None:
+    """Note whose page frames this one, as far as the browser tells.
+
+    A browser refuses a frame without a word to us: only here can an integrator
+    learn that an origin of theirs is not registered.
+    """
+    if request.headers.get("Sec-Fetch-Dest", "") not in _FRAMED:
+        return
+    parts = urlsplit(request.headers.get("Referer", ""))
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        return
+    origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower()
+    if origin == core().settings.web.iframe_url:
+        return
+    if origin in page.origins:
+        await core().sessions.note_seen(page.integrator_code, origin)
+    else:
+        await core().sessions.note_blocked(page.integrator_code, origin)
+
+
+@blueprint.get("/embed/v/<version>/<path:name>")
+@public
+async def asset(version: str, name: str) -> Response:
+    """`GET /embed/v/…`: a file that the page loads."""
+    assets = core().assets
+    found = assets.files.get(name) if version == assets.version else None
+    if found is None:
+        return Response(b"", status=HTTPStatus.NOT_FOUND)
+    packed = found.packed if request.accept_encodings["gzip"] > 0 else None
+    response = Response(found.content if packed is None else packed)
+    response.headers["Content-Type"] = found.media_type
+    response.headers["Cache-Control"] = _FOREVER
+    response.headers["Vary"] = "Accept-Encoding"
+    # A worker of an isolated page must say that it is isolated too.
+    response.headers["Cross-Origin-Embedder-Policy"] = _ISOLATED
+    if packed is not None:
+        response.headers["Content-Encoding"] = "gzip"
+    return response

@@ -1,0 +1,256 @@
+"""Bodies of the same-origin API: read strictly, written in one place."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import unquote
+
+import rfc8785
+from quart import request
+
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.frame import (
+    Claim,
+    FrameView,
+    InitOrder,
+    Placement,
+    make_claim,
+)
+from appliance.domain.ids import MAX_REQUEST_ID, RequestId
+from appliance.domain.person import format_cuil
+from appliance.domain.presets import Corner
+from appliance.domain.stamp import StampLayout
+from appliance.web import language, problems
+from appliance.web.findings import FINDINGS
+from embed.fields import first_fault
+from embed.protocol import INIT_FIELDS, USER_FIELDS
+
+_CHECKED: Final = tuple(f for f in INIT_FIELDS if f.name != "autoLoadFile")
+_EMAIL: Final = tuple(field for field in USER_FIELDS if field.name == "email")
+_HEADER_AT_MOST: Final = 2048
+_PAGE_AT_MOST: Final = 5000
+
+
+def init_order(body: Mapping[str, object]) -> InitOrder:
+    """Read the body of `init`.
+
+    Raises:
+        _InitInvalidError: `INIT_INVALID`, naming the field.
+
+    Source: spec "Iframe init message payload"; decisions "required init fields".
+    """
+    init = _object(body.get("init"), "init")
+    fault = first_fault(init, _CHECKED)
+    if fault is not None:
+        raise _InitInvalidError(fault)
+    user = _object(init.get("userData"), "userData")
+    try:
+        claim = make_claim(
+            _text(user, "email"), _some(user, "dni"), _some(user, "cuil")
+        )
+    except FieldInvalidError as exc:
+        raise _InitInvalidError(f"userData.{exc.field}") from exc
+    content = {
+        "idemKey": _some(init, "idemKey"),
+        "userData": {field.name: _some(user, field.name) for field in USER_FIELDS},
+    }
+    return InitOrder(
+        page=str(body.get("page"))[:64],
+        nonce=_text(init, "nonce"),
+        idem_key=_some(init, "idemKey"),
+        token=_text(init, "sessionToken"),
+        claim=claim,
+        sha256=hashlib.sha256(rfc8785.dumps(content)).hexdigest(),
+    )
+
+
+def claim(body: Mapping[str, object]) -> Claim:
+    """Read the body of `identify`.
+
+    Raises:
+        FieldInvalidError: `email`, `dni` or `cuil`.
+    """
+    if first_fault(body, _EMAIL) is not None:
+        raise FieldInvalidError("email", "name@domain")
+    for name in ("dni", "cuil"):
+        if not isinstance(body.get(name, ""), str):
+            raise FieldInvalidError(name)
+    return make_claim(_text(body, "email"), _some(body, "dni"), _some(body, "cuil"))
+
+
+def text(body: Mapping[str, object], name: str, most: int) -> str:
+    """A text of a body.
+
+    Raises:
+        FieldInvalidError: it is missing, no text, or longer.
+    """
+    value = body.get(name)
+    if not isinstance(value, str) or not value or len(value) > most:
+        raise FieldInvalidError(name, f"1 to {most} characters")
+    return value
+
+
+def choice(body: Mapping[str, object]) -> tuple[Corner, int]:
+    """The corner and page of a body.
+
+    Raises:
+        FieldInvalidError: `corner` or `page`.
+    """
+    corner, page = body.get("corner"), body.get("page")
+    if corner not in list(Corner):
+        raise FieldInvalidError("corner", [item.value for item in Corner])
+    if not isinstance(page, int) or isinstance(page, bool):
+        raise FieldInvalidError("page", "a whole number")
+    if not 1 <= page <= _PAGE_AT_MOST:
+        raise FieldInvalidError("page", f"1 to {_PAGE_AT_MOST}")
+    return Corner(str(corner)), page
+
+
+def request_id(body: Mapping[str, object]) -> RequestId:
+    """The request of a body.
+
+    Raises:
+        FieldInvalidError: `request`.
+    """
+    value = body.get("request")
+    if not isinstance(value, int) or not 1 <= value <= MAX_REQUEST_ID:
+        raise FieldInvalidError("request")
+    return RequestId(value)
+
+
+def file_name() -> str:
+    """The name of the document in the body, of a header in percent-encoding.
+
+    Raises:
+        ApplianceError: `FILENAME`.
+    """
+    header = request.headers.get("X-File-Name", "")
+    if len(header) > _HEADER_AT_MOST:
+        raise ApplianceError(ErrorCode.FILENAME)
+    try:
+        return unquote(header, errors="strict")
+    except UnicodeDecodeError as exc:
+        raise ApplianceError(ErrorCode.FILENAME) from exc
+
+
+def snapshot(view: FrameView, lang: str) -> dict[str, object]:
+    """What the page is told of its session.
+
+    Args:
+        view: the session.
+        lang: of findings and reasons.
+    """
+    session = view.session
+    return {
+        "id": session.public_id,
+        "integrator": session.integrator.name,
+        "state": view.state.value,
+        "expiresAt": session.until.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "secondsLeft": view.seconds_left,
+        "proven": session.otp_at is not None,
+        "document": _document(view, lang),
+        "signer": _signer(view),
+        "reason": _reason(view, lang),
+        "completed": view.completed,
+    }
+
+
+def _document(view: FrameView, lang: str) -> dict[str, object] | None:
+    document = view.document
+    if document is None:
+        return None
+    inspection = document.inspection
+    return {
+        "name": document.name,
+        "sha256": document.sha256,
+        "size": inspection.size_bytes,
+        "pages": [
+            [round(page.width_pt, 3), round(page.height_pt, 3)]
+            for page in inspection.pages
+        ],
+        "signatures": inspection.signatures,
+        "findings": [
+            language.translate(lang, FINDINGS[kind]) for kind in inspection.findings
+        ],
+    }
+
+
+def _signer(view: FrameView) -> dict[str, object] | None:
+    signer = view.signer
+    if signer is None:
+        return None
+    return {
+        "name": signer.name,
+        "cuil": format_cuil(signer.cuil),
+        "issuer": signer.issuer,
+        "legal": signer.legal.value,
+    }
+
+
+def _reason(view: FrameView, lang: str) -> dict[str, object] | None:
+    if view.reason is None:
+        return None
+    error = ApplianceError(view.reason)
+    return {
+        "code": view.reason.value,
+        "category": problems.ANSWERS[view.reason].category.value,
+        "message": error.told(language.translate(lang, error.sentence)),
+    }
+
+
+def placement(placed: Placement) -> dict[str, object]:
+    """Where the mark would lie.
+
+    Args:
+        placed: by the domain's rules.
+    """
+    layout = placed.layout
+    return {
+        "params": placed.params.to_wire(),
+        "stamp": None if layout is None else _stamp(layout),
+    }
+
+
+def _stamp(layout: StampLayout) -> dict[str, object]:
+    return {
+        "page": layout.page,
+        "box": {
+            "x": layout.x,
+            "y": layout.y,
+            "width": layout.width,
+            "height": layout.height,
+        },
+        "lines": list(layout.lines),
+        "size": layout.font_size_pt,
+    }
+
+
+class _InitInvalidError(ApplianceError):
+    """A field of the initial message is missing or not as described."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__(
+            ErrorCode.INIT_INVALID, params={"field": field}, extras={"field": field}
+        )
+
+
+def _object(value: object, name: str) -> Mapping[str, object]:
+    """A member that must be an object.
+
+    Raises:
+        _InitInvalidError: `INIT_INVALID`.
+    """
+    if not isinstance(value, Mapping):
+        raise _InitInvalidError(name)
+    return value
+
+
+def _text(body: Mapping[str, object], name: str) -> str:
+    """A text that was checked before."""
+    return str(body[name])
+
+
+def _some(body: Mapping[str, object], name: str) -> str | None:
+    """A text that may be absent; empty is absent."""
+    value = body.get(name)
+    return str(value) if value else None

@@ -1,0 +1,59 @@
+"""A signer in the frame: what they press and type, in any browser.
+
+await read(frame)
+await give_code(frame, person)
+await choose_place(frame)
+await sign(frame, person)
+"""
+
+from playwright.async_api import Frame, expect
+
+from tests.parts.appliance import TestPerson
+
+
+async def at(frame: Frame, name: str) -> None:
+    """Wait until a step is shown."""
+    await expect(frame.locator("body")).to_have_attribute(
+        "data-step", name, timeout=20_000
+    )
+
+
+async def go(frame: Frame) -> None:
+    """Press the main button."""
+    await frame.locator("#bar .primary").click()
+
+
+async def read(frame: Frame) -> None:
+    """Read the document and go on."""
+    await at(frame, "read")
+    await go(frame)
+
+
+async def give_code(frame: Frame, person: TestPerson) -> None:
+    """Type the present code and go on."""
+    await at(frame, "code")
+    await frame.fill("#code", person.totp.now())
+    await go(frame)
+
+
+async def choose_place(frame: Frame, corner: str = "bottomLeft") -> None:
+    """Choose a corner and go on."""
+    await at(frame, "place")
+    await frame.check(f"input[name=corner][value={corner}]")
+    await go(frame)
+
+
+async def sign(frame: Frame, person: TestPerson) -> None:
+    """Type the signing password and sign."""
+    await at(frame, "password")
+    await frame.fill("#password", person.signing_password)
+    await go(frame)
+
+
+async def whole(frame: Frame, person: TestPerson, corner: str = "bottomLeft") -> None:
+    """From the document on the screen to the signature."""
+    await read(frame)
+    await give_code(frame, person)
+    await choose_place(frame, corner)
+    await sign(frame, person)
+    await at(frame, "done")

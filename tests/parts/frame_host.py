@@ -1,0 +1,221 @@
+"""An integrator's page around the real frame, as strict or as odd as a test wants.
+
+    site = FrameSite(appliance, host)
+    page = await open_page("desktop")
+    await site.open(page, file=site.file(pdf))
+    await site.wait(page, "svc.handshake.ack")
+
+The page logs every message that it gets, with origin and source, and does what its
+plan says: when it sends init, with what, and to which origin.
+"""
+
+import base64
+import json
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx
+from playwright.async_api import Frame, Page
+
+from appliance.bootstrap import Front
+from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.host_page import HostPage
+
+ALLOW: Final = "clipboard-read; clipboard-write; camera *; microphone"
+"""Source: contract, "Iframe embedding"."""
+_PAGE: Final = """<!doctype html>
+<html lang="es"><meta charset="utf-8"><title>Sitio del integrador</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+body { margin: 0 } iframe { width: 100%; height: 100dvh; border: 0; display: block }
+</style>
+<main id="place"></main>
+<script>
+const log = [];
+const frames = [];
+addEventListener("message", ({ data, origin, source }) => {
+  log.push({ type: data?.type, payload: data?.payload, origin,
+             frame: frames.findIndex((frame) => frame.contentWindow === source) });
+});
+function mount(src) {
+  const frame = document.createElement("iframe");
+  frame.id = `firma${frames.length || ""}`;
+  frame.title = "Firma del documento";
+  frame.allow = "ALLOW";
+  frame.src = src;
+  frames.push(frame);
+  document.getElementById("place").append(frame);
+  return frame;
+}
+function send(type, payload, target, index = frames.length - 1) {
+  frames[index].contentWindow.postMessage({ type, payload }, target);
+}
+</script></html>
+""".replace("ALLOW", ALLOW)
+
+
+@dataclass
+class FrameSite:
+    """An integrator with a key, a registered origin and a page there."""
+
+    appliance: Appliance
+    host: HostPage
+    host_name: str = "127.0.0.1"
+    code: str = field(default_factory=lambda: f"sitio-{uuid.uuid4().hex[:8]}")
+    register: bool = True
+    """Whether the page's origin is an allowed domain."""
+    prefix: str = "svc"
+    key: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        """Make integrator, key and domain, and serve the page."""
+
+        async def make(front: Front) -> str:
+            await front.integrators.create(
+                "operator", self.code, "Estudio Contable Sur"
+            )
+            if self.register:
+                await front.integrators.add_domain("operator", self.code, self.origin)
+            made = await front.integrators.create_key(
+                "operator", self.code, "pruebas", None
+            )
+            return made.secret
+
+        self.key = self.appliance.do(make)
+        self.host.put("/", _PAGE)
+
+    @property
+    def origin(self) -> str:
+        """Of the host page."""
+        return self.host.origin(self.host_name)
+
+    def token(self) -> str:
+        """A session token, as the integrator's backend gets it."""
+        answer = httpx.post(
+            f"{self.appliance.base_url}/api/integration/session/new",
+            params={"id": self.code},
+            headers={"X-Api-Key": self.key},
+        )
+        assert answer.status_code == 200, answer.text
+        token: str = answer.json()["tokenSession"]
+        return token
+
+    def src(self, token: str) -> str:
+        """The iframe's address for a token."""
+        return f"{self.appliance.iframe_url}/embed/?sessionToken={token}"
+
+    def init(
+        self, token: str, person: TestPerson | None, **changes: Any
+    ) -> dict[str, Any]:
+        """An init payload, as the contract has it."""
+        payload: dict[str, Any] = {
+            "nonce": str(uuid.uuid4()),
+            "idemKey": str(uuid.uuid4()),
+            "sessionToken": token,
+            "userData": {} if person is None else user_data(person),
+        }
+        payload |= changes
+        return {name: value for name, value in payload.items() if value is not None}
+
+    async def visit(self, page: Page) -> None:
+        """Go to the host's page."""
+        await page.goto(self.host.url("/", self.host_name))
+
+    async def mount(self, page: Page, token: str) -> None:
+        """Embed the frame."""
+        await page.evaluate("(src) => void mount(src)", self.src(token))
+
+    async def send(
+        self, page: Page, name: str, payload: Any, target: str | None = None
+    ) -> None:
+        """Send the frame a message."""
+        await page.evaluate(
+            "([type, payload, target]) => send(type, payload, target)",
+            [f"{self.prefix}.{name}", payload, target or self.appliance.iframe_url],
+        )
+
+    async def open(
+        self, page: Page, person: TestPerson | None, **changes: Any
+    ) -> dict[str, Any]:
+        """Visit, mount, wait for ready, send init, wait for the ack; the init."""
+        token = self.token()
+        await self.visit(page)
+        await self.mount(page, token)
+        await self.wait(page, "ready")
+        init = self.init(token, person, **changes)
+        await self.send(page, "init", init)
+        await self.wait(page, "handshake.ack")
+        return init
+
+    async def log(self, page: Page) -> list[dict[str, Any]]:
+        """Messages that the page got, in order."""
+        found: list[dict[str, Any]] = await page.evaluate("log")
+        return found
+
+    async def payloads(self, page: Page, name: str) -> list[dict[str, Any]]:
+        """Payloads of one type, in order."""
+        kind = f"{self.prefix}.{name}"
+        return [m["payload"] for m in await self.log(page) if m["type"] == kind]
+
+    async def wait(
+        self, page: Page, name: str, count: int = 1, timeout_ms: float = 20_000
+    ) -> dict[str, Any]:
+        """Wait until so many messages of a type came; the last one's payload."""
+        try:
+            await page.wait_for_function(
+                "([type, count]) => log.filter((m) => m.type === type).length >= count",
+                arg=[f"{self.prefix}.{name}", count],
+                timeout=timeout_ms,
+            )
+        except Exception as exc:
+            told = json.dumps(await self.log(page), ensure_ascii=False)[:3000]
+            msg = f"no {name} x{count}; got {told}"
+            raise AssertionError(msg) from exc
+        return (await self.payloads(page, name))[count - 1]
+
+    def frame(self, page: Page, index: int = -1) -> Frame:
+        """The frame's content."""
+        inside = [f for f in page.frames if f.url.startswith(self.appliance.iframe_url)]
+        return inside[index]
+
+    def requests(self, person: TestPerson) -> list[tuple[int, str]]:
+        """Every request of a person, by id: its state."""
+
+        async def read(front: Front) -> list[tuple[int, str]]:
+            async with front.core.store.read() as records:
+                views = await records.requests.all(200)
+            return [(v.id, v.state.value) for v in views if v.person == person.id]
+
+        return self.appliance.do(read)
+
+    def blocked(self) -> list[str]:
+        """Origins that tried to show this integrator's frame and may not."""
+
+        async def read(front: Front) -> list[str]:
+            listed = await front.integrators.blocked_origins(self.code)
+            return [view.origin for view in listed]
+
+        return self.appliance.do(read)
+
+
+def user_data(person: TestPerson) -> dict[str, str]:
+    """What a host says of a person."""
+    cuil = person.cuil
+    return {
+        "cuil": f"{cuil[:2]}-{cuil[2:10]}-{cuil[10:]}",
+        "email": person.email,
+        "gender": "X",
+        "phone": "1123456789",
+        "name": person.name,
+        "address": "Av. de Mayo 1370, Buenos Aires",
+    }
+
+
+def file_of(pdf: bytes, name: str = "contrato.pdf") -> dict[str, str]:
+    """A document object. Source: contract, "Document object"."""
+    return {
+        "fileName": name,
+        "mime": "application/pdf",
+        "base64": base64.b64encode(pdf).decode(),
+    }
