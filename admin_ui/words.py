@@ -94,8 +94,8 @@ PERSON_STATES: Final[dict[PersonState, tuple[str, str]]] = {
 
 CREDENTIAL_STATES: Final[dict[CredentialState, tuple[str, str]]] = {
     CredentialState.ACTIVE: (N_("In use"), "good"),
-    CredentialState.SUPERSEDED: (N_("Replaced"), "quiet"),
-    CredentialState.REVOKED: (N_("Revoked"), "bad"),
+    CredentialState.SUPERSEDED: (N_("Superseded"), "quiet"),
+    CredentialState.REVOKED: (N_("No longer valid"), "bad"),
 }
 
 KEY_STATES: Final[dict[str, tuple[str, str]]] = {
@@ -171,6 +171,9 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.SESSION_REQUEST: N_("Request bound to a session"),
     EventKind.SESSION_COMPLETED: N_("Session completed"),
     EventKind.SESSION_ENDED: N_("Session ended"),
+    EventKind.SESSION_RENEWED: N_("Session renewed"),
+    EventKind.SESSION_CANCELLED: N_("Session cancelled by the signer"),
+    EventKind.LEGACY_CREDENTIALS: N_("A page sent an API key to the frame"),
     EventKind.CONSOLE_USER_CREATED: N_("Administrator created"),
     EventKind.CONSOLE_LOGIN_WRONG: N_("Wrong sign-in to the console"),
     EventKind.CONSOLE_LOGIN_COMPLETED: N_("Sign-in to the console"),
@@ -186,6 +189,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.REQUEST_CREATED: N_("Request created"),
     EventKind.REQUEST_VIEWED: N_("Document seen by the signer"),
     EventKind.REQUEST_REJECTED: N_("Request rejected by the signer"),
+    EventKind.REQUEST_CANCELLED: N_("Request cancelled"),
     EventKind.REQUEST_EXPIRED: N_("Request lapsed"),
     EventKind.REQUEST_RETURNED: N_("Request pending again"),
     EventKind.REQUEST_SIGNED: N_("Request signed"),
@@ -207,6 +211,16 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.TASK_FAILED: N_("HSM task failed"),
     EventKind.LINK_CREATED: N_("Download link created"),
 }
+
+
+def event(kind: EventKind) -> str:
+    """Say what happened.
+
+    Args:
+        kind: of an audit row.
+    """
+    return say(EVENTS.get(kind, kind.value))
+
 
 ACTORS: Final = {
     "operator": N_("Operator at the command line"),
@@ -232,5 +246,27 @@ FACTS: Final = {
     "digest": N_("digest"),
     "credential": N_("credential"),
     "left": N_("attempts left"),
+    "session": N_("session"),
+    "state": N_("state"),
+    "name": N_("name"),
+    "label": N_("label"),
+    "hint": N_("hint"),
+    "expires": N_("expires"),
+    "ends": N_("works until"),
+    "until": N_("until"),
+    "revoked": N_("revoked"),
+    "mayVouch": N_("may vouch for people"),
+    "deliveryLimitBytes": N_("delivered inline up to (bytes)"),
+    "user": N_("administrator"),
+    "counted": N_("wrong passwords counted"),
+    "locked": N_("locked"),
+    "factors": N_("factors"),
+    "kind": N_("kind"),
+    "level": N_("level"),
+    "page": N_("page"),
+    "size": N_("size (bytes)"),
+    "eventId": N_("event id"),
+    "delivery": N_("delivery"),
+    "item": N_("document number"),
 }
 """Words for members of an event's detail; others are shown as they are."""

@@ -16,7 +16,7 @@ blueprint = Blueprint("audit", __name__, url_prefix="/admin/audit")
 
 
 def _say_event(value: str) -> str:
-    return words.say(words.EVENTS[EventKind(value)])
+    return words.event(EventKind(value))
 
 
 @blueprint.get("")
@@ -54,7 +54,7 @@ async def show() -> Response:
         found=found,
         asked=asked,
         chips=chips,
-        kinds=sorted(EventKind, key=lambda kind: words.say(words.EVENTS[kind])),
+        kinds=sorted(EventKind, key=words.event),
         integrators=await core().integrators.list(),
         following=asked.after(found.page.following),
         paged=bool(lists.cursor()),
