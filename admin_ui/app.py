@@ -100,6 +100,7 @@ def _prepare_templates(app: Quart) -> None:
     env.filters["relative"] = lambda at: times.relative(
         at, core().clock.now(), words.lang()
     )
+    env.filters["size"] = words.size
     env.filters["machine"] = times.machine
     env.globals["asset"] = assets.address
     env.globals["words"] = words

@@ -6,6 +6,7 @@ and the functions by which both find the language of the present request.
 
 from typing import Final
 
+from babel.numbers import format_decimal
 from quart import g, request
 
 from appliance.domain.errors import ApplianceError, DomainInvalidError
@@ -19,6 +20,7 @@ from appliance.domain.vocab import (
 )
 from appliance.web import language
 
+_THOUSAND: Final = 1000
 LANGUAGE_COOKIE: Final = "__Host-rubrica-language"
 
 
@@ -60,6 +62,21 @@ def say_many(one: str, many: str, number: int) -> str:
         number: how many.
     """
     return language.catalogue(lang()).ngettext(one, many, number)
+
+
+def size(number: int) -> str:
+    """Say how big a file is, in units of a thousand.
+
+    Args:
+        number: its bytes.
+    """
+    value, unit = float(number), "B"
+    for larger in ("kB", "MB", "GB"):
+        if value < _THOUSAND:
+            break
+        value, unit = value / _THOUSAND, larger
+    form = "#,##0" if unit == "B" else "#,##0.0"
+    return f"{format_decimal(value, form, locale=lang())} {unit}"
 
 
 def error(exc: ApplianceError) -> str:
@@ -246,6 +263,9 @@ FACTS: Final = {
     "digest": N_("digest"),
     "credential": N_("credential"),
     "left": N_("attempts left"),
+    "items": N_("documents"),
+    "paramsSha256": N_("fingerprint of the parameters"),
+    "sha256": N_("SHA-256"),
     "session": N_("session"),
     "state": N_("state"),
     "name": N_("name"),

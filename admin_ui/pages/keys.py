@@ -24,6 +24,8 @@ OVERLAPS: Final = {
     "604800": words.N_("7 days"),
     "0": words.N_("None: the old one stops working now"),
 }
+_ORDER: Final = ("active", "ending", "ended", "expired", "revoked")
+"""Keys that work come first."""
 _FIELDS: Final = {"label": "label", "expires": "life", "overlap_s": "overlap"}
 
 
@@ -49,7 +51,10 @@ async def _listed(code: str) -> dict[str, Any]:
     keys = await core().integrators.keys(code)
     return {
         "view": await core().integrators.get(code),
-        "keys": [(key, state_of(key, now)) for key in keys],
+        "keys": sorted(
+            ((key, state_of(key, now)) for key in keys),
+            key=lambda row: _ORDER.index(row[1]),
+        ),
         "lives": LIVES,
     }
 

@@ -5,6 +5,7 @@ Nothing here changes anything. Addresses leave masked.
 
 import asyncio
 import hashlib
+from datetime import timedelta
 from typing import Final, TypeVar
 
 from cryptography import x509
@@ -84,10 +85,10 @@ class ConsoleViews:
             return await records.console_views.key_sessions(key_id, self._clock.now())
 
     async def workers(self) -> list[WorkerStatus]:
-        """What every worker last said of itself, dead ones of today too."""
-        start = self._clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        """What every worker of the last day last said of itself."""
+        since = self._clock.now() - timedelta(days=1)
         async with self._store.read() as records:
-            return await records.workers.alive(start)
+            return await records.workers.alive(since)
 
     async def people(self, wanted: PeopleFilter, cursor: str = "") -> Page[PersonRow]:
         """Persons, newest first.

@@ -266,11 +266,15 @@ class Appliance:
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(120)
 
+    def next_cuil(self) -> str:
+        """A valid CUIL that nobody has."""
+        return _next_cuil(self._people)
+
     def new_person(
         self, name: str = "Ana María Núñez", *, with_key: bool = True
     ) -> TestPerson:
         """A person, with key and certificate unless they are not waited for."""
-        cuil = _next_cuil(self._people)
+        cuil = self.next_cuil()
         login, signing = secrets.token_urlsafe(9), secrets.token_urlsafe(9)
         email = f"p{cuil}@demo.example"
         order = NewPersonOrder(

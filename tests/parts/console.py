@@ -117,7 +117,7 @@ class Site:
 
     async def get(self, path: str, **headers: str) -> Answer:
         """Look at a page."""
-        return await self._send("GET", path, headers=headers)
+        return await self.send("GET", path, headers=headers)
 
     async def post(self, path: str, /, **fields: str) -> Answer:
         """Send a form as the console's own page does."""
@@ -128,13 +128,13 @@ class Site:
         path: str,
         fields: dict[str, str],
         files: dict[str, FileStorage] | None = None,
-        **headers: str,
+        headers: dict[str, str] | None = None,
     ) -> Answer:
         """Send a form; headers override those of the console's own pages."""
         own = {"Origin": ADMIN_URL, "Sec-Fetch-Site": "same-origin"}
-        merged = {**own, **{k.replace("_", "-"): v for k, v in headers.items()}}
+        merged = {**own, **(headers or {})}
         sent = {name: value for name, value in merged.items() if value}
-        return await self._send(
+        return await self.send(
             "POST", path, headers=sent, form=fields, files=files or {}
         )
 
@@ -145,9 +145,16 @@ class Site:
         file = FileStorage(BytesIO(content), name, "file", "application/pdf")
         return await self.send_form(path, {"csrf": self.csrf, **f}, {"file": file})
 
-    async def _send(
-        self, method: str, path: str, *, headers: dict[str, str], **body: Any
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: dict[str, str] | None = None,
+        **body: Any,
     ) -> Answer:
+        """Send any request with this browser's cookies."""
+        headers = headers or {}
         client = self.app.test_client(use_cookies=False)
         if self.cookies:
             pairs = (f"{name}={value}" for name, value in self.cookies.items())
@@ -160,7 +167,7 @@ class Site:
                 self.cookies[name] = morsel.value
                 if not morsel.value:
                     del self.cookies[name]
-        text = (await response.get_data()).decode()
+        text = await response.get_data(as_text=True)
         found = _CSRF.search(text)
         if found:
             self.csrf = found[1]
@@ -179,6 +186,13 @@ class Site:
         assert answer.status == 303, answer.text
         assert COOKIE in self.cookies
         return await self.get("/admin/")
+
+    async def rows_of(self, actor: str) -> int:
+        """How many audit rows somebody left."""
+        async with self.desk.store.read() as records:
+            writers = await records.audit.writers()
+            rows = [r for w in writers for r in await records.audit.of_writer(w)]
+        return sum(row.event.actor == actor for row in rows)
 
     # -- what is there ------------------------------------------------------
 

@@ -50,7 +50,7 @@ def translated(path: Path) -> dict[Message, Message]:
     """A catalogue's translations by msgid."""
     with path.open("rb") as file:
         catalogue = read_po(file, locale="es", abort_invalid=True)
-    return {_key(m.id): _key(m.string) for m in catalogue if m.id}
+    return {_key(m.id): _key(m.string or "") for m in catalogue if m.id}
 
 
 def _key(text: Message | list[str]) -> Message:
