@@ -9,7 +9,11 @@ from typing import Final
 from babel.numbers import format_decimal
 from quart import g, request
 
-from appliance.domain.errors import ApplianceError, DomainInvalidError
+from appliance.domain.errors import (
+    ApplianceError,
+    DomainInvalidError,
+    FieldInvalidError,
+)
 from appliance.domain.integration import FlagReason
 from appliance.domain.vocab import (
     CredentialState,
@@ -20,6 +24,7 @@ from appliance.domain.vocab import (
 )
 from appliance.web import language
 
+_FILE: Final = "console"
 _THOUSAND: Final = 1000
 LANGUAGE_COOKIE: Final = "__Host-rubrica-language"
 
@@ -49,7 +54,7 @@ def say(msgid: str, **values: object) -> str:
         msgid: the English sentence.
         values: for its `%(name)s` places.
     """
-    told = language.translate(lang(), msgid)
+    told = language.translate(lang(), msgid, _FILE)
     return told % values if values else told
 
 
@@ -61,7 +66,7 @@ def say_many(one: str, many: str, number: int) -> str:
         many: for any other; both may have `%(num)s`.
         number: how many.
     """
-    return language.catalogue(lang()).ngettext(one, many, number)
+    return language.catalogue(lang(), _FILE).ngettext(one, many, number)
 
 
 def size(number: int) -> str:
@@ -85,11 +90,23 @@ def error(exc: ApplianceError) -> str:
     Args:
         exc: ours.
     """
+    if isinstance(exc, FieldInvalidError) and exc.field in FIELDS:
+        return say(FIELDS[exc.field])
     told = exc.told(say(exc.sentence))
     if isinstance(exc, DomainInvalidError):
         return f"{told} {say(exc.reason)[:1].upper()}{say(exc.reason)[1:]}."
     return told
 
+
+FIELDS: Final = {
+    "code": N_("Write a code of a to z, digits and hyphens, up to 40."),
+    "cuil": N_("Write a CUIL whose last digit is right, such as 20-26756539-3."),
+    "email": N_("Write an e-mail address, such as ana@example.com."),
+    "label": N_("Write a label of up to 60 characters."),
+    "locale": N_("Choose one of the list."),
+    "name": N_("Write a name, in letters that can be printed and not too long."),
+}
+"""What to write in a field whose value was refused, by the error's field."""
 
 REQUEST_STATES: Final[dict[RequestState, tuple[str, str]]] = {
     RequestState.WAITING: (N_("Waiting for another signer"), "quiet"),

@@ -8,6 +8,7 @@ from admin_ui.render import NONE, Faults, again, faults_of, page
 from appliance.domain.console import PeopleFilter
 from appliance.domain.errors import ApplianceError
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.services.people import checked_person
 
 blueprint = Blueprint("people", __name__, url_prefix="/admin/people")
 _FIELDS = {
@@ -72,7 +73,7 @@ async def create() -> Response:
     sent = session.form()
     names = ("cuil", "name", "email", "vouched_by", "locale", "checked")
     typed = {name: sent.text(name) for name in names}
-    faults = _unanswered(typed)
+    faults = _faults(typed)
     if faults:
         return await again("person_new.html", faults, typed=typed)
     try:
@@ -90,11 +91,24 @@ async def create() -> Response:
     return await page("person_invited.html", made=made, row=person.row)
 
 
-def _unanswered(typed: dict[str, str]) -> Faults:
-    """Who answers for the identity has to be said."""
+def _faults(typed: dict[str, str]) -> Faults:
+    """All that is wrong at once; who answers for the identity has to be said."""
+    found = {}
+    try:
+        checked_person(
+            typed["cuil"],
+            typed["name"],
+            typed["email"],
+            typed["locale"],
+            PersonState.INVITED,
+        )
+    except ApplianceError as exc:
+        found = dict(faults_of(exc, _FIELDS).fields)
+    for name in ("cuil", "name", "email"):
+        if not typed[name]:
+            found[name] = words.say(words.FIELDS[name])
     if typed["vouched_by"] not in _WAYS:
-        return Faults({"vouched_by": words.say("Choose one of the list.")})
-    if typed["vouched_by"] == VouchedBy.OFFICER.value and not typed["checked"]:
-        told = words.say("Confirm that you checked who this person is.")
-        return Faults({"checked": told})
-    return NONE
+        found["vouched_by"] = words.say("Choose one of the list.")
+    elif typed["vouched_by"] == VouchedBy.OFFICER.value and not typed["checked"]:
+        found["checked"] = words.say("Confirm that you checked who this person is.")
+    return Faults(found)

@@ -1,6 +1,6 @@
 """Every page of the console in a real browser: axe, policy, pictures, widths."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 from playwright.async_api import Page
@@ -80,6 +80,32 @@ async def _fits(page: Page) -> bool:
     return fits
 
 
+@dataclass
+class Look:
+    """Looks at pages in one size and colour scheme, and keeps what is wrong."""
+
+    page: Page
+    opener: Opener
+    ending: str
+    faults: list[str] = field(default_factory=list)
+
+    async def at(self, name: str) -> None:
+        """Look at what is shown now."""
+        self.faults += [f"{name}: {fault}" for fault in await axe(self.page)]
+        if not await _fits(self.page):
+            self.faults.append(f"{name}: wider than the window")
+        picture = f"console-{name}-{self.ending}"
+        await self.opener.picture(self.page, picture, full=True)
+
+    async def send(self, name: str, /, **fields: str) -> None:
+        """Fill fields, send the form, and look at what comes."""
+        for field_name, value in fields.items():
+            await self.page.locator(f"#f-{field_name}").fill(value)
+        await self.page.locator("main form button").first.click()
+        await self.page.wait_for_load_state()
+        await self.at(name)
+
+
 @pytest.mark.parametrize(("size", "scheme"), LOOKS)
 async def test_every_page_is_sound(
     size: str,
@@ -90,16 +116,45 @@ async def test_every_page_is_sound(
 ) -> None:
     """No fault of accessibility, nothing blocked by the policy, nothing cut off."""
     page = await open_page(size, scheme)
+    look = Look(page, open_page, f"{size}-{scheme}")
     await page.goto(administrator.url("/admin/login"))
-    faults = [f"login: {fault}" for fault in await axe(page)]
-    await open_page.picture(page, f"console-login-{size}-{scheme}", full=True)
+    await look.at("login")
+    await look.send("login-wrong", name="nadie", password="x", code="1")
     await administrator.sign_in(page)
 
     for stop in tour(town):
         await page.goto(administrator.url(stop.path))
-        faults += [f"{stop.name}: {fault}" for fault in await axe(page)]
-        if not await _fits(page):
-            faults.append(f"{stop.name}: wider than the window")
-        await open_page.picture(page, f"console-{stop.name}-{size}-{scheme}", full=True)
+        await look.at(stop.name)
 
-    assert faults == []
+    assert look.faults == []
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+async def test_every_answer_to_a_form_is_sound(
+    size: str,
+    scheme: str,
+    open_page: Opener,
+    administrator: Administrator,
+    town: Town,
+) -> None:
+    """The same of what is shown once, and of forms with something wrong in them."""
+    page = await open_page(size, scheme)
+    look = Look(page, open_page, f"{size}-{scheme}")
+    here = f"/admin/integrators/{town.code}"
+    await administrator.sign_in(page)
+    forms = [
+        ("integrator-wrong", "/admin/integrators/new", {"code": "Ñ", "name": ""}),
+        ("key-created", f"{here}/keys", {"label": administrator.name}),
+        ("key-wrong", f"{here}/keys", {"label": administrator.name}),
+        ("domain-wrong", f"{here}/domains", {"origin": "http://*.example/x"}),
+        ("person-wrong", "/admin/people/new", {"cuil": "1", "email": "x"}),
+        ("unlock-wrong", f"/admin/people/{town.locked.id}/unlock", {"code": "1"}),
+        ("request-wrong", "/admin/requests/new", {"cuil": "1", "days": "x"}),
+        ("invited-again", f"/admin/people/{town.invited}", {}),
+    ]
+
+    for name, path, fields in forms:
+        await page.goto(administrator.url(path))
+        await look.send(name, **fields)
+
+    assert look.faults == []
