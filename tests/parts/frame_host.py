@@ -13,12 +13,15 @@ import base64
 import json
 import uuid
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final
 
 import httpx
 from playwright.async_api import Frame, Page
+from sqlalchemy import update
 
 from appliance.bootstrap import Front
+from appliance.storage.tables import embed_session
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.host_page import HostPage
 
@@ -188,6 +191,23 @@ class FrameSite:
             return [(v.id, v.state.value) for v in views if v.person == person.id]
 
         return self.appliance.do(read)
+
+    def expire(self, token: str, seconds_left: float = -1) -> None:
+        """Have a session end that many seconds from now."""
+
+        async def change(front: Front) -> None:
+            index = front.lookup.index(
+                f"session-token/{front.settings.environment.value}", token
+            )
+            until = front.clock.now() + timedelta(seconds=seconds_left)
+            async with front.core.store.write() as records:
+                await records.sessions._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                    update(embed_session)
+                    .where(embed_session.c.token_index == index)
+                    .values(until=until)
+                )
+
+        self.appliance.do(change)
 
     def blocked(self) -> list[str]:
         """Origins that tried to show this integrator's frame and may not."""
