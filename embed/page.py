@@ -29,8 +29,8 @@ _POLICY: Final = (
     "frame-ancestors {ancestors}"
 )
 _INERT: Final = (
-    "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors *"
+    "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors *"
 )
 _PERMISSIONS: Final = (
     "camera=(self), microphone=(self), clipboard-read=(self), clipboard-write=(self), "

@@ -291,7 +291,7 @@ export function blocked({ failure, integrator }) {
     name: "blocked",
     title: failure.code === "SESSION_TOKEN_EXPIRED" ? t("The time is over") : t("It cannot go on here"),
     body: [
-      h("p", {}, failure.message),
+      failure.code === "SESSION_TOKEN_EXPIRED" ? null : h("p", {}, failure.message),
       h("p", {}, t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],

@@ -31,6 +31,7 @@ export class Viewer {
     this.#base = base;
     this.#picture = picture;
     this.#near = new IntersectionObserver((seen) => this.#come(seen), {
+      root: document,
       rootMargin: NEAR,
     });
     new ResizeObserver(() => this.#layout()).observe(root);
@@ -125,7 +126,15 @@ export class Viewer {
     style.fontSize = `calc(${stamp.size} * var(--total-scale-factor) * 1px)`;
     page.element.append(mark);
     this.#stamp = mark;
-    mark.scrollIntoView({ block: "center" });
+    this.#bring(mark);
+  }
+
+  /** Scroll the document's own area, never the form away from who fills it in. */
+  #bring(mark) {
+    const area = this.#root.parentElement;
+    const { top, height } = mark.getBoundingClientRect();
+    const box = area.getBoundingClientRect();
+    area.scrollTop += top - box.top - (box.height - height) / 2;
   }
 
   async #load(bytes) {
