@@ -168,27 +168,21 @@ def test_bad_id_and_bad_key_are_one_answer(backend: Backend, wrong: str) -> None
 
 def _wrong_call(backend: Backend, wrong: str) -> httpx.Response:
     secret = backend.key.secret
-    match wrong:
-        case "id":
-            return backend.call(code="nadie")
-        case "key":
-            return backend.call(key="rbk_test_x")
-        case "both":
-            return backend.call(code="nadie", key="x" * 5000)
-        case "no key":
-            return backend.call(headers={"X-Api-Key": ""})
-        case "key of another":
-            return backend.call(key=_key_of_another(backend.appliance).secret)
-        case "revoked":
-            backend.appliance.do(
-                lambda front: front.integrators.revoke_key(
-                    "operator", backend.key.key.id
-                )
-            )
-            return backend.call()
-        case _:
-            letter = "a" if secret[30] != "a" else "b"
-            return backend.call(key=secret[:30] + letter + secret[31:])
+    if wrong == "revoked":
+        key_id = backend.key.key.id
+        backend.appliance.do(
+            lambda front: front.integrators.revoke_key("operator", key_id)
+        )
+    letter = "a" if secret[30] != "a" else "b"
+    keys = {
+        "key": "rbk_test_x",
+        "both": "x" * 5000,
+        "no key": "",
+        "key of another": _key_of_another(backend.appliance).secret,
+        "changed letter": secret[:30] + letter + secret[31:],
+    }
+    code = "nadie" if wrong in {"id", "both"} else backend.code
+    return backend.call(code=code, key=keys.get(wrong, secret))
 
 
 def _key_of_another(appliance: Appliance) -> NewKey:
