@@ -20,6 +20,9 @@ pytest_plugins = ("tests.parts.passed", "tests.core_parts", "pytester")
 
 TESTS = Path(__file__).parent
 
+# As the command line has it: what a test makes is its owner's alone.
+os.umask(0o077)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests together that share something dear (`--dist loadgroup`).
