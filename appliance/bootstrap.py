@@ -35,7 +35,7 @@ from appliance.services.integrators import Integrators
 from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login
-from appliance.services.passwords import Passwords, hash_slots
+from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.progress import Progress
 from appliance.services.requests import Requests
@@ -201,7 +201,7 @@ async def open_front(
     secrets = settings.secrets
     sealer = SecretBox(read_key_file(secrets.data_key_file))
     lookup = LookupKey(read_key_file(secrets.lookup_key_file))
-    slots = hash_slots()
+    slots = HashSlots()
     signing_passwords = SigningPasswords(read_key_file(secrets.pepper_file), slots)
     login_passwords = Passwords(slots)
     async with open_core(settings, clock, role) as core:
@@ -284,7 +284,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
     role = "admin"
     sealer = SecretBox(read_key_file(settings.secrets.data_key_file))
     lookup = LookupKey(read_key_file(settings.secrets.lookup_key_file))
-    passwords = Passwords(hash_slots())
+    passwords = Passwords(HashSlots())
     async with open_core(settings, clock, role) as core:
         store = core.store
         yield AdminFront(

@@ -37,7 +37,9 @@ def configure_logging(settings: LogSettings, role: str) -> None:
     ]
     last: Processor
     if settings.format == "json":
-        shared.append(structlog.processors.dict_tracebacks)
+        # Never the local variables of a frame: passwords are among them.
+        transform = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
+        shared.append(structlog.processors.ExceptionRenderer(transform))
         last = structlog.processors.JSONRenderer(ensure_ascii=False)
     else:
         last = structlog.dev.ConsoleRenderer(

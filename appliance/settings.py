@@ -208,7 +208,7 @@ class SandboxSettings(_Section):
 
     socket: Path | None = None
     """Unix socket; the default is `sandbox.sock` in `run_dir`."""
-    memory_bytes: int = Field(default=1_073_741_824, ge=134_217_728)
+    memory_bytes: int = Field(default=1_073_741_824, ge=268_435_456)
     """Address space of one job, in bytes."""
     cpu_s: int = Field(default=10, ge=1, le=120)
     """CPU time of one job, in seconds."""

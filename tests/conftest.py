@@ -16,9 +16,12 @@ from tests.parts.postgres import URL_VARIABLE, PostgresServer
 from tests.parts.redis import RedisServer
 from tests.parts.softhsm import SoftHsm
 
-pytest_plugins = ("tests.parts.passed", "pytester")
+pytest_plugins = ("tests.parts.passed", "tests.core_parts", "pytester")
 
 TESTS = Path(__file__).parent
+
+# As the command line has it: what a test makes is its owner's alone.
+os.umask(0o077)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

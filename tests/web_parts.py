@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pyotp
+import pytest
 
-from appliance.domain.ids import PersonId, new_id
+from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
 from appliance.domain.person import Person
-from appliance.domain.records.people import NewPerson, SigningSecret
+from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
+from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.enrolment import Enrolment
 from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
-from appliance.services.passwords import Passwords, hash_slots
+from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.sessions import Sessions
 from appliance.services.signing_password import SigningPasswords
 from appliance.services.tokens import Tokens
@@ -31,6 +33,7 @@ from tests.fakes import (
     FakeSigning,
     FakeTasks,
     MovingClock,
+    request_view,
 )
 
 CUIL = "20267565393"
@@ -38,6 +41,16 @@ EMAIL = "ana@example.com"
 LOGIN_PASSWORD = "una clave de ingreso"
 BASE_URL = "https://firma.example"
 ORIGIN = "https://app.example"
+
+
+DATABASES = ("sqlite", "postgresql")
+
+
+def database(kind: str, request: pytest.FixtureRequest) -> dict[str, str]:
+    """The settings of a fresh database of one of the `DATABASES`."""
+    if kind == "sqlite":
+        return {}
+    return {"url": request.getfixturevalue("postgres_url")}
 
 
 def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
@@ -59,6 +72,8 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
             "secrets": {name: str(folder / name) for name in names},
             "web": web,
             "documents": {"limit_bytes": 8192},
+            # A machine that does much else is slow, not wrong.
+            "database": {"busy_timeout_s": 60, **tables.get("database", {})},
             "auth": {
                 "login_per_minute_address": 10_000,
                 "login_per_minute_account": 10_000,
@@ -113,6 +128,33 @@ class Parts:
             await records.people.add(new)
         return person, seed
 
+    async def add_requests(self, person: PersonId, *numbers: int) -> None:
+        """Record requests by number, of one integrator and document."""
+        now = self.clock.now()
+        async with self.store.write() as records:
+            await records.people.add_integrator(
+                Integrator(IntegratorId("i"), "demo", "Demo")
+            )
+            inspection = request_view(1, person).inspection
+            document = await records.documents.add(
+                StoredDocument(
+                    DocumentId("d"), IntegratorId("i"), "00" * 32, inspection
+                ),
+                now,
+            )
+            for _ in range(max(numbers)):
+                await records.requests.add(
+                    NewRequest(
+                        person,
+                        IntegratorId("i"),
+                        document.id,
+                        "a.pdf",
+                        "operador",
+                        now,
+                        None,
+                    )
+                )
+
     async def bearer(self, person: PersonId, *, age_s: float = 0) -> dict[str, str]:
         """The Authorization header of a signed-in person."""
         at = self.clock.now()
@@ -125,13 +167,13 @@ class Parts:
 
 @asynccontextmanager
 async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
-    """Build the parts over a fresh SQLite file, and close them."""
+    """Build the parts over a fresh database, and close them."""
     settings = make_settings(folder, **tables)
     await migrate(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
-    passwords = Passwords(hash_slots())
+    passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
     parts = Parts(
         settings=settings,
@@ -151,7 +193,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
             sealer,
             clock,
             passwords,
-            SigningPasswords(b"p" * 32, hash_slots()),
+            SigningPasswords(b"p" * 32, HashSlots()),
             settings.installation,
         ),
         tasks=FakeTasks(),

@@ -21,7 +21,7 @@ async def login() -> Response:
     return json_response(
         {
             "loginToken": challenge.login_token,
-            "factors": ["totp"],
+            "factores": ["totp"],
             "expiresIn": challenge.expires_in_s,
         }
     )

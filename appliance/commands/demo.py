@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from appliance.bootstrap import Front, open_front
+from appliance.commands import otp
+from appliance.commands.otp import next_code
 from appliance.commands.sample import sample_pdf
 from appliance.commands.terminal import run_async, say, table
-from appliance.commands.trial import next_code
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.person import format_cuil
@@ -33,12 +34,17 @@ _TASK_WAIT_S: Final = 60.0
 _CALL_S: Final = 60
 
 
-def register(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add `setup`, `request` and `sign` to `rubrica demo`.
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `demo` and its parts.
 
     Args:
-        parts: of the `demo` parser.
+        commands: of the `rubrica` parser.
     """
+    demo = commands.add_parser("demo", help="for trials: sample people and documents")
+    parts = demo.add_subparsers(dest="part", required=True)
+    otp.register(parts)
     setup = parts.add_parser("setup", help="make the demo integrator and people")
     setup.set_defaults(run=_setup)
     show = parts.add_parser("show", help="addresses, people and their passwords")

@@ -19,7 +19,13 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     Args:
         commands: of the `rubrica` parser; handlers get the parsed arguments.
     """
-    from appliance.commands import init, integrators, operators, trial  # noqa: PLC0415 (heavy)
+    from appliance.commands import (  # noqa: PLC0415 (heavy)
+        demo,
+        init,
+        integrators,
+        operators,
+        verify,
+    )
 
     check = commands.add_parser("check-config", help="check the settings file")
     check.set_defaults(run=_check_config)
@@ -36,7 +42,8 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     ready.set_defaults(run=_ready)
     integrators.register(commands)
     operators.register(commands)
-    trial.register(commands)
+    demo.register(commands)
+    verify.register(commands)
 
 
 def load_role(name: str) -> "RunRole":

@@ -96,7 +96,8 @@ class SignatureReport:
     covers_revision: bool
     """It covers the whole revision it was made in."""
     only_ltv_follows: bool
-    """Nothing but DSS and document timestamps follows that revision."""
+    """Nothing but DSS, document timestamps and further signatures follows that
+    revision; each of those signatures has a report of its own."""
     docmdp: int | None
     reason: str
     """Why it is not valid, or empty."""

@@ -127,6 +127,8 @@ def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
         MessageInvalidError: a field is missing or of another type.
     """
     try:
+        if not message["pages"]:
+            raise MessageInvalidError
         return Inspection(
             size_bytes=_integer(message["size_bytes"]),
             pages=tuple(_page(row) for row in message["pages"]),
@@ -140,10 +142,18 @@ def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
 
 
 def _page(row: list[Any]) -> PageBox:
-    """Read one page."""
+    """Read one page.
+
+    Raises:
+        ValueError: it is no box, or not turned by quarters.
+    """
     *edges, rotate = row
     x0, y0, x1, y1 = (float(edge) for edge in edges)
-    return PageBox(x0, y0, x1, y1, _integer(rotate))
+    box = PageBox(x0, y0, x1, y1, _integer(rotate))
+    # Comparisons that a NaN fails, too.
+    if not (x0 < x1 and y0 < y1 and rotate in {0, 90, 180, 270}):
+        raise ValueError
+    return box
 
 
 def report_to_json(report: VerificationReport) -> dict[str, Any]:

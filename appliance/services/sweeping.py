@@ -1,4 +1,4 @@
-"""What happens by itself: activations and requests whose time is over.
+"""What happens by itself: activations, requests and tasks whose time is over.
 
 Any worker may run it, any number at once: each row is ended by a transaction
 that sees it still overdue.
@@ -21,10 +21,14 @@ from appliance.domain.vocab import (
     ItemState,
     RequestState,
 )
+from appliance.services.claiming import key_interrupted
+from appliance.services.hsm_tasks import TASK_ATTEMPTS
 
 _BATCH: Final = 200
 _SLOTS_KEPT: Final = timedelta(days=1)
 _SESSIONS_KEPT: Final = timedelta(days=1)
+_TRIES_KEPT: Final = timedelta(days=2)
+_USED_UP: Final = "attempts used up"
 
 
 class Sweeping:
@@ -67,16 +71,7 @@ class Sweeping:
         for intent in await records.activations.end_overdue(
             late.id, then, self._clock.now(), code.value
         ):
-            records.audit.add(
-                AuditEvent(
-                    EventKind.KEY_INTERRUPTED,
-                    "system",
-                    request=late.items[intent.item].request,
-                    activation=late.id,
-                    attempt=intent.attempt,
-                    detail={"item": intent.item, "digest": intent.digest},
-                )
-            )
+            records.audit.add(key_interrupted("system", late.items, intent))
         records.audit.add(
             AuditEvent(
                 EventKind.ACTIVATION_EXPIRED,
@@ -142,18 +137,40 @@ class Sweeping:
                 moved += 1
         return moved
 
-    async def forget_slots(self) -> int:
-        """Forget checks of signing passwords older than a day; how many."""
+    async def fail_tasks(self) -> int:
+        """End HSM tasks whose attempts are used up; how many.
+
+        Their workers died, or their HSM stayed away; whoever waits is told.
+        """
         async with self._store.write() as records:
-            return await records.slots.sweep(self._clock.now() - _SLOTS_KEPT)
+            failed = await records.tasks.give_up(
+                self._clock.now(), TASK_ATTEMPTS, _USED_UP
+            )
+            for claim in failed:
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.TASK_FAILED,
+                        "system",
+                        attempt=claim.fence,
+                        detail={"task": claim.id, "reason": _USED_UP},
+                    )
+                )
+        return len(failed)
 
-    async def forget_sessions(self) -> int:
-        """Forget sessions a day after their end, of frames and of the console.
+    async def forget(self) -> int:
+        """Delete what is of no more use; how many rows.
 
-        A frame that is opened with a token of yesterday can still be told that
-        it has expired, by the page that its integrator may show.
+        Checks of signing passwords after a day, tries to sign in after two,
+        download links at their end, sessions of frames and of the console a
+        day after theirs: a frame opened with yesterday's token is still told,
+        by the page that its integrator may show, that it has expired.
         """
         now = self._clock.now()
         async with self._store.write() as records:
-            frames = await records.sessions.sweep(now - _SESSIONS_KEPT)
-            return frames + await records.console.sweep(now - _SESSIONS_KEPT)
+            return (
+                await records.slots.sweep(now - _SLOTS_KEPT)
+                + await records.logins.sweep(now - _TRIES_KEPT)
+                + await records.links.sweep(now)
+                + await records.sessions.sweep(now - _SESSIONS_KEPT)
+                + await records.console.sweep(now - _SESSIONS_KEPT)
+            )

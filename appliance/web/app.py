@@ -12,6 +12,7 @@ import secrets
 import time
 from typing import Final
 
+from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
 from quart import Quart, Response, g, request
 from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import MethodNotAllowed
@@ -21,6 +22,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.settings import Settings
 from appliance.web import auth, cors, language, log, problems, security
 from appliance.web.body import Limits, bounded_request
+from appliance.web.lingering import LingeringConnection
 
 _ONCE: Final = (
     "Authorization",
@@ -37,7 +39,29 @@ _ONCE: Final = (
 _HEADERS_AT_MOST = 100
 
 
-class _Digits(BaseConverter):
+class RefusedWebsocket:
+    """Closes every WebSocket before it opens (the server answers 403).
+
+    No face speaks WebSocket, and the framework would run request handlers
+    without a request.
+
+    Args:
+        app: unused.
+        scope: unused.
+    """
+
+    def __init__(self, app: Quart, scope: WebsocketScope) -> None:
+        del app, scope
+
+    async def __call__(
+        self, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
+        """Take the handshake and refuse it."""
+        await receive()
+        await send({"type": "websocket.close", "code": 1008, "reason": None})
+
+
+class Digits(BaseConverter):
     """`<digits:name>` in a route: ASCII digits, of any number, as text.
 
     The framework's own `int` fails on numbers of more than 4,300 digits.
@@ -69,13 +93,15 @@ def create_app(
         timeout_s=settings.web.body_timeout_s,
     )
     app.request_class = bounded_request(limits)
+    app.asgi_http_class = LingeringConnection
+    app.asgi_websocket_class = RefusedWebsocket
     app.config["MAX_CONTENT_LENGTH"] = limits.json
     app.config["RESPONSE_TIMEOUT"] = None
     # A redirect would answer without any of our headers: an address is or is not.
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
-    app.url_map.converters["digits"] = _Digits
+    app.url_map.converters["digits"] = Digits
     app.extensions["rubrica.limits"] = limits
     app.extensions["rubrica.authenticate"] = authenticate
     _install(app, settings)

@@ -251,9 +251,10 @@ class _Parts:
             raise FieldInvalidError(name)
         return bytes(self._content[name])
 
-    def _begin(self, name: str) -> None:
-        if name not in self._limits:
-            shown = name[:64]
+    def _begin(self, name: str | None) -> None:
+        if name is None or name not in self._limits:
+            # The decoder's types promise a name, but a part may have none.
+            shown = (name or "")[:64]
             raise ApplianceError(
                 ErrorCode.FIELD_UNKNOWN,
                 params={"field": shown},

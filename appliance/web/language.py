@@ -55,6 +55,13 @@ def translate(lang: str, msgid: str) -> str:
 
 
 def requested() -> str:
-    """The language that the present request asks for (Accept-Language)."""
-    best = request.accept_languages.best_match(LANGUAGES, DEFAULT)
-    return best or DEFAULT
+    """The language that the present request asks for (Accept-Language).
+
+    The first wish whose language we speak, whatever its region: who asks for
+    `es-AR, en;q=0.5` reads Spanish (RFC 4647, 3.4).
+    """
+    for wish, quality in request.accept_languages:
+        spoken = wish.partition("-")[0].lower()
+        if quality > 0 and spoken in LANGUAGES:
+            return spoken
+    return DEFAULT

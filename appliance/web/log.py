@@ -4,6 +4,7 @@ Query strings, bodies and headers are never logged: `clave`, passwords and
 tokens travel there. Addresses of the log are routes, not paths.
 """
 
+import traceback
 from typing import Final
 
 import structlog
@@ -29,6 +30,7 @@ FIELDS: Final = frozenset(
 
 _log = structlog.stdlib.get_logger("rubrica.http")
 EVENT: Final = "request"
+UNKNOWN: Final = "unknown_error"
 GONE: Final = 499
 """Logged, never sent: the client left before the answer."""
 
@@ -49,13 +51,34 @@ def note(**fields: object) -> None:
 
 
 def cause(exc: Exception) -> None:
-    """Write down an unknown error with its trace, under the request's id.
+    """Write down an unknown error and where it came from, under the request's id.
 
     Args:
         exc: what was raised.
     """
     note(cause=type(exc).__name__)
-    _log.error("unknown_error", requestId=g.request_id, exc_info=exc)
+    _log.error(UNKNOWN, requestId=g.request_id, trace=trace(exc))
+
+
+def trace(exc: BaseException) -> str:
+    """Where an error came from: types and code, no messages and no values.
+
+    Messages of foreign errors quote what they were given (a statement's
+    parameters, a number that was none), and that may be a secret.
+
+    Args:
+        exc: what was raised; its causes are told too, the first one first.
+    """
+    told = []
+    link: BaseException | None = exc
+    while link is not None:
+        frames = traceback.extract_tb(link.__traceback__)
+        lines = [f"{f.filename}:{f.lineno} in {f.name}: {f.line}" for f in frames]
+        told.append(
+            "\n  ".join([f"{type(link).__module__}.{type(link).__name__}", *lines])
+        )
+        link = link.__cause__ or link.__context__
+    return "\n".join(reversed(told))
 
 
 def emit(ms: float, address: str) -> None:

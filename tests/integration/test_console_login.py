@@ -11,7 +11,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integration import NewConsoleSession
 from appliance.domain.vocab import Environment, EventKind
 from appliance.services.console import ConsoleLogin, SignIn
-from appliance.services.passwords import Passwords, hash_slots
+from appliance.services.passwords import HashSlots, Passwords
 from appliance.storage import tables
 from tests.parts.stores import Desk, open_desk
 
@@ -162,7 +162,7 @@ async def test_session_of_the_other_environment_is_none(desk: Desk) -> None:
         desk.lookup,
         desk.sealer,
         desk.clock,
-        Passwords(hash_slots()),
+        Passwords(HashSlots()),
         prod,
     )
 

@@ -11,24 +11,38 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services.login import STEP_S
-from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
+from tests.web_parts import (
+    CUIL,
+    DATABASES,
+    EMAIL,
+    LOGIN_PASSWORD,
+    Parts,
+    database,
+    open_parts,
+)
 
 PASSWORD = LOGIN_PASSWORD.encode()
 HERE = "192.0.2.1"
 
 
+@pytest.fixture(params=DATABASES)
+def tables(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Settings of a fresh database of either kind."""
+    return database(request.param, request)
+
+
 @pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+async def parts(tmp_path: Path, tables: dict[str, str]) -> AsyncIterator[Parts]:
     """Storage and services with wide limits."""
-    async with open_parts(tmp_path) as made:
+    async with open_parts(tmp_path, database=tables) as made:
         yield made
 
 
 @pytest.fixture
-async def strict(tmp_path: Path) -> AsyncIterator[Parts]:
+async def strict(tmp_path: Path, tables: dict[str, str]) -> AsyncIterator[Parts]:
     """Storage and services with the limits of decisions."""
     limits = {"login_per_minute_address": 10, "login_per_minute_account": 5}
-    async with open_parts(tmp_path, auth=limits) as made:
+    async with open_parts(tmp_path, auth=limits, database=tables) as made:
         yield made
 
 
@@ -315,11 +329,3 @@ async def test_next_code_skips_used_ones(parts: Parts) -> None:
 
     assert 0 < wait_s <= STEP_S
     assert (await parts.login.otp(again.login_token, code, HERE)).expires_in_s == 900
-
-
-async def test_sweep_forgets_old_tries(parts: Parts) -> None:
-    """Tries of more than two days ago are deleted."""
-    await code_of(parts, "nadie@example.com")
-    parts.clock.forward(3 * 86_400)
-
-    assert (await parts.login.sweep(), await parts.login.sweep()) == (1, 0)

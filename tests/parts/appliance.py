@@ -22,6 +22,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +33,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from appliance.bootstrap import Front, open_front
-from appliance.domain.clock import SystemClock
+from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.ids import PersonId
 from appliance.domain.records.activations import IntentRow
 from appliance.domain.vocab import VouchedBy
@@ -126,6 +127,8 @@ class Appliance:
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._people = itertools.count(30_000_000)
+        self.secrets: set[str] = set()
+        """What must never stand anywhere in clear."""
         texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
         self.settings_file.write_text(
             _SETTINGS.format(
@@ -251,17 +254,22 @@ class Appliance:
 
     # -- what an operator does -------------------------------------------------
 
-    def do(self, work: Callable[[Front], Awaitable[Result]]) -> Result:
+    def do(
+        self, work: Callable[[Front], Awaitable[Result]], clock: Clock | None = None
+    ) -> Result:
         """Run a coroutine over an open front of this process."""
+        time_of = clock or SystemClock()
 
         async def run() -> Result:
-            async with open_front(self.settings, SystemClock(), "operator") as front:
+            async with open_front(self.settings, time_of, "operator") as front:
                 return await work(front)
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(120)
 
-    def new_person(self, name: str = "Ana María Núñez") -> TestPerson:
-        """A person with key and certificate."""
+    def new_person(
+        self, name: str = "Ana María Núñez", *, with_key: bool = True
+    ) -> TestPerson:
+        """A person, with key and certificate unless they are not waited for."""
         cuil = _next_cuil(self._people)
         login, signing = secrets.token_urlsafe(9), secrets.token_urlsafe(9)
         email = f"p{cuil}@demo.example"
@@ -276,20 +284,26 @@ class Appliance:
 
         async def create(front: Front) -> tuple[PersonId, str]:
             created = await front.people.create_person(order)
-            await front.tasks.wait(created.task, 60)
+            if with_key:
+                await front.tasks.wait(created.task, 60)
             return created.id, created.totp_uri
 
         person, uri = self.do(create)
         totp = pyotp.parse_uri(uri)
         assert isinstance(totp, pyotp.TOTP)
+        self.secrets |= {login, signing, totp.secret}
         return TestPerson(person, cuil, name, email, login, signing, totp)
 
     def new_request(
-        self, person: TestPerson, pdf: bytes, name: str = "contrato.pdf"
+        self,
+        person: TestPerson,
+        pdf: bytes,
+        name: str = "contrato.pdf",
+        expires: datetime | None = None,
     ) -> int:
         """A document for somebody to sign; its `solicitudId`."""
         order = IntakeOrder(
-            _INTEGRATOR, person.cuil, name, None, "operador", "operator"
+            _INTEGRATOR, person.cuil, name, expires, "operador", "operator"
         )
         return self.do(lambda front: front.intake.create_request(order, pdf))
 
@@ -302,7 +316,9 @@ class Appliance:
             )
             return issued.token
 
-        return self.do(issue)
+        token = self.do(issue)
+        self.secrets.add(token)
+        return token
 
     def intents(self, request: int) -> list[IntentRow]:
         """Every intended use of a key for a request's activation."""

@@ -120,10 +120,10 @@ def deep_tree(depth: int = 5_000) -> bytes:
 
 
 def xref_stream_bomb() -> bytes:
-    """A cross-reference stream that unfolds to a gigabyte, twice deflated."""
-    inner = zlib.compressobj(9)
+    """A cross-reference stream that unfolds to 300 MiB, twice deflated."""
+    inner = zlib.compressobj(1)
     zeros = bytes(1_048_576)
-    folded = b"".join(inner.compress(zeros) for _ in range(1024)) + inner.flush()
+    folded = b"".join(inner.compress(zeros) for _ in range(300)) + inner.flush()
     data = zlib.compress(folded, 9)
     out = bytearray(b"%PDF-1.7\n")
     start = len(out)
@@ -136,10 +136,10 @@ def xref_stream_bomb() -> bytes:
 
 
 def content_bomb() -> bytes:
-    """A page whose content unfolds to a gigabyte."""
-    folder = zlib.compressobj(9)
+    """A page whose content unfolds to 300 MiB."""
+    folder = zlib.compressobj(1)
     spaces = b" " * 1_048_576
-    data = b"".join(folder.compress(spaces) for _ in range(1024)) + folder.flush()
+    data = b"".join(folder.compress(spaces) for _ in range(300)) + folder.flush()
     content = b"<</Filter/FlateDecode/Length %d>>stream\n" % len(data)
     return build(
         {
@@ -151,14 +151,28 @@ def content_bomb() -> bytes:
     )
 
 
-def encrypted(user: str, owner: str = "owner") -> bytes:
-    """The plain page, encrypted with AES-256 by the standard handler."""
+def encrypted_with_mac() -> bytes:
+    """The plain page, encrypted and protected by a MAC (ISO/TS 32004)."""
     writer = copy_into_new_writer(PdfFileReader(io.BytesIO(plain())))
     assert isinstance(writer, PdfFileWriter)
-    writer.encrypt(owner, user, pdf_mac=False)
+    writer.encrypt("owner", "", pdf_mac=True)
     out = io.BytesIO()
     writer.write(out)
     return out.getvalue()
+
+
+def unknown_encryption() -> bytes:
+    """A file encrypted by a handler that nobody knows."""
+    return build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R>>",
+            2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            3: PAGE,
+            4: CONTENT,
+            5: b"<</Filter/Nobody.Knows/V 1>>",
+        },
+        trailer=b"/Encrypt 5 0 R/ID[<00><00>]",
+    )
 
 
 def xfa(template: bytes, catalog: bytes = b"") -> bytes:
@@ -166,6 +180,18 @@ def xfa(template: bytes, catalog: bytes = b"") -> bytes:
     packet = b"<</Length %d>>stream\n%s\nendstream" % (len(template), template)
     form = b"/AcroForm<</Fields[]/XFA 5 0 R>>"
     return plain(catalog=form + catalog, o5=packet)
+
+
+def empty_xfa() -> bytes:
+    """An XFA form whose PDF page shows nothing."""
+    return build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[]/XFA 4 0 R>>>>",
+            2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            3: b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>",
+            4: b"<</Length 6>>stream\n<xdp/>\nendstream",
+        }
+    )
 
 
 def null_byte_range(signed: bytes) -> bytes:

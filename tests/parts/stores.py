@@ -16,7 +16,7 @@ from appliance.services.console import ConsoleLogin
 from appliance.services.enrolment import Enrolment
 from appliance.services.integrators import Integrators
 from appliance.services.invitations import Invitations
-from appliance.services.passwords import Passwords, hash_slots
+from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.progress import Progress
 from appliance.services.sessions import Sessions
 from appliance.services.signing_password import SigningPasswords
@@ -79,7 +79,7 @@ async def open_desk(
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
-    slots = hash_slots()
+    slots = HashSlots()
     passwords = Passwords(slots)
     try:
         yield Desk(

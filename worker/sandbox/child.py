@@ -51,6 +51,8 @@ class Tools:
     rules: pyseccomp.SyscallFilter
     null: int
     """Descriptor of /dev/null."""
+    template: int
+    """The template's process."""
     probes: Mapping[str, Probe]
 
 
@@ -78,6 +80,7 @@ def _live(connection: socket.socket, answered: mmap.mmap, tools: Tools) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     logging.disable(logging.CRITICAL)  # libraries quote the file in their words
+    confine.die_with(tools.template)
     moved = confine.confine_job(
         connection.fileno(), tools.null, tools.limits, tools.rules
     )

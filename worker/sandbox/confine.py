@@ -132,6 +132,20 @@ def _become_nobody() -> None:
         _prctl(_PR_SET_PDEATHSIG, order.value)
 
 
+def die_with(template: int) -> None:
+    """Have a job end when the template does, however that ends.
+
+    Args:
+        template: process that forked this one.
+
+    Raises:
+        OSError: it has ended already, or the kernel refuses.
+    """
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != template:
+        raise ProcessLookupError
+
+
 def confine_job(
     connection: int, null: int, limits: SandboxLimits, rules: pyseccomp.SyscallFilter
 ) -> int:
@@ -149,7 +163,6 @@ def confine_job(
     Raises:
         OSError: the kernel refuses one of these.
     """
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     # The connection may itself be below 3: out of the way first.
     kept = fcntl.fcntl(connection, fcntl.F_DUPFD, _DESCRIPTORS)
     for standard in (0, 1, 2):

@@ -56,7 +56,10 @@ def receive_request(connection: socket.socket, document_bytes: int) -> Request:
     operation, params = message.get("operation"), message.get("params")
     if not isinstance(operation, str) or not isinstance(params, dict):
         raise MessageInvalidError
-    pdf = _read_sealed(descriptors[0], document_bytes) if descriptors else b""
+    pdf = b""
+    if descriptors:
+        pdf = _read_sealed(descriptors[0], document_bytes)
+        os.close(descriptors[0])
     return Request(operation, params, pdf)
 
 

@@ -31,6 +31,7 @@ from worker.stamp import load_fonts
 __all__ = ["SandboxLimits", "serve"]
 
 _log = logging.getLogger(__name__)
+_ROOM_BYTES: Final = 67_108_864
 _TOO_MUCH: Final = {signal.SIGKILL, signal.SIGXCPU}
 
 
@@ -66,19 +67,36 @@ def serve(
 
     Raises:
         OSError: this machine cannot confine, and nothing was served.
+        ValueError: the limit of memory leaves a job no room.
+        RuntimeError: a library does not work here.
     """
     tools = Tools(
         limits=limits,
         fonts=load_fonts(fonts_dir),
         rules=confine.job_filter(),
         null=os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC),
+        template=os.getpid(),
         probes=probes or {},
     )
     warm.warm(tools)
+    _demand_room(limits)
     confine.confine_template()
     gc.collect()
     gc.freeze()  # or a collection in a job would copy what it shares with us
     _Server(listener, tools).run()
+
+
+def _demand_room(limits: SandboxLimits) -> None:
+    """Make sure that a job has memory left beside what it shares with us.
+
+    Raises:
+        ValueError: it would have too little to read anything.
+    """
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    needed = pages * os.sysconf("SC_PAGE_SIZE") + _ROOM_BYTES
+    if limits.memory_bytes < needed:
+        msg = f"sandbox.memory_bytes: at least {needed} are needed here"
+        raise ValueError(msg)
 
 
 class _Server:

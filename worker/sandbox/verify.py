@@ -32,7 +32,7 @@ _SIGNATURES_MAX: Final = 500
 _TEXT_CHARS: Final = 200
 # From the end of the cross-references to the first end marker, and no further.
 _END: Final = re.compile(
-    rb"\s*(?:trailer\s*<<(?:(?!startxref|%%EOF).)*>>|endobj)?"
+    rb"\s*(?:(?:trailer\s*)?<<(?:(?!startxref|%%EOF).)*>>|endobj)?"
     rb"\s*startxref\s+\d+\s+%%EOF(?:\r\n|\n|\r)?",
     re.DOTALL,
 )

@@ -1,101 +1,28 @@
-"""Commands of a trial, and verification of a file.
-
-`rubrica demo otp` stands in for a person's telephone; it exists in trials only.
-"""
+"""`rubrica verify`: the signatures of a file against this installation's CA."""
 
 import argparse
-import asyncio
 from pathlib import Path
-from typing import Final
 
-import pyotp
-
-from appliance.bootstrap import Front, open_core, open_front
+from appliance.bootstrap import open_core
 from appliance.commands.terminal import run_async, say
 from appliance.domain.clock import SystemClock
 from appliance.domain.document import SignatureReport, VerificationReport
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.person import Person, parse_cuil
-from appliance.services.login import email_index
 from appliance.settings import Settings, SettingsError
-
-_STEP_S: Final = 30
-_AHEAD: Final = 1
-"""Steps ahead of the clock that sign-in still takes."""
 
 
 def register(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> None:
-    """Add `demo` and `verify`.
+    """Add `verify`.
 
     Args:
         commands: of the `rubrica` parser.
     """
-    from appliance.commands import demo as demo_commands  # noqa: PLC0415 (a cycle)
-
-    demo = commands.add_parser("demo", help="for trials: stand in for a person")
-    parts = demo.add_subparsers(dest="part", required=True)
-    otp = parts.add_parser("otp", help="the next code of a demo person, not yet used")
-    otp.add_argument("user", help="CUIL or e-mail address")
-    otp.set_defaults(run=_otp)
-    demo_commands.register(parts)
     verify = commands.add_parser(
         "verify", help="check the signatures of a PDF against this installation's CA"
     )
     verify.add_argument("file", type=Path)
     verify.set_defaults(run=_verify)
-
-
-def _otp(args: argparse.Namespace) -> int:
-    async def work(settings: Settings) -> int:
-        if not settings.trial:
-            raise ApplianceError(ErrorCode.NOT_A_TRIAL)
-        async with open_front(settings, SystemClock(), "operator") as front:
-            say(await next_code(front, args.user))
-        return 0
-
-    return run_async(work, args)
-
-
-async def next_code(front: Front, user: str) -> str:
-    """The code of the earliest step that sign-in would still take.
-
-    Args:
-        front: opens the person's seed.
-        user: CUIL or e-mail address.
-    """
-    async with front.core.store.read() as records:
-        person = await _find(front, user)
-        secret = await records.logins.secret(person.id)
-    if secret is None:
-        raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-    seed = front.sealer.open(
-        secret.totp_sealed, table="login_secret", row=person.id, column="totp_sealed"
-    )
-    while True:
-        now = int(front.clock.now().timestamp()) // _STEP_S
-        step = max(secret.last_step + 1, now)
-        if step <= now + _AHEAD:
-            return pyotp.TOTP(seed.decode()).generate_otp(step)
-        await asyncio.sleep(1)
-
-
-async def _find(front: Front, user: str) -> Person:
-    """A person by CUIL or e-mail address.
-
-    Raises:
-        ApplianceError: `PERSON_NOT_FOUND`.
-    """
-    async with front.core.store.read() as records:
-        try:
-            person = await records.people.by_cuil(parse_cuil(user))
-        except FieldInvalidError:
-            index = email_index(front.lookup, user)
-            person = await records.people.by_email_index(index)
-    if person is None:
-        raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-    return person
 
 
 def _verify(args: argparse.Namespace) -> int:

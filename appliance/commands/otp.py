@@ -1,0 +1,66 @@
+"""`rubrica demo otp`: stands in for a person's telephone; in trials only."""
+
+import argparse
+import asyncio
+
+from appliance.bootstrap import Front, open_front
+from appliance.commands.terminal import run_async, say
+from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.person import Person, parse_cuil
+from appliance.services.login import email_index
+from appliance.settings import Settings
+
+
+def register(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `otp`.
+
+    Args:
+        parts: of the `demo` parser.
+    """
+    otp = parts.add_parser("otp", help="the next code of a demo person, not yet used")
+    otp.add_argument("user", help="CUIL or e-mail address")
+    otp.set_defaults(run=_otp)
+
+
+def _otp(args: argparse.Namespace) -> int:
+    async def work(settings: Settings) -> int:
+        if not settings.trial:
+            raise ApplianceError(ErrorCode.NOT_A_TRIAL)
+        async with open_front(settings, SystemClock(), "operator") as front:
+            say(await next_code(front, args.user))
+        return 0
+
+    return run_async(work, args)
+
+
+async def next_code(front: Front, user: str) -> str:
+    """The next code that sign-in takes and that was not used yet.
+
+    Args:
+        front: opens the person's seed.
+        user: CUIL or e-mail address.
+    """
+    person = await _find(front, user)
+    while True:
+        code, wait_s = await front.login.next_code(person.id)
+        if wait_s <= 0:
+            return code
+        await asyncio.sleep(wait_s)
+
+
+async def _find(front: Front, user: str) -> Person:
+    """A person by CUIL or e-mail address.
+
+    Raises:
+        ApplianceError: `PERSON_NOT_FOUND`.
+    """
+    async with front.core.store.read() as records:
+        try:
+            person = await records.people.by_cuil(parse_cuil(user))
+        except FieldInvalidError:
+            index = email_index(front.lookup, user)
+            person = await records.people.by_email_index(index)
+    if person is None:
+        raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+    return person

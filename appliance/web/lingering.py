@@ -1,0 +1,87 @@
+"""Answers that come before their request's body has wholly arrived.
+
+The server closes such a connection. A client that is still sending would then
+be reset, and might lose the answer; or it would send its next call on a
+connection that is about to close. So the answer says `Connection: close`, and
+what still comes is read and dropped for a while before the end. A call whose body
+has two lengths is the last of its connection too.
+"""
+
+import asyncio
+from typing import Final
+
+from hypercorn.typing import (
+    ASGIReceiveCallable,
+    ASGIReceiveEvent,
+    ASGISendCallable,
+    ASGISendEvent,
+    HTTPScope,
+)
+from quart import Quart, Request
+from quart.asgi import ASGIHTTPConnection
+from quart.typing import ResponseTypes
+
+LINGER_S: Final = 5.0
+"""Longest that what still comes is read after the answer, in seconds."""
+_HTTP_1: Final = "1"
+_BODY: Final = frozenset({b"content-length", b"transfer-encoding"})
+
+
+class LingeringConnection(ASGIHTTPConnection):
+    """One call, answered so that the client reads the answer.
+
+    Args:
+        app: the face.
+        scope: the call.
+
+    Source: RFC 9112, 6.3, 9.3 and 9.6.
+    """
+
+    def __init__(self, app: Quart, scope: HTTPScope) -> None:
+        super().__init__(app, scope)
+        names = {name.lower() for name, _ in scope["headers"]}
+        self._arrived = asyncio.Event()
+        self._answered = False
+        if not names & _BODY:
+            self._arrived.set()
+        # What follows on that connection may be part of this call's body.
+        self._ambiguous = names >= _BODY
+
+    async def handle_messages(
+        self, request: Request, receive: ASGIReceiveCallable
+    ) -> None:
+        """Take the body in; once it is answered, drop it."""
+
+        async def watched() -> ASGIReceiveEvent:
+            message = await receive()
+            if message["type"] == "http.request":
+                if not message.get("more_body", False):
+                    self._arrived.set()
+                if self._answered:
+                    message["body"] = b""
+            return message
+
+        await super().handle_messages(request, watched)
+
+    async def _send_response(
+        self, send: ASGISendCallable, response: ResponseTypes
+    ) -> None:
+        """Send all of the answer, then end it when the body has arrived."""
+        self._answered = True
+        last = self._ambiguous or not self._arrived.is_set()
+        if last and self.scope["http_version"].startswith(_HTTP_1):
+            response.headers["Connection"] = "close"
+
+        async def patient(event: ASGISendEvent) -> None:
+            if event["type"] == "http.response.body" and not event["more_body"]:
+                await self._linger()
+            await send(event)
+
+        await super()._send_response(patient, response)
+
+    async def _linger(self) -> None:
+        try:
+            async with asyncio.timeout(LINGER_S):
+                await self._arrived.wait()
+        except TimeoutError:
+            return

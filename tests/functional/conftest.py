@@ -1,0 +1,51 @@
+"""Whom and what the functional tests share."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.functional.calls import ORIGIN
+from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.places import short_folder
+
+_LAST = "test_the_whole_run"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what looks back on the whole run after all that it looks back on."""
+    items.sort(key=lambda item: item.path.stem == _LAST)
+
+
+@pytest.fixture(scope="module")
+def client(appliance: Appliance, signer: TestPerson) -> Iterator[httpx.Client]:
+    """The signer's client."""
+    with appliance.client(signer) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def other(appliance: Appliance) -> TestPerson:
+    """Somebody else who can sign."""
+    return appliance.new_person("Juan Carlos Peña")
+
+
+@pytest.fixture(scope="session")
+def tight() -> Iterator[Appliance]:
+    """A second appliance: pages of other origins may call, and limits are low."""
+    with (
+        short_folder() as folder,
+        Appliance.made(
+            folder,
+            web=f'cors_origins = ["{ORIGIN}"]\nbody_timeout_s = 0.5',
+            signing="wait_s = 0.5\nworkers = 1",
+            more="[documents]\nlimit_bytes = 65536",
+        ) as running,
+    ):
+        yield running
+
+
+@pytest.fixture(scope="session")
+def tight_signer(tight: Appliance) -> TestPerson:
+    """Somebody who can sign there."""
+    return tight.new_person()

@@ -1,0 +1,285 @@
+"""What a job of the sandbox cannot do, and what happens to one that tries."""
+
+import asyncio
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.sandbox import Operation, encode
+from tests import pdfs
+from tests.parts.sandbox import SandboxServer, running_sandbox
+
+DEADLINE_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxServer]:
+    """A sandbox whose jobs are cut soon."""
+    limits = {"memory_bytes": 402_653_184, "cpu_s": 1, "wall_s": 3}
+    with running_sandbox(**limits, document_bytes=1_000_000) as server:
+        yield server
+        assert server.process.poll() is None
+
+
+def status(pid: int) -> dict[str, str]:
+    """The lines of a process's status."""
+    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    return {key: value.strip() for key, _, value in (x.partition(":") for x in lines)}
+
+
+async def running_job(server: SandboxServer) -> int:
+    """Wait for the one job that runs."""
+    end = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        before = server.jobs()
+        await asyncio.sleep(0.3)  # long enough to be confined and at work
+        if stayed := set(before) & set(server.jobs()):
+            return stayed.pop()
+    pytest.fail("no job was started")
+
+
+def is_over(pid: int) -> bool:
+    """Say whether a process has ended, reaped or not."""
+    try:
+        return status(pid)["State"].startswith("Z")
+    except FileNotFoundError:
+        return True
+
+
+def network_of(pid: int) -> str:
+    """The network namespace of a process."""
+    return str(Path(f"/proc/{pid}/ns/net").readlink())
+
+
+def limits_of(pid: int) -> str:
+    """The resource limits of a process, as text."""
+    return Path(f"/proc/{pid}/limits").read_text("ascii")
+
+
+def descriptors(pid: int) -> list[str]:
+    """What a process's descriptors point to."""
+    return sorted(str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
+
+
+async def gone(server: SandboxServer) -> bool:
+    """Wait until no job runs; False when one stays."""
+    end = time.monotonic() + DEADLINE_S
+    while time.monotonic() < end:
+        if not server.jobs():
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+def test_job_has_no_power(sandbox: SandboxServer) -> None:
+    """No network, no path, no process, no signal, no other user."""
+    outcomes = sandbox.probe("powers")
+
+    assert outcomes == dict.fromkeys(outcomes, "PermissionError")
+    assert {"socket", "open", "fork", "execute", "kill", "memfd"} <= set(outcomes)
+
+
+async def test_job_is_confined_and_holds_its_request_alone(
+    sandbox: SandboxServer,
+) -> None:
+    """As /proc shows it: seccomp, no new privileges, limits, descriptors."""
+    probe = asyncio.create_task(asyncio.to_thread(sandbox.probe, "state"))
+    pid = await running_job(sandbox)
+
+    found, links, limits = status(pid), descriptors(pid), limits_of(pid)
+    await probe
+
+    assert (found["Seccomp"], found["NoNewPrivs"]) == ("2", "1")
+    assert (found["CapEff"], found["Threads"]) == ("0" * 16, "1")
+    *nulls, request = links
+    assert nulls == ["/dev/null"] * 3
+    assert request.startswith("socket:")
+    assert "Max core file size        0                    0" in limits
+    assert "Max processes             0                    0" in limits
+
+
+async def test_template_is_confined_too(sandbox: SandboxServer) -> None:
+    """It has a filter of its own, no root and no network of the host."""
+    await sandbox.client.ping()
+
+    found = status(sandbox.process.pid)
+    own, host = (network_of(pid) for pid in (sandbox.process.pid, os.getpid()))
+
+    assert (found["Seccomp"], found["NoNewPrivs"]) == ("2", "1")
+    if os.geteuid() == 0:
+        assert found["Uid"].split() == ["65534"] * 4
+        assert own != host
+
+
+def test_job_knows_no_secret_holder(sandbox: SandboxServer) -> None:
+    """No database, Redis, HSM or web module is loaded where a PDF is read."""
+    modules = set(sandbox.probe("environment")["modules"])
+
+    assert not modules & {"sqlalchemy", "redis", "arq", "pkcs11", "quart", "asyncpg"}
+    assert not modules & {"appliance.settings", "appliance.storage", "hsm_config"}
+    assert "pyhanko" in modules
+
+
+@pytest.mark.parametrize("hog", ["memory", "cpu", "sleep"])
+def test_hog_is_cut(sandbox: SandboxServer, hog: str) -> None:
+    """Memory, CPU time and wall time end in the same refusal, in time."""
+    started = time.monotonic()
+
+    with pytest.raises(DocumentRefusedError) as caught:
+        sandbox.probe(hog)
+
+    assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
+    assert time.monotonic() - started < DEADLINE_S
+
+
+def test_crash_is_a_refusal(sandbox: SandboxServer) -> None:
+    """A native library that dies takes its job along and nothing else."""
+    with pytest.raises(DocumentRefusedError) as caught:
+        sandbox.probe("crash")
+
+    assert caught.value.code is ErrorCode.PDF_MALFORMED
+
+
+async def test_document_over_the_limit_is_refused(sandbox: SandboxServer) -> None:
+    """The refusal names the limit."""
+    with pytest.raises(DocumentRefusedError) as caught:
+        await sandbox.client.inspect(bytes(1_000_001))
+
+    assert caught.value.code is ErrorCode.DOCUMENT_TOO_LARGE
+    assert caught.value.params == {"limit": 1_000_000}
+
+
+def test_unsealed_document_is_not_read(sandbox: SandboxServer) -> None:
+    """What the sender could still change is no document."""
+    memory = os.memfd_create("pdf", os.MFD_ALLOW_SEALING)
+    os.write(memory, pdfs.one_page())
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+
+    assert answer_to(sandbox, [memory]) == b""
+    os.close(memory)
+
+
+def test_ordinary_file_is_not_read(sandbox: SandboxServer, tmp_path: Path) -> None:
+    """Only memory is taken, never a stored file's own descriptor."""
+    path = tmp_path / "document.pdf"
+    path.write_bytes(pdfs.one_page())
+
+    with path.open("rb") as file:
+        assert answer_to(sandbox, [file.fileno()]) == b""
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        b"\xff\xff\xff\xff",
+        b"\0\0\0\x02[]",
+        b"\0\0\0\x05{nope",
+        encode({"operation": "unknown", "params": {}}),
+        encode({"operation": "render", "params": {"page": 0, "dpi": 72}}),
+        encode({"operation": "verify", "params": {"roots": ["*"]}}),
+        b"\0\0",
+    ],
+)
+def test_malformed_request_gets_no_answer(
+    sandbox: SandboxServer, request_bytes: bytes
+) -> None:
+    """The connection is closed, and the next job is served."""
+    assert answer_to(sandbox, [], request_bytes) == b""
+    assert sandbox.probe("environment")
+
+
+async def test_client_that_leaves_takes_its_job_along(sandbox: SandboxServer) -> None:
+    """Nothing goes on for nobody."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(sandbox.path))
+        connection.sendall(encode({"operation": "sleep", "params": {}}))
+        await running_job(sandbox)
+        left = time.monotonic()
+
+    assert await gone(sandbox)
+    assert time.monotonic() - left < 1
+
+
+async def test_silent_clients_do_not_block_for_ever(sandbox: SandboxServer) -> None:
+    """All places are taken by clients that say nothing; a real one gets its turn."""
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+    for connection in silent:
+        connection.connect(str(sandbox.path))
+
+    inspection = await sandbox.client.inspect(pdfs.one_page())
+
+    assert len(inspection.pages) == 1
+    for connection in silent:
+        connection.close()
+
+
+async def test_no_more_jobs_run_than_allowed(sandbox: SandboxServer) -> None:
+    """Twenty ask at once, and at most four processes run."""
+    most = 0
+    jobs = [
+        asyncio.create_task(sandbox.client.inspect(pdfs.pages(200))) for _ in range(20)
+    ]
+    while not all(job.done() for job in jobs):
+        most = max(most, len(sandbox.jobs()))
+        await asyncio.sleep(0.002)
+
+    assert all(len(job.result().pages) == 200 for job in jobs)
+    assert 1 < most <= 4
+
+
+async def test_server_that_dies_is_asked_again() -> None:
+    """A call during a restart is answered by the new server."""
+    with running_sandbox() as server:
+        await server.client.ping()
+        asked = asyncio.create_task(asyncio.to_thread(server.probe, "state"))
+        await running_job(server)
+        server.kill()
+        server.restart()
+
+        assert await asked == {}
+
+
+async def test_jobs_die_with_the_server() -> None:
+    """A killed template leaves no job behind."""
+    with running_sandbox() as server:
+        asked = asyncio.create_task(asyncio.to_thread(server.probe, "sleep"))
+        job = await running_job(server)
+        server.close_listener()
+        server.kill()
+
+        with pytest.raises(ApplianceError) as caught:
+            await asked
+        assert caught.value.code is ErrorCode.SANDBOX_UNAVAILABLE
+        assert is_over(job)
+
+
+async def test_term_finishes_what_runs() -> None:
+    """The job that runs is answered, and then the server ends well."""
+    with running_sandbox() as server:
+        asked = asyncio.create_task(asyncio.to_thread(server.probe, "state"))
+        await running_job(server)
+
+        assert await asyncio.to_thread(server.stop) == 0
+        assert await asked == {}
+
+
+def answer_to(
+    sandbox: SandboxServer, descriptors: list[int], request: bytes | None = None
+) -> bytes:
+    """Send bytes as they are and read until the end."""
+    if request is None:
+        request = encode({"operation": Operation.INSPECT.value, "params": {}})
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(sandbox.path))
+        socket.send_fds(connection, [request], descriptors)
+        connection.shutdown(socket.SHUT_WR)
+        answer = bytearray()
+        while part := connection.recv(65_536):
+            answer += part
+        return bytes(answer)

@@ -1,0 +1,193 @@
+"""Documents made to break their reader: each has its named answer."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from appliance.domain.document import FindingKind
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from tests import pdfs
+from tests.parts import hostile
+from tests.parts.sandbox import SandboxServer, running_sandbox
+
+JAVASCRIPT = b"<</S/JavaScript/JS(app.alert(1))>>"
+LINK = b"<</Type/Annot/Subtype/Link/Rect[0 0 9 9]/A %s>>"
+
+REFUSED = {
+    "empty": (b"", ErrorCode.DOCUMENT_EMPTY),
+    "html": (pdfs.NOT_PDF["html"], ErrorCode.PDF_MALFORMED),
+    "zip": (pdfs.NOT_PDF["zip"], ErrorCode.PDF_MALFORMED),
+    "header alone": (pdfs.NOT_PDF["header_only"], ErrorCode.PDF_MALFORMED),
+    "garbage": (bytes(range(256)) * 40, ErrorCode.PDF_MALFORMED),
+    "late header": (bytes(600) + hostile.plain(), ErrorCode.PDF_MALFORMED),
+    "truncated": (pdfs.truncated(), ErrorCode.PDF_MALFORMED),
+    "junk after the end": (pdfs.junk_after_end(), ErrorCode.PDF_MALFORMED),
+    "wrong startxref": (pdfs.wrong_startxref(), ErrorCode.PDF_MALFORMED),
+    "nested arrays": (hostile.nested_arrays(), ErrorCode.PDF_MALFORMED),
+    "catalog of itself": (hostile.catalog_of_itself(), ErrorCode.PDF_MALFORMED),
+    "loop of /Prev": (hostile.loop_of_previous(), ErrorCode.PDF_MALFORMED),
+    "tree loop": (hostile.kids(b"2 0 R", 1), ErrorCode.PDF_MALFORMED),
+    "tree loop after a page": (pdfs.page_tree_loop(), ErrorCode.PDF_MALFORMED),
+    "one page twice": (hostile.kids(b"3 0 R 3 0 R", 2), ErrorCode.PDF_MALFORMED),
+    "direct page": (hostile.kids(b"<</Type/Page>>", 1), ErrorCode.PDF_MALFORMED),
+    "field loop": (
+        hostile.plain(b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/Kids[5 0 R]>>"),
+        ErrorCode.PDF_MALFORMED,
+    ),
+    "no pages": (pdfs.no_pages(), ErrorCode.PDF_NO_PAGES),
+    "no page tree": (hostile.build({1: b"<</Type/Catalog>>"}), ErrorCode.PDF_NO_PAGES),
+    "deep tree": (hostile.deep_tree(), ErrorCode.PDF_TOO_COMPLEX),
+    "5,001 pages": (hostile.many_pages(5_001), ErrorCode.PDF_TOO_COMPLEX),
+    "200,000 kids": (
+        hostile.kids(b"3 0 R " * 200_000, 200_000),
+        ErrorCode.PDF_TOO_COMPLEX,
+    ),
+    "xref stream bomb": (hostile.xref_stream_bomb(), ErrorCode.PDF_TOO_COMPLEX),
+    "content bomb": (hostile.content_bomb(), ErrorCode.PDF_TOO_COMPLEX),
+    "password, AES-256": (pdfs.encrypted("secret"), ErrorCode.PDF_PASSWORD_NEEDED),
+    "password, RC4": (
+        pdfs.encrypted("secret", revision=3),
+        ErrorCode.PDF_PASSWORD_NEEDED,
+    ),
+    "own MAC": (hostile.encrypted_with_mac(), ErrorCode.PDF_ENCRYPTED),
+    "unknown encryption": (hostile.unknown_encryption(), ErrorCode.PDF_ENCRYPTED),
+    "dynamic XFA": (pdfs.xfa(dynamic=True), ErrorCode.PDF_XFA),
+    "XFA to be drawn": (
+        hostile.xfa(b"<config><dynamicRender> required</dynamicRender></config>"),
+        ErrorCode.PDF_XFA,
+    ),
+    "XFA and empty pages": (hostile.empty_xfa(), ErrorCode.PDF_XFA),
+}
+
+FOUND = {
+    "script at opening": (pdfs.javascript(), FindingKind.JAVASCRIPT),
+    "script of a page": (
+        hostile.plain(page=b"/AA<</O %s>>" % JAVASCRIPT),
+        FindingKind.JAVASCRIPT,
+    ),
+    "script of a link": (
+        hostile.plain(page=b"/Annots[5 0 R]", o5=LINK % JAVASCRIPT),
+        FindingKind.JAVASCRIPT,
+    ),
+    "script of a link that is a destination too": (
+        hostile.plain(
+            b"/OpenAction[5 0 R/Fit]", b"/Annots[5 0 R]", o5=LINK % JAVASCRIPT
+        ),
+        FindingKind.JAVASCRIPT,
+    ),
+    "script of a field": (
+        hostile.plain(
+            b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/AA<</K %s>>>>" % JAVASCRIPT
+        ),
+        FindingKind.JAVASCRIPT,
+    ),
+    "script of a bookmark": (
+        hostile.plain(
+            b"/Outlines 5 0 R",
+            o5=b"<</First 6 0 R>>",
+            o6=b"<</Title(a)/Next 5 0 R/A %s>>" % JAVASCRIPT,
+        ),
+        FindingKind.JAVASCRIPT,
+    ),
+    "script by name": (
+        hostile.plain(b"/Names<</JavaScript<</Names[(a) %s]>>>>" % JAVASCRIPT),
+        FindingKind.JAVASCRIPT,
+    ),
+    "script after another action": (
+        hostile.plain(
+            b"/OpenAction<</S/GoTo/D[3 0 R/Fit]/Next[<</S/Named>>5 0 R]>>",
+            o5=JAVASCRIPT,
+        ),
+        FindingKind.JAVASCRIPT,
+    ),
+    "launch": (pdfs.launch(), FindingKind.LAUNCH_ACTION),
+    "embedded file": (pdfs.embedded_file(), FindingKind.EMBEDDED_FILES),
+    "attached file": (
+        hostile.plain(page=b"/Annots[<</Subtype/FileAttachment/Rect[0 0 9 9]>>]"),
+        FindingKind.EMBEDDED_FILES,
+    ),
+    "rich media": (
+        hostile.plain(page=b"/Annots[<</Subtype/RichMedia/Rect[0 0 9 9]>>]"),
+        FindingKind.RICH_MEDIA,
+    ),
+    "other file": (
+        hostile.plain(b"/OpenAction<</S/GoToR/F(other.pdf)>>"),
+        FindingKind.EXTERNAL_LINK_ACTION,
+    ),
+    "form that is sent": (
+        hostile.plain(b"/AA<</WC<</S/SubmitForm/F(https://example.org)>>>>"),
+        FindingKind.EXTERNAL_LINK_ACTION,
+    ),
+    "layers": (
+        hostile.plain(b"/OCProperties<</OCGs[]/D<<>>>>"),
+        FindingKind.LAYERS,
+    ),
+    "static XFA": (pdfs.xfa(dynamic=False), FindingKind.XFA_STATIC),
+    "count too high": (pdfs.lying_count(), FindingKind.COUNT_LIES),
+    "count zero": (hostile.kids(b"3 0 R", 0), FindingKind.COUNT_LIES),
+    "no count": (hostile.kids(b"3 0 R"), FindingKind.COUNT_LIES),
+    "owner's password": (
+        pdfs.encrypted("", "owner"),
+        FindingKind.ENCRYPTED_EMPTY_PASSWORD,
+    ),
+    "a little junk after the end": (hostile.plain() + b"x\n", FindingKind.DAMAGED),
+    "a kid that is nothing": (hostile.kids(b"3 0 R null", 1), FindingKind.DAMAGED),
+}
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxServer]:
+    """A sandbox for all tests here, which has to survive them."""
+    with running_sandbox() as server:
+        yield server
+        assert server.process.poll() is None
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+async def test_hostile_document_is_refused_by_name(
+    sandbox: SandboxServer, kind: str
+) -> None:
+    """Each has its code, and the next job is served."""
+    content, code = REFUSED[kind]
+
+    with pytest.raises(DocumentRefusedError) as caught:
+        await sandbox.client.inspect(content)
+
+    assert caught.value.code is code, caught.value.reason
+    await sandbox.client.ping()
+
+
+@pytest.mark.parametrize("kind", FOUND)
+async def test_active_document_is_described(sandbox: SandboxServer, kind: str) -> None:
+    """What a signer must be told is found, and one page is counted."""
+    content, finding = FOUND[kind]
+
+    inspection = await sandbox.client.inspect(content)
+
+    assert inspection.findings == (finding,)
+    assert len(inspection.pages) == 1
+
+
+async def test_hostile_documents_are_not_drawn_or_verified_either(
+    sandbox: SandboxServer,
+) -> None:
+    """The other operations answer too, by a picture, a report or a refusal."""
+    contents = [content for content, _ in REFUSED.values()]
+
+    drawn = await asyncio.gather(
+        *(sandbox.client.render(content, 1, None, 48) for content in contents),
+        *(sandbox.client.verify(content, []) for content in contents),
+        return_exceptions=True,
+    )
+
+    failures = [each for each in drawn if isinstance(each, BaseException)]
+    assert failures
+    assert all(isinstance(each, DocumentRefusedError) for each in failures)
+
+
+async def test_document_of_5000_pages_is_taken_in(sandbox: SandboxServer) -> None:
+    """The limit itself is allowed."""
+    inspection = await sandbox.client.inspect(hostile.many_pages(5_000))
+
+    assert len(inspection.pages) == 5_000

@@ -1,0 +1,135 @@
+"""The words between sandbox and client: what goes in comes out, or is refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from appliance.domain import sandbox
+from appliance.domain.document import (
+    FindingKind,
+    Inspection,
+    PageBox,
+    SignatureReport,
+    VerificationReport,
+)
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.sandbox import LENGTH, MessageInvalidError
+from appliance.domain.stamp import StampLayout
+from appliance.domain.vocab import FontName, FontStyle
+
+INSPECTION = Inspection(
+    size_bytes=1234,
+    pages=(PageBox(0, 0.5, 595, 842, 90), PageBox(-1, -2, 3, 4, 0)),
+    findings=(FindingKind.DAMAGED, FindingKind.JAVASCRIPT),
+    signatures=2,
+    docmdp=3,
+)
+SIGNATURE = SignatureReport(
+    field="Firma1",
+    signer="Ada Núñez",
+    signer_serial="CUIL 20267565393",
+    signed_at="2026-11-20T17:03:11+00:00",
+    intact=True,
+    trusted=True,
+    covers_revision=True,
+    only_ltv_follows=True,
+    docmdp=None,
+    reason="",
+)
+REPORT = VerificationReport(signatures=(SIGNATURE,), ends_at_eof=True)
+LAYOUT = StampLayout(
+    page=1,
+    lines=("Ada Núñez",),
+    font_name=FontName.SERIF,
+    font_style=FontStyle.BOLD_ITALIC,
+    font_size_pt=11.5,
+    color=(0.5, 0, 1),
+    padding_pt=6,
+    x=10,
+    y=20,
+    width=100,
+    height=50,
+    rect=(10, 20, 110, 70),
+    rotate=270,
+)
+
+Codec = tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]
+CODECS: list[Codec] = [
+    (INSPECTION, sandbox.inspection_to_json, sandbox.inspection_from_json),
+    (REPORT, sandbox.report_to_json, sandbox.report_from_json),
+    (LAYOUT, sandbox.layout_to_json, sandbox.layout_from_json),
+]
+
+
+@pytest.mark.parametrize(("value", "write", "read"), CODECS)
+def test_value_is_the_same_after_the_wire(
+    value: object, write: Callable[[Any], Any], read: Callable[[Any], Any]
+) -> None:
+    """Through bytes and back, nothing is lost."""
+    message = sandbox.encode(write(value))
+
+    assert read(sandbox.decode(message[LENGTH.size :])) == value
+
+
+@pytest.mark.parametrize(("value", "write", "read"), CODECS)
+def test_answer_without_a_field_is_no_answer(
+    value: object, write: Callable[[Any], Any], read: Callable[[Any], Any]
+) -> None:
+    """Every field is asked for."""
+    whole = write(value)
+
+    for missing in whole:
+        rest = {key: entry for key, entry in whole.items() if key != missing}
+        with pytest.raises(MessageInvalidError):
+            read(rest)
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {"signatures": "2"},
+        {"signatures": True},
+        {"docmdp": 4},
+        {"findings": ["nonsense"]},
+        {"pages": [[0, 0, 1]]},
+        {"pages": [[0, 0, "x", 1, 0]]},
+        {"pages": [[0, 0, 1, 1, 0.5]]},
+        {"pages": [[0, 0, float("nan"), 1, 0]]},
+        {"pages": [[0, 0, 1, 1, 45]]},
+        {"pages": [[5, 0, 1, 1, 0]]},
+        {"pages": []},
+        {"pages": 7},
+    ],
+)
+def test_inspection_of_another_shape_is_refused(altered: dict[str, object]) -> None:
+    """A job that was taken over cannot put anything else in our hands."""
+    message = {**sandbox.inspection_to_json(INSPECTION), **altered}
+
+    with pytest.raises(MessageInvalidError):
+        sandbox.inspection_from_json(message)
+
+
+def test_refusal_is_the_same_after_the_wire() -> None:
+    """Code, reason and values for the sentence arrive."""
+    refusal = DocumentRefusedError(
+        ErrorCode.DOCUMENT_TOO_LARGE, "why", params={"limit": 5, "other": object()}
+    )
+
+    read = sandbox.refusal_from_json(sandbox.refusal_to_json(refusal))
+
+    assert (read.code, read.reason, read.params) == (refusal.code, "why", {"limit": 5})
+
+
+@pytest.mark.parametrize("code", ["INTERNAL", "LOGIN_FAILED", "nonsense", 5, None])
+def test_refusal_by_a_foreign_code_is_no_refusal(code: object) -> None:
+    """The sandbox speaks of documents only."""
+    with pytest.raises(MessageInvalidError):
+        sandbox.refusal_from_json({"refused": code, "reason": "", "params": {}})
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"7", b"{", b"\xff", b"[" * 100_000])
+def test_message_that_is_no_object_is_refused(body: bytes) -> None:
+    """Only a JSON object is a message."""
+    with pytest.raises(MessageInvalidError):
+        sandbox.decode(body)
