@@ -122,7 +122,7 @@ def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
     seed = view.totp_secret
     groups = [seed[at : at + _GROUP] for at in range(0, len(seed), _GROUP)]
     qr = segno.make(view.totp_uri, error="m").svg_inline(
-        scale=5, border=2, dark="#000", light="#fff", omitsize=True
+        scale=5, border=4, dark="#000", light="#fff", omitsize=True
     )
     return _page(
         "alta.html",
