@@ -31,7 +31,7 @@ from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.intake import Intake
 from appliance.services.links import Links
 from appliance.services.login import Login
-from appliance.services.passwords import Passwords, hash_slots
+from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.requests import Requests
 from appliance.services.signing import Signing
@@ -170,7 +170,7 @@ async def open_front(
     secrets = settings.secrets
     sealer = SecretBox(read_key_file(secrets.data_key_file))
     lookup = LookupKey(read_key_file(secrets.lookup_key_file))
-    slots = hash_slots()
+    slots = HashSlots()
     signing_passwords = SigningPasswords(read_key_file(secrets.pepper_file), slots)
     login_passwords = Passwords(slots)
     async with open_core(settings, clock, role) as core:

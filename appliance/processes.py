@@ -6,12 +6,16 @@ import ctypes
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Coroutine
+import stat
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
 
 from appliance.settings import SettingsError
 
 _PR_SET_PDEATHSIG = 1
+_PROBE_S = 1.0
+_SHARED = 0o660
+"""Of files that processes share: never others, and what the umask leaves."""
 
 
 def bind(address: str, backlog: int) -> socket.socket:
@@ -30,36 +34,62 @@ def bind(address: str, backlog: int) -> socket.socket:
         host, _, port = address.rpartition(":")
         host = host.strip("[]")
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, int(port)))
-        listener.listen(backlog)
+        with _closed_on_error(socket.socket(family, socket.SOCK_STREAM)) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, int(port)))
+            listener.listen(backlog)
+            return listener
     except (OSError, ValueError, OverflowError) as exc:
         msg = f"{address}: cannot be listened on ({exc})"
         raise SettingsError(msg) from exc
-    return listener
+
+
+@contextlib.contextmanager
+def _closed_on_error(listener: socket.socket) -> Iterator[socket.socket]:
+    try:
+        yield listener
+    except BaseException:
+        listener.close()
+        raise
 
 
 def _bind_unix(path: Path, backlog: int) -> socket.socket:
     """Take over the path of a dead process, never that of a living one.
 
+    Roles may run as users of their own that share a group: the socket is open to
+    owner and group as far as the umask lets it be, and to nobody else.
+
     Raises:
-        SettingsError: a living process listens there.
+        SettingsError: a living process listens there, or it is no socket.
     """
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     if path.exists():
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            try:
-                probe.connect(str(path))
-            except ConnectionRefusedError:
-                path.unlink()
-            else:
-                msg = f"unix:{path}: another process listens there"
-                raise SettingsError(msg)
-    listener.bind(str(path))
-    path.chmod(0o600)
-    listener.listen(backlog)
-    return listener
+        if not path.is_socket():
+            msg = f"unix:{path}: there is a file that is no socket"
+            raise SettingsError(msg)
+        if _answers(path):
+            msg = f"unix:{path}: another process listens there"
+            raise SettingsError(msg)
+        path.unlink()
+    unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with _closed_on_error(unix) as listener:
+        listener.bind(str(path))
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & _SHARED)
+        listener.listen(backlog)
+        return listener
+
+
+def _answers(path: Path) -> bool:
+    """Whether a living process listens at a unix socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        # One whose queue is full would have the probe wait for ever.
+        probe.settimeout(_PROBE_S)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+        except (BlockingIOError, TimeoutError):
+            return True
+        return True
 
 
 def die_with_parent(parent: int) -> None:

@@ -184,7 +184,11 @@ def fork_role(
 
 
 def start_redis(settings: Settings) -> int:
-    """Start a private redis-server on a unix socket; gives its process id."""
+    """Start a private redis-server on a unix socket; gives its process id.
+
+    Raises:
+        SettingsError: its program cannot be run.
+    """
     folder = settings.data_dir / "redis"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = folder / "redis.log"
@@ -199,13 +203,17 @@ def start_redis(settings: Settings) -> int:
         *("--logfile", str(log)),
     ]
     parent = os.getpid()
-    process = subprocess.Popen(  # noqa: S603 (the program is a setting)
-        arguments,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        preexec_fn=lambda: _prepare_program(parent),  # noqa: PLW1509 (no thread here)
-    )
+    try:
+        process = subprocess.Popen(  # noqa: S603 (the program is a setting)
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: _prepare_program(parent),  # noqa: PLW1509 (no thread here)
+        )
+    except OSError as exc:
+        msg = f"redis.command: {settings.redis.command} cannot be run ({exc.strerror})"
+        raise SettingsError(msg) from exc
     process.returncode = 0  # reaped by the supervisor, not by Popen
     return process.pid
 

@@ -16,7 +16,7 @@ from tests.parts.postgres import URL_VARIABLE, PostgresServer
 from tests.parts.redis import RedisServer
 from tests.parts.softhsm import SoftHsm
 
-pytest_plugins = ("tests.parts.passed", "pytester")
+pytest_plugins = ("tests.parts.passed", "tests.core_parts", "pytester")
 
 TESTS = Path(__file__).parent
 

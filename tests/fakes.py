@@ -1,13 +1,16 @@
 """Fakes at our own ports, for tests that are about something else."""
 
-from collections.abc import Collection
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from appliance.domain.command import SignParameters
 from appliance.domain.document import FindingKind, Inspection, PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.ids import ActivationId, IntegratorId, PersonId, RequestId
 from appliance.domain.request import (
     Preview,
     RequestView,
@@ -199,3 +202,65 @@ class FakeHealth:
     async def ready(self) -> dict[str, str]:
         """Each part with `ok` or a reason."""
         return self.checks
+
+
+class FakeDoorbell:
+    """Remembers who rang; wakes nobody."""
+
+    def __init__(self) -> None:
+        self.rung: list[ActivationId] = []
+
+    async def ring(self, activation: ActivationId) -> None:
+        """Remember it."""
+        self.rung.append(activation)
+
+
+class FakeExpectation:
+    """Waits in vain, or for no time at all."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for `announce` or the time-out."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        told = self._event.is_set()
+        self._event.clear()
+        return told
+
+
+class FakeOutcomes:
+    """News within this process, or none of it.
+
+    Args:
+        deaf: lose every news, as a Redis that is away does.
+    """
+
+    def __init__(self, *, deaf: bool = False) -> None:
+        self.deaf = deaf
+        self.announced: list[ActivationId] = []
+        self.expected: list[ActivationId] = []
+        self._events: dict[ActivationId, list[asyncio.Event]] = {}
+
+    @asynccontextmanager
+    async def expect(self, activation: ActivationId) -> AsyncIterator[FakeExpectation]:
+        """Listen from now on."""
+        self.expected.append(activation)
+        events = self._events.setdefault(activation, [])
+        events.append(event := asyncio.Event())
+        try:
+            yield FakeExpectation(event)
+        finally:
+            events.remove(event)
+
+    async def announce(self, activation: ActivationId) -> None:
+        """Wake whoever expects it."""
+        self.announced.append(activation)
+        if not self.deaf:
+            for event in self._events.get(activation, []):
+                event.set()
+
+    async def run(self) -> None:
+        """Nobody else tells anything."""

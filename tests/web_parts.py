@@ -16,7 +16,7 @@ from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
-from appliance.services.passwords import Passwords, hash_slots
+from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
@@ -163,7 +163,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
-    passwords = Passwords(hash_slots())
+    passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
     parts = Parts(
         settings=settings,

@@ -90,6 +90,8 @@ async def _run_once(
             job_serializer=bell.serialize,
             job_deserializer=bell.deserialize,
             job_timeout=10,
+            # Also of a ring that came too late to be a job any more.
+            keep_result=0,
             health_check_interval=60,
             log_results=False,
         )

@@ -6,17 +6,24 @@ False, and change nothing, when another worker has claimed since.
 Source: design §3, 4 and 5.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.person import Credential, Person
 from appliance.domain.ports import Outcomes
 from appliance.domain.records import Records, Store
-from appliance.domain.records.activations import Claim, Item, KeyedItem, Terms
+from appliance.domain.records.activations import (
+    Claim,
+    IntentRow,
+    Item,
+    KeyedItem,
+    Terms,
+)
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.settings import SigningSettings
@@ -89,16 +96,7 @@ class Claiming:
             if claim is None:
                 return None
             for intent in await records.activations.interrupt_intents(claim, now):
-                records.audit.add(
-                    AuditEvent(
-                        EventKind.KEY_INTERRUPTED,
-                        self._actor,
-                        request=claim.items[intent.item].request,
-                        activation=claim.id,
-                        attempt=intent.attempt,
-                        detail={"item": intent.item, "digest": intent.digest},
-                    )
-                )
+                records.audit.add(key_interrupted(self._actor, claim.items, intent))
             records.audit.add(
                 AuditEvent(
                     EventKind.ACTIVATION_CLAIMED,
@@ -116,10 +114,11 @@ class Claiming:
         return f"worker:{self._worker}"
 
     async def renew(self, claim: Claim) -> bool:
-        """Prolong the lease, as long as the phase's time is not over."""
-        now = self._clock.now()
+        """Prolong the lease, to the end of its phase at the most."""
         async with self._store.write() as records:
-            return await records.activations.renew(claim, now, now + self._lease)
+            return await records.activations.renew(
+                claim, self._clock.now() + self._lease
+            )
 
     async def drop(self, claim: Claim) -> None:
         """Give the activation back unfinished, to be claimed again."""
@@ -160,7 +159,12 @@ class Claiming:
     async def finished(
         self, claim: Claim, item: Item, document: SignedDocumentView
     ) -> bool:
-        """Publish a signed document; `firmada` from here on, once for ever."""
+        """Publish a signed document; `firmada` from here on, once for ever.
+
+        Raises:
+            ApplianceError: `INTERNAL`: the request is not `en_proceso`, so that
+                nothing may be published; nothing was.
+        """
         now = self._clock.now()
         async with self._store.write() as records:
             if not await records.activations.item_done(claim, item.seq):
@@ -172,7 +176,7 @@ class Claiming:
                 level=document.level,
             )
             if not moved:
-                return False
+                raise ApplianceError(ErrorCode.INTERNAL)
             await records.documents.sealed(item.request, document, now)
             await records.activations.settle(claim, now)
             records.audit.add(
@@ -211,6 +215,10 @@ class Claiming:
                     claim, item.seq, code.value
                 ):
                     return False
+                for intent in await records.activations.interrupt_item(
+                    claim, item.seq, now
+                ):
+                    records.audit.add(key_interrupted(self._actor, claim.items, intent))
                 await records.requests.move(
                     item.request, RequestState.IN_PROGRESS, then, code.value
                 )
@@ -238,6 +246,18 @@ class Claiming:
             attempt=claim.fence,
             detail={"item": item.seq, **detail},
         )
+
+
+def key_interrupted(actor: str, items: Sequence[Item], intent: IntentRow) -> AuditEvent:
+    """What the audit says of an intended use of a key that was closed open-ended."""
+    return AuditEvent(
+        EventKind.KEY_INTERRUPTED,
+        actor,
+        request=items[intent.item].request,
+        activation=intent.activation,
+        attempt=intent.attempt,
+        detail={"item": intent.item, "digest": intent.digest},
+    )
 
 
 async def _with_rows(records: Records, claim: Claim) -> Work:

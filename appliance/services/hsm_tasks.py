@@ -18,7 +18,8 @@ from appliance.domain.records.tasks import TaskClaim, TaskStatus
 from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
 
 _LEASE: Final = timedelta(seconds=30)
-_ATTEMPTS: Final = 5
+TASK_ATTEMPTS: Final = 5
+"""Claims after which a task is given up (see `Sweeping.fail_tasks`)."""
 _LOOK_AGAIN_S: Final = 0.2
 
 
@@ -97,7 +98,7 @@ class HsmTasks:
         """Take the oldest task that nobody has in hand."""
         async with self._store.write() as records:
             return await records.tasks.claim_next(
-                self._owner, self._clock.now(), _LEASE, _ATTEMPTS
+                self._owner, self._clock.now(), _LEASE, TASK_ATTEMPTS
             )
 
     async def renew(self, claim: TaskClaim) -> bool:

@@ -22,40 +22,43 @@ PARALLELISM: Final = 1
 _T = TypeVar("_T")
 
 
-def hash_slots() -> asyncio.Semaphore:
-    """Slots for `in_slot`: at most one Argon2 a core at a time."""
-    return asyncio.Semaphore(os.cpu_count() or 1)
-
-
-async def in_slot(slots: asyncio.Semaphore, work: Callable[[], _T]) -> _T:
-    """Run slow hashing in a thread when a slot is free.
-
-    A caller that is cancelled leaves; its slot stays taken until the thread is
-    done, so that leaving frees no core that is still busy.
+class HashSlots:
+    """Lets one hash a core run at a time, in threads.
 
     Args:
-        slots: shared by everything of this process that hashes passwords.
-        work: the hashing; it must not touch the event loop.
+        slots: how many at a time; one a core by default.
     """
-    await slots.acquire()
-    try:
-        future = asyncio.get_running_loop().run_in_executor(None, work)
-    except BaseException:
-        slots.release()
-        raise
-    future.add_done_callback(lambda _: slots.release())
-    return await asyncio.shield(future)
+
+    def __init__(self, slots: int | None = None) -> None:
+        self._free = asyncio.Semaphore(slots or os.cpu_count() or 1)
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Run slow hashing in a thread when a slot is free.
+
+        A caller that is cancelled leaves; its slot stays taken until the
+        thread is done, so that leaving frees no core that is still busy.
+
+        Args:
+            work: the hashing; it must not touch the event loop.
+        """
+        await self._free.acquire()
+        try:
+            future = asyncio.get_running_loop().run_in_executor(None, work)
+        except BaseException:
+            self._free.release()
+            raise
+        future.add_done_callback(lambda _: self._free.release())
+        return await asyncio.shield(future)
 
 
 class Passwords:
     """Hashes and checks login passwords.
 
     Args:
-        slots: one a core (`hash_slots`), shared by everything
-            of this process that hashes passwords.
+        slots: shared by everything of this process that hashes passwords.
     """
 
-    def __init__(self, slots: asyncio.Semaphore) -> None:
+    def __init__(self, slots: HashSlots) -> None:
         self._slots = slots
         self._hasher = PasswordHasher(
             time_cost=TIME_COST, memory_cost=MEMORY_KIB, parallelism=PARALLELISM
@@ -72,7 +75,7 @@ class Passwords:
         Returns:
             A PHC string.
         """
-        return await in_slot(self._slots, lambda: self._hasher.hash(password))
+        return await self._slots.run(lambda: self._hasher.hash(password))
 
     async def verify(self, phc: str | None, password: bytes) -> bool:
         """Check a login password.
@@ -85,8 +88,8 @@ class Passwords:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`: the stored hash is none.
         """
-        right = await in_slot(
-            self._slots, lambda: self._matches(phc or self._nobody, password)
+        right = await self._slots.run(
+            lambda: self._matches(phc or self._nobody, password)
         )
         return right and phc is not None
 

@@ -103,13 +103,13 @@ class Signing:
         if going_on:
             activation = ActivationId(view.activation or "")
             async with self._outcomes.expect(activation) as news:
-                return await self._outcome(view.id, activation, news)
+                return await self._outcome(view.id, activation, fingerprint, news)
         activation = ActivationId(new_id())
         async with self._outcomes.expect(activation) as news:
             activation = await self._shielded(
                 self._authorize(command, signer, credential, activation, fingerprint)
             )
-            return await self._outcome(view.id, activation, news)
+            return await self._outcome(view.id, activation, fingerprint, news)
 
     async def _shielded(self, work: Coroutine[object, object, _T]) -> _T:
         """Run to the end whether or not the caller stays (see `close`)."""
@@ -235,9 +235,16 @@ class Signing:
         return activation
 
     async def _outcome(
-        self, request: RequestId, activation: ActivationId, news: Expectation
+        self,
+        request: RequestId,
+        activation: ActivationId,
+        fingerprint: str,
+        news: Expectation,
     ) -> SignOutcome:
         """Wait for the record to say how it ended; news only make it quick.
+
+        Where ours was given back and another call has begun anew meanwhile, this
+        one is a repeat of that.
 
         Raises:
             ApplianceError: what ended the attempt.
@@ -251,6 +258,8 @@ class Signing:
                 signed = await records.documents.signed(request)
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            if view.activation != activation and _repeated(view, fingerprint):
+                activation = ActivationId(view.activation or "")
             if (outcome := _ended(view, signed, activation)) is not None:
                 return outcome
             left = deadline - loop.time()
@@ -317,7 +326,9 @@ def _ended(
         return SignOutcome(view.id, signed)
     if view.state is RequestState.IN_PROGRESS and view.activation == activation:
         return None
-    if view.reason in ErrorCode.__members__:
+    given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
+    # Elsewhere the reason is what the signer wrote.
+    if given_back and view.reason in ErrorCode.__members__:
         raise ApplianceError(ErrorCode(view.reason))
     raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
 

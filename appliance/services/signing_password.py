@@ -8,7 +8,6 @@ string, which contains it.
 Source: design §4 "Password".
 """
 
-import asyncio
 import hashlib
 import hmac
 import secrets
@@ -22,7 +21,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from appliance.domain.errors import FieldInvalidError
 from appliance.domain.records.people import SigningSecret
-from appliance.services.passwords import in_slot
+from appliance.services.passwords import HashSlots
 
 ARGON2: Final = {"t": 2, "m": 19_456, "p": 1, "v": 19}
 """19 MiB, two passes: about 20 ms (facts "Argon2id")."""
@@ -63,7 +62,7 @@ class SigningPasswords:
         slots: shared with every other Argon2 of the process.
     """
 
-    def __init__(self, pepper: bytes, slots: asyncio.Semaphore) -> None:
+    def __init__(self, pepper: bytes, slots: HashSlots) -> None:
         self._pepper = pepper
         self._slots = slots
 
@@ -88,9 +87,8 @@ class SigningPasswords:
     async def _verifier(
         self, password: bytes, salt: bytes, argon2: dict[str, int]
     ) -> str:
-        return await in_slot(
-            self._slots,
-            lambda: _verifier_sha256(self._pepper, password, salt, argon2),
+        return await self._slots.run(
+            lambda: _verifier_sha256(self._pepper, password, salt, argon2)
         )
 
 

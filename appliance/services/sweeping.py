@@ -1,4 +1,4 @@
-"""What happens by itself: activations and requests whose time is over.
+"""What happens by itself: activations, requests and tasks whose time is over.
 
 Any worker may run it, any number at once: each row is ended by a transaction
 that sees it still overdue.
@@ -21,9 +21,12 @@ from appliance.domain.vocab import (
     ItemState,
     RequestState,
 )
+from appliance.services.claiming import key_interrupted
+from appliance.services.hsm_tasks import TASK_ATTEMPTS
 
 _BATCH: Final = 200
 _SLOTS_KEPT: Final = timedelta(days=1)
+_USED_UP: Final = "attempts used up"
 
 
 class Sweeping:
@@ -66,16 +69,7 @@ class Sweeping:
         for intent in await records.activations.end_overdue(
             late.id, then, self._clock.now(), code.value
         ):
-            records.audit.add(
-                AuditEvent(
-                    EventKind.KEY_INTERRUPTED,
-                    "system",
-                    request=late.items[intent.item].request,
-                    activation=late.id,
-                    attempt=intent.attempt,
-                    detail={"item": intent.item, "digest": intent.digest},
-                )
-            )
+            records.audit.add(key_interrupted("system", late.items, intent))
         records.audit.add(
             AuditEvent(
                 EventKind.ACTIVATION_EXPIRED,
@@ -140,6 +134,26 @@ class Sweeping:
                 )
                 moved += 1
         return moved
+
+    async def fail_tasks(self) -> int:
+        """End HSM tasks whose attempts are used up; how many.
+
+        Their workers died, or their HSM stayed away; whoever waits is told.
+        """
+        async with self._store.write() as records:
+            failed = await records.tasks.give_up(
+                self._clock.now(), TASK_ATTEMPTS, _USED_UP
+            )
+            for claim in failed:
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.TASK_FAILED,
+                        "system",
+                        attempt=claim.fence,
+                        detail={"task": claim.id, "reason": _USED_UP},
+                    )
+                )
+        return len(failed)
 
     async def forget_slots(self) -> int:
         """Forget checks of signing passwords older than a day; how many."""

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    and_,
+    case,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.command import SignParameters
@@ -28,6 +38,7 @@ from appliance.domain.records.activations import (
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.storage.leases import claim_one, fenced_update, release
 from appliance.storage.tables import activation, activation_item, intent
+from appliance.storage.types import Instant
 
 _A = ActivationState
 
@@ -133,25 +144,25 @@ class SqlActivations:
         )
         return tuple(_item(row) for row in rows)
 
-    async def renew(self, claim: Claim, at: datetime, until: datetime) -> bool:
-        """Prolong the lease; False when fenced off, or when the time is over.
+    async def renew(self, claim: Claim, until: datetime) -> bool:
+        """Prolong the lease, to the end of its phase at the most.
 
-        A worker whose HSM hangs goes on renewing from its event loop; past the
-        phase's end it must not, or nobody could ever end the activation.
+        A worker that hangs renews on; past its phase the reconciler must find
+        the activation free. False when another claim came since.
         """
-        result = await self._connection.execute(
-            update(activation)
-            .where(
-                activation.c.id == claim.id,
-                activation.c.fence == claim.fence,
-                or_(
-                    _in(_A.KEYING) & (activation.c.key_until > at),
-                    _in(_A.FINISHING) & (activation.c.finish_until > at),
-                ),
-            )
-            .values(lease_until=until)
+        wanted = literal(until, Instant())
+        within = case(
+            (
+                _in(_A.KEYING) & (activation.c.key_until < wanted),
+                activation.c.key_until,
+            ),
+            (
+                _in(_A.FINISHING) & (activation.c.finish_until < wanted),
+                activation.c.finish_until,
+            ),
+            else_=wanted,
         )
-        return result.rowcount == 1
+        return await self._fenced(claim, {"lease_until": within})
 
     async def release_of(self, owner_prefix: str, at: datetime) -> int:
         """End the leases of a dead process; how many there were."""
@@ -165,6 +176,17 @@ class SqlActivations:
         """Close the open intents of earlier claims; gives those closed."""
         return await self._interrupt(
             (intent.c.activation == claim.id) & (intent.c.attempt < claim.fence), at
+        )
+
+    async def interrupt_item(
+        self, claim: Claim, seq: int, at: datetime
+    ) -> list[IntentRow]:
+        """Close the open intents of an item that is given up; gives those closed."""
+        return await self._interrupt(
+            (intent.c.activation == claim.id)
+            & (intent.c.item == seq)
+            & (intent.c.attempt <= claim.fence),
+            at,
         )
 
     async def _interrupt(
@@ -289,7 +311,11 @@ class SqlActivations:
         """End one of `overdue`; gives the intents that were still open.
 
         The fencing number goes up, so that a worker that wakes late is refused.
+        What is not to be finished any more is failed with it.
         """
+        over = {ItemState.WAITING.value}
+        if then is not _A.FINISHING:
+            over.add(ItemState.KEYED.value)
         await self._connection.execute(
             update(activation)
             .where(activation.c.id == activation_id)
@@ -304,7 +330,7 @@ class SqlActivations:
             update(activation_item)
             .where(
                 activation_item.c.activation == activation_id,
-                activation_item.c.state == ItemState.WAITING.value,
+                activation_item.c.state.in_(over),
             )
             .values(state=ItemState.FAILED.value, reason=reason)
         )

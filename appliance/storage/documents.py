@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import os
 import re
-import tempfile
+import secrets
 from pathlib import Path
 
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -18,13 +18,17 @@ from appliance.domain.ids import IntegratorId
 
 _HEX = re.compile(r"[0-9a-f]{64}")
 _ID = re.compile(r"[0-9a-f-]{36}")
+_FOLDER_MODE = 0o770
+_FILE_MODE = 0o660
 
 
 class LocalDocuments:
     """A `DocumentStore` in one folder.
 
     Args:
-        folder: made, with mode 0700, when it is not there.
+        folder: made when it is not there. What is made is open to owner and
+            group as far as the umask lets it be (roles may run as users of
+            their own that share a group), and to nobody else.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,7 +62,10 @@ class LocalDocuments:
         sha256 = hashlib.sha256(content).hexdigest()
         path = self._path(integrator, sha256)
         try:
-            if not path.exists():
+            if _holds(path, content):
+                # Another writer may be between its rename and its fsync.
+                _sync_folder(path.parent)
+            else:
                 _make_folder(path.parent)
                 _write_durably(path, content)
         except OSError as exc:
@@ -75,6 +82,14 @@ class LocalDocuments:
         return content
 
 
+def _holds(path: Path, content: bytes) -> bool:
+    """Whether a file is there with these very bytes, not altered since."""
+    try:
+        return path.read_bytes() == content
+    except FileNotFoundError:
+        return False
+
+
 def _make_folder(folder: Path) -> None:
     """Make a folder and those above it, each entry durable."""
     missing = []
@@ -83,21 +98,23 @@ def _make_folder(folder: Path) -> None:
         folder = folder.parent
     for new in reversed(missing):
         with contextlib.suppress(FileExistsError):
-            new.mkdir(mode=0o700)
+            new.mkdir(mode=_FOLDER_MODE)
         _sync_folder(new.parent)
 
 
 def _write_durably(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    temporary = path.with_name(f".new-{secrets.token_hex(8)}")
+    # By os.open and not tempfile, so that the umask decides on the group's bits.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            Path(temporary).unlink()
+            temporary.unlink()
         raise
     _sync_folder(path.parent)
 

@@ -5,6 +5,10 @@ transaction that first reads and then writes fails at once when another wrote
 meanwhile, whatever the time-out. Readers are `query_only`.
 """
 
+import asyncio
+import contextlib
+import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +18,8 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from appliance.settings import Settings
+
+_LOOK_AGAIN_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ def _prepare_sqlite(engine: AsyncEngine, wait_s: float, *, query_only: bool) -> 
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
-        cursor.execute("PRAGMA journal_mode = WAL")
+        _enter_wal(connection, cursor, wait_s)
         # FULL: the last commits survive a power cut, the audit's among them.
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = ON")
@@ -101,5 +107,31 @@ def _prepare_sqlite(engine: AsyncEngine, wait_s: float, *, query_only: bool) -> 
     def begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN" if query_only else "BEGIN IMMEDIATE")
 
+    def invalidate(connection: Any, record: object, exc: object) -> None:
+        # A caller left in mid-transaction. Closing alone would keep the file
+        # locked for as long as a cursor lives, in a traceback for instance.
+        del record, exc
+        with contextlib.suppress(sqlite3.Error):
+            connection.rollback()
+
+    event.listen(engine.sync_engine, "invalidate", invalidate)
     event.listen(engine.sync_engine, "connect", connect)
     event.listen(engine.sync_engine, "begin", begin)
+
+
+def _enter_wal(connection: Any, cursor: Any, wait_s: float) -> None:
+    """Have the file use a write-ahead log, which it does for good from then on.
+
+    `busy_timeout` does not hold for this change: where two processes open a new
+    file at once, one of them is refused at once and has to try again.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() >= deadline:
+                raise
+            connection.run_async(lambda _: asyncio.sleep(_LOOK_AGAIN_S))
+        else:
+            return

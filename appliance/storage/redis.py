@@ -32,6 +32,10 @@ RING_JOB = "ring"
 
 _log = structlog.get_logger(__name__)
 _AWAY = (RedisError, OSError, asyncio.TimeoutError)
+_RING_S = 2.0
+"""Longest that a caller waits for Redis, in seconds."""
+_REST_S = 1.0
+"""Time that a Redis that was away is left alone, in seconds."""
 
 
 def serialize(job: dict[str, Any]) -> bytes:
@@ -70,23 +74,44 @@ class RedisDoorbell:
     def __init__(self, settings: RedisSettings) -> None:
         self._settings = settings
         self._pool: ArqRedis | None = None
+        self._connecting = asyncio.Lock()
         self._retry_at = 0.0
 
     async def ring(self, activation: ActivationId) -> None:
         """Tell any worker that there is work; never raises."""
-        loop = asyncio.get_running_loop()
-        if self._pool is None and loop.time() < self._retry_at:
+        if self._resting():
             return
-        try:
+        with contextlib.suppress(*_AWAY):
             # Shielded: a caller that leaves must not tear a connection that
             # is in the middle of an answer.
             await asyncio.shield(self._ring(activation))
-        except _AWAY:
-            self._retry_at = loop.time() + 1
-            await self.close()
+
+    def _resting(self) -> bool:
+        """Whether Redis was away a moment ago and is left alone for now."""
+        return self._pool is None and _now() < self._retry_at
 
     async def _ring(self, activation: ActivationId) -> None:
-        async with asyncio.timeout(2):
+        try:
+            async with asyncio.timeout(_RING_S):
+                if (pool := await self._connected()) is None:
+                    return
+                await pool.enqueue_job(
+                    RING_JOB,
+                    activation,
+                    _job_id=f"{activation}:1",
+                    _expires=timedelta(minutes=2),
+                )
+                await pool.publish(BELL, "")
+        except _AWAY:
+            self._retry_at = _now() + _REST_S
+            await self.close()
+            raise
+
+    async def _connected(self) -> ArqRedis | None:
+        """The one pool, made by whoever rings first; None while resting."""
+        async with self._connecting:
+            if self._resting():
+                return None
             if self._pool is None:
                 self._pool = await create_pool(
                     self._settings,
@@ -94,13 +119,7 @@ class RedisDoorbell:
                     job_deserializer=deserialize,
                     default_queue_name=QUEUE,
                 )
-            await self._pool.enqueue_job(
-                RING_JOB,
-                activation,
-                _job_id=f"{activation}:1",
-                _expires=timedelta(minutes=2),
-            )
-            await self._pool.publish(BELL, "")
+            return self._pool
 
     async def close(self) -> None:
         """Drop the connection."""
@@ -108,6 +127,10 @@ class RedisDoorbell:
         if pool is not None:
             with contextlib.suppress(*_AWAY):
                 await pool.aclose()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class _Waiter:

@@ -12,6 +12,7 @@ from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, 
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.request import RequestView, SignedDocumentView, check_move
 from appliance.domain.vocab import RequestState
+from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
     document,
@@ -34,34 +35,28 @@ class SqlDocuments:
 
         A document inspected again by a newer inspector keeps its place.
         """
-        found = (
-            await self._connection.execute(
-                select(document).where(
-                    document.c.integrator == new.integrator,
-                    document.c.sha256 == new.sha256,
-                )
-            )
-        ).one_or_none()
         inspection = inspection_to_json(new.inspection)
-        if found is None:
-            await self._connection.execute(
-                insert(document).values(
-                    id=new.id,
-                    integrator=new.integrator,
-                    sha256=new.sha256,
-                    size_bytes=new.inspection.size_bytes,
-                    inspection=inspection,
-                    created=at,
-                )
+        result = await self._connection.execute(
+            insert_into(self._connection, document)
+            .values(
+                id=new.id,
+                integrator=new.integrator,
+                sha256=new.sha256,
+                size_bytes=new.inspection.size_bytes,
+                inspection=inspection,
+                created=at,
             )
-            return new
-        await self._connection.execute(
-            update(document)
-            .where(document.c.id == found.id)
-            .values(inspection=inspection)
+            .on_conflict_do_update(
+                index_elements=["integrator", "sha256"],
+                set_={"inspection": inspection},
+            )
+            .returning(document.c.id)
         )
         return StoredDocument(
-            DocumentId(found.id), new.integrator, new.sha256, new.inspection
+            DocumentId(result.scalar_one()),
+            new.integrator,
+            new.sha256,
+            new.inspection,
         )
 
     async def sealed(
@@ -237,14 +232,12 @@ class SqlRequests:
         Raises:
             ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
         """
-        found = await self.remembered(scope, key)
-        if found is None:
-            await self._connection.execute(
-                insert(idempotency).values(
-                    scope=scope, key=key, fingerprint=fingerprint, created=at
-                )
-            )
-        elif found != fingerprint:
+        await self._connection.execute(
+            insert_into(self._connection, idempotency)
+            .values(scope=scope, key=key, fingerprint=fingerprint, created=at)
+            .on_conflict_do_nothing()
+        )
+        if await self.remembered(scope, key) != fingerprint:
             raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
 
     async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
@@ -257,6 +250,8 @@ class SqlRequests:
                 ),
                 signature_request.c.expires <= at,
             )
+            # In one order, so that two sweeps never wait for each other.
+            .order_by(signature_request.c.id)
             .limit(limit)
         )
         return [RequestId(number) for number in rows.scalars()]

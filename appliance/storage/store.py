@@ -1,9 +1,9 @@
 """The record of everything, as `appliance.domain.records.Store`."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from sqlalchemy import insert
 from sqlalchemy.exc import (
     DBAPIError,
     IntegrityError,
@@ -21,6 +21,7 @@ from appliance.storage import tables
 from appliance.storage.activations import SqlActivations
 from appliance.storage.audit import SqlAudit
 from appliance.storage.engines import Engines
+from appliance.storage.inserting import insert_into
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.people import SqlCredentials, SqlPeople
 from appliance.storage.requests import SqlDocuments, SqlRequests
@@ -28,6 +29,8 @@ from appliance.storage.slots import SqlSlots
 from appliance.storage.tasks import SqlTasks, SqlWorkers
 
 _AWAY = (OperationalError, InterfaceError, PoolTimeoutError, OSError)
+_AWAY_STATES = ("08", "40", "53", "57")
+"""Classes of SQLSTATE: connection, deadlock, resources, a stop by an operator."""
 
 
 class SqlRecords:
@@ -63,6 +66,7 @@ class SqlStore:
         self._role = role
         self._writer = new_id()
         self._registered = False
+        self._registering = asyncio.Lock()
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[SqlRecords]:
@@ -93,23 +97,24 @@ class SqlStore:
 
     async def _register(self) -> None:
         """Give this process start its row, once."""
-        if self._registered:
-            return
-        self._registered = True
-        try:
+        # Whoever writes second waits until the row is committed.
+        async with self._registering:
+            if self._registered:
+                return
             async with self._engines.writer.begin() as connection:
+                # A caller that left between commit and return left the row.
                 await connection.execute(
-                    insert(tables.audit_writer).values(
+                    insert_into(connection, tables.audit_writer)
+                    .values(
                         id=self._writer,
                         role=self._role,
                         started=self._clock.now(),
                         n=0,
                         hash=GENESIS,
                     )
+                    .on_conflict_do_nothing()
                 )
-        except BaseException:
-            self._registered = False
-            raise
+            self._registered = True
 
     async def close(self) -> None:
         """Close every connection."""
@@ -125,7 +130,16 @@ class _store_faults:  # noqa: N801 (used as a statement, like contextlib.suppres
     def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
         if isinstance(exc, IntegrityError):
             return
-        if isinstance(exc, _AWAY) or (
-            isinstance(exc, DBAPIError) and exc.connection_invalidated
-        ):
+        if isinstance(exc, _AWAY) or (isinstance(exc, DBAPIError) and _away(exc)):
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+
+
+def _away(exc: DBAPIError) -> bool:
+    """Whether an error is none of the statement's: asyncpg's come in one kind."""
+    # Without a statement it was refused while connecting: the server starts,
+    # stops, or takes no more.
+    return (
+        exc.connection_invalidated
+        or exc.statement is None
+        or str(getattr(exc.orig, "sqlstate", "")).startswith(_AWAY_STATES)
+    )

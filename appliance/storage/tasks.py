@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, delete, insert, or_, select
+from sqlalchemy import and_, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.ids import TaskId
@@ -92,6 +92,35 @@ class SqlTasks:
         return await fenced_update(
             self._connection, hsm_task, claim.id, claim.fence, values
         )
+
+    async def give_up(
+        self, at: datetime, attempts: int, reason: str
+    ) -> list[TaskClaim]:
+        """End the tasks that nobody holds and nobody may claim any more."""
+        over = (
+            select(hsm_task.c.id)
+            .where(
+                hsm_task.c.state == TaskState.RUNNING.value,
+                hsm_task.c.lease_until <= at,
+                hsm_task.c.fence >= attempts,
+            )
+            .with_for_update(skip_locked=True)
+        )
+        # The fencing number goes up, so that a worker that wakes late is refused.
+        rows = await self._connection.execute(
+            update(hsm_task)
+            .where(hsm_task.c.id.in_(over))
+            .values(
+                state=TaskState.FAILED.value,
+                reason=reason,
+                fence=hsm_task.c.fence + 1,
+            )
+            .returning(hsm_task)
+        )
+        return [
+            TaskClaim(TaskId(row.id), TaskKind(row.kind), row.input, row.fence - 1)
+            for row in rows
+        ]
 
 
 class SqlWorkers:

@@ -133,8 +133,11 @@ class ActivationRecords(Protocol):
         """
         ...
 
-    async def renew(self, claim: Claim, at: datetime, until: datetime) -> bool:
-        """Prolong the lease; False when fenced off, or when the time is over."""
+    async def renew(self, claim: Claim, until: datetime) -> bool:
+        """Prolong the lease, to the end of its phase at the most.
+
+        False when another claim came since.
+        """
         ...
 
     async def release_of(self, owner_prefix: str, at: datetime) -> int:
@@ -147,6 +150,12 @@ class ActivationRecords(Protocol):
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""
+        ...
+
+    async def interrupt_item(
+        self, claim: Claim, seq: int, at: datetime
+    ) -> list[IntentRow]:
+        """Close the open intents of an item that is given up; gives those closed."""
         ...
 
     async def intend(self, claim: Claim, seq: int, digest: str, at: datetime) -> bool:

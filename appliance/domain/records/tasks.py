@@ -78,6 +78,21 @@ class TaskRecords(Protocol):
         """End a task; False when another claim came since."""
         ...
 
+    async def give_up(
+        self, at: datetime, attempts: int, reason: str
+    ) -> list[TaskClaim]:
+        """End the tasks that nobody holds and nobody may claim any more.
+
+        Args:
+            at: now; leases that ended by then hold nothing.
+            attempts: claims that a task may have had.
+            reason: why, for whoever waits.
+
+        Returns:
+            Their last claims, which are fenced off from here on.
+        """
+        ...
+
 
 class WorkerRecords(Protocol):
     """Who is alive."""

@@ -1,0 +1,343 @@
+"""The record on both databases, a clock to be moved, and rows to start from.
+
+    async def test_…(core: CoreParts) -> None:
+        signer = await core.add_signer()
+        request = await core.add_request(signer.person)
+
+`core` runs a test on SQLite and on PostgreSQL, each time on a fresh database.
+"""
+
+import hashlib
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.domain.audit import AuditRow, first_break
+from appliance.domain.command import SignParameters
+from appliance.domain.document import Inspection, PageBox
+from appliance.domain.ids import (
+    ActivationId,
+    CredentialId,
+    DocumentId,
+    IntegratorId,
+    PersonId,
+    RequestId,
+    new_id,
+)
+from appliance.domain.person import Credential, Person
+from appliance.domain.records.activations import (
+    IntentRow,
+    KeyedItem,
+    NewActivation,
+    NewItem,
+)
+from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
+from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.request import RequestView, SignedDocumentView, Signer
+from appliance.domain.vocab import (
+    ActivationState,
+    CredentialState,
+    PersonState,
+    RequestState,
+    VouchedBy,
+)
+from appliance.services.claiming import Claiming
+from appliance.settings import Settings, SigningSettings
+from appliance.storage.engines import open_engines
+from appliance.storage.migrate import migrate
+from appliance.storage.store import SqlStore
+from tests.fakes import NOON, FakeDoorbell, FakeOutcomes, MovingClock
+
+PASSWORD = b"una clave de firma"
+A4 = PageBox(0, 0, 595.28, 841.89, 0)
+MADE = KeyedItem(b"increment", 3, 4, b"attributes", b"signature")
+DIGEST = "d1" * 32
+
+
+def core_settings(folder: Path, url: str = "sqlite", **tables: Any) -> Settings:
+    """Settings of a trial in a folder."""
+    token = {"label": "x", "pin_file": "pin"}
+    names = ("pepper_file", "data_key_file", "lookup_key_file")
+    return Settings.model_validate(
+        {
+            "data_dir": str(folder),
+            "run_dir": str(folder),
+            "hsm": {"firma": token, "pki": token},
+            "secrets": dict.fromkeys(names, "secret"),
+            "database": {"url": url},
+            **tables,
+        }
+    )
+
+
+def cheap_secret(password: bytes = PASSWORD) -> SigningSecret:
+    """A signing secret that nothing is derived from."""
+    digest = hashlib.sha256(password).hexdigest()
+    return SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, digest)
+
+
+@dataclass
+class CoreParts:
+    """The record and what tests steer it by."""
+
+    settings: Settings
+    clock: MovingClock
+    store: SqlStore
+    outcomes: FakeOutcomes = field(default_factory=FakeOutcomes)
+    doorbell: FakeDoorbell = field(default_factory=FakeDoorbell)
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+    _integrator: IntegratorId | None = None
+    _others: list[SqlStore] = field(default_factory=list)
+
+    @property
+    def now(self) -> datetime:
+        """The time it is."""
+        return self.clock.now()
+
+    def other_store(self) -> SqlStore:
+        """The same record as another process has it; closed with this one."""
+        store = SqlStore(open_engines(self.settings), self.clock, "other")
+        self._others.append(store)
+        return store
+
+    async def close(self) -> None:
+        """Close every store."""
+        for store in (self.store, *self._others):
+            await store.close()
+
+    def claiming(self, slot: str = "signing/h/1", **options: Any) -> Claiming:
+        """A signing worker's transactions."""
+        return Claiming(
+            options.pop("store", self.store),
+            self.outcomes,
+            self.clock,
+            SigningSettings(**options),
+            slot,
+            new_id(),
+        )
+
+    # -- rows ------------------------------------------------------------------
+
+    async def integrator(self) -> IntegratorId:
+        """The one integrator, made when it is first asked for."""
+        if self._integrator is None:
+            self._integrator = await self.add_integrator("demo")
+        return self._integrator
+
+    async def add_integrator(self, code: str) -> IntegratorId:
+        """One more integrator."""
+        new = Integrator(IntegratorId(new_id()), code, code.title())
+        async with self.store.write() as records:
+            await records.people.add_integrator(new)
+        return new.id
+
+    async def add_signer(
+        self,
+        secret: SigningSecret | None = None,
+        *,
+        state: PersonState = PersonState.ACTIVE,
+        credential: bool = True,
+    ) -> Signer:
+        """A person, with a credential that works."""
+        number = next(self._numbers)
+        person = PersonId(new_id())
+        new = NewPerson(
+            person=Person(person, f"20{number:09d}", "Ana Pérez", state, "es"),
+            email_sealed=b"-",
+            email_index=f"{number:064d}",
+            vouched_by=VouchedBy.DEMO,
+            login_phc="-",
+            totp_sealed=b"-",
+            signing=secret or cheap_secret(),
+        )
+        async with self.store.write() as records:
+            await records.people.add(new)
+        if credential:
+            await self.add_credential(person)
+        return Signer(person, f"person:{person}", ("pwd", "otp"), self.now)
+
+    async def add_credential(self, person: PersonId, **changes: Any) -> CredentialId:
+        """A credential of a person, in the place of an earlier one."""
+        new: dict[str, Any] = {
+            "id": CredentialId(new_id()),
+            "person": person,
+            "key_mode": "resident",
+            "key_token": "firma",
+            "cka_id": b"\x01",
+            "certificate": b"certificate",
+            "chain": (b"issuer", b"root"),
+            "not_before": NOON - timedelta(days=1),
+            "not_after": NOON + timedelta(days=365),
+            "vouched_by": VouchedBy.DEMO,
+            "state": CredentialState.ACTIVE,
+            **changes,
+        }
+        async with self.store.write() as records:
+            await records.credentials.add(Credential(**new), new_id())
+        return CredentialId(new["id"])
+
+    async def add_request(self, person: PersonId, **changes: Any) -> RequestId:
+        """A document, and the request to sign it.
+
+        Args:
+            person: who is to sign.
+            changes: `sha256` of the document, `integrator`, `pages`,
+                `signatures`, `docmdp`, `expires`.
+        """
+        number = next(self._numbers)
+        integrator = changes.get("integrator") or await self.integrator()
+        inspection = Inspection(
+            size_bytes=1000,
+            pages=changes.get("pages", (A4, A4)),
+            findings=(),
+            signatures=changes.get("signatures", 0),
+            docmdp=changes.get("docmdp"),
+        )
+        sha256 = changes.get("sha256", f"{number:064x}")
+        document = StoredDocument(DocumentId(new_id()), integrator, sha256, inspection)
+        async with self.store.write() as records:
+            kept = await records.documents.add(document, self.now)
+            return await records.requests.add(
+                NewRequest(
+                    person=person,
+                    integrator=integrator,
+                    document=kept.id,
+                    name="contrato.pdf",
+                    origin="operador",
+                    created=self.now,
+                    expires=changes.get("expires"),
+                )
+            )
+
+    async def add_activation(
+        self, signer: Signer, items: int = 1, claim_s: float = 60
+    ) -> ActivationId:
+        """An activation over that many fresh requests, all `en_proceso`."""
+        requests = [await self.add_request(signer.person) for _ in range(items)]
+        return await self.begin(signer, requests, claim_s)
+
+    async def begin(
+        self, signer: Signer, requests: Sequence[RequestId], claim_s: float = 60
+    ) -> ActivationId:
+        """An activation over requests that are `pendiente`."""
+        activation = ActivationId(new_id())
+        params = SignParameters()
+        async with self.store.write() as records:
+            credential = await records.credentials.active(signer.person)
+            assert credential is not None
+            views = [await records.requests.get(request) for request in requests]
+            await records.activations.add(
+                NewActivation(
+                    id=activation,
+                    person=signer.person,
+                    credential=credential.id,
+                    factors=("pwd", "otp", "sign-pwd"),
+                    created=self.now,
+                    claim_by=self.now + timedelta(seconds=claim_s),
+                    items=tuple(
+                        NewItem(view.id, view.sha256, params, params.sha256(view.id))
+                        for view in views
+                        if view is not None
+                    ),
+                )
+            )
+            for request in requests:
+                assert await records.requests.begin(
+                    request, params.sha256(request), activation
+                )
+        return activation
+
+    # -- how things stand ------------------------------------------------------
+
+    async def view(self, request: RequestId) -> RequestView:
+        """A request as it stands."""
+        async with self.store.read() as records:
+            view = await records.requests.get(request)
+        assert view is not None
+        return view
+
+    async def request_states(
+        self, requests: Sequence[RequestId]
+    ) -> list[tuple[RequestState, str]]:
+        """State and reason of each."""
+        views = [await self.view(request) for request in requests]
+        return [(view.state, view.reason) for view in views]
+
+    async def activation_state(
+        self, activation: ActivationId
+    ) -> tuple[ActivationState, str]:
+        """State and reason of an activation."""
+        async with self.store.read() as records:
+            return await records.activations.state(activation)
+
+    async def intents(self, activation: ActivationId) -> list[IntentRow]:
+        """Every intended use of a key under an activation."""
+        async with self.store.read() as records:
+            return await records.activations.intents(activation)
+
+    async def audit(self) -> list[AuditRow]:
+        """The rows of every writer, each chain verified."""
+        rows = []
+        async with self.store.read() as records:
+            for writer in await records.audit.writers():
+                own = await records.audit.of_writer(writer)
+                assert first_break(own) is None
+                rows += own
+        return rows
+
+    async def audited(self) -> list[str]:
+        """Every audited event, in order for one writer."""
+        return [row.event.event.value for row in await self.audit()]
+
+
+def signed_view(view: RequestView) -> SignedDocumentView:
+    """A signed document of a request."""
+    return SignedDocumentView(
+        request=view.id,
+        integrator=view.integrator,
+        file_name=view.document_name,
+        sha256="cd" * 32,
+        size_bytes=2000,
+        level="B-B",
+    )
+
+
+@asynccontextmanager
+async def open_core_parts(settings: Settings) -> AsyncIterator[CoreParts]:
+    """A migrated, empty record over the settings' database."""
+    await migrate(settings)
+    clock = MovingClock()
+    parts = CoreParts(settings, clock, SqlStore(open_engines(settings), clock, "test"))
+    try:
+        yield parts
+    finally:
+        await parts.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The setting `database.url` of a fresh, empty database, of each kind."""
+    if request.param == "sqlite":
+        return "sqlite"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture
+async def core(tmp_path: Path, database_url: str) -> AsyncIterator[CoreParts]:
+    """A fresh record on each database."""
+    async with open_core_parts(core_settings(tmp_path, database_url)) as parts:
+        yield parts
+
+
+@pytest.fixture
+async def sqlite_core(tmp_path: Path) -> AsyncIterator[CoreParts]:
+    """A fresh record on SQLite, for tests that are not about the database."""
+    async with open_core_parts(core_settings(tmp_path)) as parts:
+        yield parts

@@ -1,0 +1,145 @@
+"""The audit of a writer: numbered without a hole, whatever fails or runs beside."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+
+from appliance.domain.audit import GENESIS, AuditEvent, first_break
+from appliance.domain.vocab import EventKind
+from appliance.storage.engines import open_engines
+from appliance.storage.store import SqlStore
+from tests.core_parts import CoreParts
+
+
+def event(number: int = 1) -> AuditEvent:
+    """An event that names a request."""
+    return AuditEvent(
+        EventKind.REQUEST_VIEWED,
+        "person:x",
+        integrator="i",
+        request=number,
+        activation="a",
+        attempt=2,
+        detail={"ñ": ["á", 1, None, True], "b": {"y": 1, "x": 2}},
+    )
+
+
+async def test_audit_reads_back_what_was_written(core: CoreParts) -> None:
+    """Every field of an event survives, and the first row hangs on nothing."""
+    async with core.store.write() as records:
+        records.audit.add(event())
+
+    (row,) = await core.audit()
+
+    assert (row.n, row.prev, row.at, row.event) == (1, GENESIS, core.now, event())
+
+
+async def test_audit_keeps_order_within_and_between_transactions(
+    core: CoreParts,
+) -> None:
+    """Rows stand in the order in which they were added."""
+    for numbers in ([1, 2, 3], [4], [5, 6]):
+        async with core.store.write() as records:
+            for number in numbers:
+                records.audit.add(event(number))
+
+    rows = await core.audit()
+
+    assert [(row.n, row.event.request) for row in rows] == [(n, n) for n in range(1, 7)]
+
+
+async def test_audit_has_no_hole_after_rollback(core: CoreParts) -> None:
+    """A transaction that fails leaves neither row nor number."""
+    async with core.store.write() as records:
+        records.audit.add(event(1))
+
+    async def fail() -> None:
+        async with core.store.write() as records:
+            records.audit.add(event(2))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    async with core.store.write() as records:
+        records.audit.add(event(3))
+
+    rows = await core.audit()
+
+    assert [(row.n, row.event.request) for row in rows] == [(1, 1), (2, 3)]
+
+
+async def test_audit_chain_holds_under_20_writers(core: CoreParts) -> None:
+    """Twenty at once, some failing, from the process's first transaction on."""
+
+    async def write(number: int) -> None:
+        async with core.store.write() as records:
+            records.audit.add(event(number))
+            await asyncio.sleep(0)
+            if number % 4 == 0:
+                raise ZeroDivisionError
+
+    done = await asyncio.gather(
+        *(write(number) for number in range(1, 21)), return_exceptions=True
+    )
+
+    rows = await core.audit()
+    assert [type(each) for each in done].count(ZeroDivisionError) == 5
+    assert [row.n for row in rows] == list(range(1, 16))
+    assert {row.event.request for row in rows} == {n for n in range(1, 21) if n % 4}
+
+
+async def test_audit_has_a_chain_for_each_process(core: CoreParts) -> None:
+    """Two process starts write side by side, each from number 1."""
+    other = core.other_store()
+
+    async def write(store: SqlStore, number: int) -> None:
+        async with store.write() as records:
+            records.audit.add(event(number))
+
+    await asyncio.gather(*(write((core.store, other)[n % 2], n) for n in range(10)))
+
+    rows = await core.audit()
+    assert sorted(row.n for row in rows) == sorted([*range(1, 6)] * 2)
+    assert len({row.writer for row in rows}) == 2
+
+
+async def test_audit_of_request_gives_its_rows_alone(core: CoreParts) -> None:
+    """Rows of one request, oldest first, of all writers."""
+    other = core.other_store()
+    for store, number in ((core.store, 7), (other, 8), (other, 7)):
+        core.clock.forward(1)
+        async with store.write() as records:
+            records.audit.add(event(number))
+
+    async with core.store.read() as records:
+        rows = await records.audit.of_request(7)
+
+    assert [row.event.request for row in rows] == [7, 7]
+    assert rows[0].at < rows[1].at
+    assert rows[0].writer != rows[1].writer
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        "UPDATE audit_event SET actor = 'somebody' WHERE n = 2",
+        "UPDATE audit_event SET detail = '{}' WHERE n = 2",
+        "DELETE FROM audit_event WHERE n = 2",
+    ],
+)
+async def test_audit_tampered_in_the_database_is_found(
+    core: CoreParts, tamper: str
+) -> None:
+    """An edited or deleted row breaks the chain where it stood."""
+    for number in range(3):
+        async with core.store.write() as records:
+            records.audit.add(event(number))
+    engines = open_engines(core.settings)
+    async with engines.writer.begin() as connection:
+        await connection.execute(text(tamper))
+    await engines.dispose()
+
+    async with core.store.read() as records:
+        (writer,) = await records.audit.writers()
+        assert first_break(await records.audit.of_writer(writer)) == 2

@@ -1,0 +1,149 @@
+"""What becomes of a transaction when the database or its caller goes away."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.vocab import EventKind
+from appliance.storage.engines import open_engines
+from appliance.storage.store import SqlStore
+from tests.core_parts import CoreParts, core_settings, open_core_parts
+from tests.parts.postgres import PostgresServer
+
+EVENT = AuditEvent(EventKind.REQUEST_VIEWED, "system")
+CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+
+
+def database_name(url: str) -> str:
+    """The database that a URL names."""
+    return url.partition("@/")[2].partition("?")[0]
+
+
+async def code_of(store: SqlStore, *, write: bool) -> ErrorCode | None:
+    """How a transaction ends."""
+    try:
+        async with store.write() if write else store.read() as records:
+            await records.audit.writers()
+    except ApplianceError as exc:
+        return exc.code
+    return None
+
+
+@pytest.mark.parametrize("write", [False, True])
+async def test_store_unavailable_when_postgres_is_away(
+    tmp_path: Path, *, write: bool
+) -> None:
+    """Nobody listens: `STORE_UNAVAILABLE`, and nothing else."""
+    url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
+    store = SqlStore(open_engines(core_settings(tmp_path, url)), SystemClock(), "test")
+
+    assert await code_of(store, write=write) is ErrorCode.STORE_UNAVAILABLE
+
+    await store.close()
+
+
+@pytest.mark.parametrize("write", [False, True])
+async def test_store_comes_back_with_postgres(
+    tmp_path: Path, postgres_server: PostgresServer, postgres_url: str, *, write: bool
+) -> None:
+    """Connections are cut and new ones refused; later the same store works."""
+    name = database_name(postgres_url)
+    async with open_core_parts(core_settings(tmp_path, postgres_url)) as core:
+        assert await code_of(core.store, write=True) is None
+
+        postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        postgres_server.execute(CUT.format(name=name))
+        away = await code_of(core.store, write=write)
+        postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        back = await code_of(core.store, write=write)
+
+    assert (away, back) == (ErrorCode.STORE_UNAVAILABLE, None)
+
+
+async def test_store_unavailable_when_postgres_goes_in_mid_transaction(
+    tmp_path: Path, postgres_server: PostgresServer, postgres_url: str
+) -> None:
+    """A connection that is cut under a transaction takes all of it back."""
+    name = database_name(postgres_url)
+    async with open_core_parts(core_settings(tmp_path, postgres_url)) as core:
+        signer = await core.add_signer()
+
+        async def count() -> None:
+            async with core.store.write() as records:
+                await records.people.set_counted(signer.person, 5, None)
+                postgres_server.execute(CUT.format(name=name))
+                await records.people.signing_secret(signer.person)
+
+        with pytest.raises(ApplianceError) as caught:
+            await count()
+
+        async with core.store.read() as records:
+            secret = await records.people.signing_secret(signer.person)
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert secret is not None
+    assert secret.counted == 0
+
+
+async def test_store_unavailable_when_sqlite_stays_locked(tmp_path: Path) -> None:
+    """Another process holds the file longer than the time-out."""
+    settings = core_settings(
+        tmp_path, database={"url": "sqlite", "busy_timeout_s": 0.1}
+    )
+    async with open_core_parts(settings) as core:
+        holder = open_engines(settings)
+        async with holder.writer.begin() as connection:
+            await connection.execute(text("DELETE FROM audit_event"))
+            locked = await code_of(core.store, write=True)
+            readable = await code_of(core.store, write=False)
+        freed = await code_of(core.store, write=True)
+        await holder.dispose()
+
+    assert (locked, readable, freed) == (ErrorCode.STORE_UNAVAILABLE, None, None)
+
+
+async def test_read_writes_nothing(core: CoreParts) -> None:
+    """What is written in a reading transaction is refused or forgotten."""
+    signer = await core.add_signer()
+
+    with contextlib.suppress(ApplianceError):
+        async with core.store.read() as records:
+            await records.people.set_counted(signer.person, 5, None)
+
+    async with core.store.read() as records:
+        secret = await records.people.signing_secret(signer.person)
+    assert secret is not None
+    assert secret.counted == 0
+
+
+async def test_store_works_on_after_callers_left_at_any_moment(
+    core: CoreParts,
+) -> None:
+    """Callers cancelled in the middle leave no lock, no hole, no half of a change."""
+
+    async def write() -> None:
+        async with core.store.write() as records:
+            records.audit.add(EVENT)
+            await records.audit.writers()
+            records.audit.add(EVENT)
+
+    async def read() -> None:
+        async with core.store.read() as records:
+            await records.audit.writers()
+
+    for wait in range(40):
+        tasks = [asyncio.create_task(work()) for work in (write, read, write)]
+        await asyncio.sleep(wait * 0.0005)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    await asyncio.wait_for(write(), 5)
+    rows = await core.audit()
+    assert [row.n for row in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) % 2 == 0
