@@ -21,6 +21,9 @@ pytest_plugins = ("tests.parts.passed", "tests.core_parts", "pytester")
 
 TESTS = Path(__file__).parent
 
+# As the command line has it: what a test makes is its owner's alone.
+os.umask(0o077)
+
 # How long an example takes says more of the machine than of the code.
 hypothesis.settings.register_profile(
     "rubrica",

@@ -46,7 +46,6 @@ _MINUTE = timedelta(minutes=1)
 _WRONG_FROM_ADDRESS = timedelta(minutes=10)
 _WRONG_ON_ACCOUNT = timedelta(hours=24)
 _LONGEST_WAIT_S = 900
-_KEPT = timedelta(days=2)
 
 
 def email_index(lookup: LookupIndex, email: str) -> str:
@@ -201,15 +200,6 @@ class Login:
         # A code is accepted from one step before its own.
         wait_s = max(0.0, (step - 1) * STEP_S - now_s)
         return self._totp(person, secret).generate_otp(step), wait_s
-
-    async def sweep(self) -> int:
-        """Forget old tries; how many there were.
-
-        Raises:
-            ApplianceError: `STORE_UNAVAILABLE`.
-        """
-        async with self._store.write() as records:
-            return await records.logins.sweep(self._clock.now() - _KEPT)
 
     async def _account(self, user: str) -> _Account:
         """Find whom a sign-in is about."""

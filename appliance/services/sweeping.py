@@ -26,6 +26,7 @@ from appliance.services.hsm_tasks import TASK_ATTEMPTS
 
 _BATCH: Final = 200
 _SLOTS_KEPT: Final = timedelta(days=1)
+_TRIES_KEPT: Final = timedelta(days=2)
 _USED_UP: Final = "attempts used up"
 
 
@@ -155,7 +156,16 @@ class Sweeping:
                 )
         return len(failed)
 
-    async def forget_slots(self) -> int:
-        """Forget checks of signing passwords older than a day; how many."""
+    async def forget(self) -> int:
+        """Delete what is of no more use; how many rows.
+
+        Checks of signing passwords after a day, tries to sign in after two,
+        download links at their end.
+        """
+        now = self._clock.now()
         async with self._store.write() as records:
-            return await records.slots.sweep(self._clock.now() - _SLOTS_KEPT)
+            return (
+                await records.slots.sweep(now - _SLOTS_KEPT)
+                + await records.logins.sweep(now - _TRIES_KEPT)
+                + await records.links.sweep(now)
+            )

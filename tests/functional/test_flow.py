@@ -181,24 +181,24 @@ def test_reject_without_a_reason_refused(
     assert _state(client, request) == "pendiente"
 
 
+@pytest.mark.parametrize("state", ["firmada", "rechazada", "vencida"])
 def test_final_state_allows_no_move(
-    appliance: Appliance, signer: TestPerson, client: httpx.Client
+    appliance: Appliance, signer: TestPerson, client: httpx.Client, state: str
 ) -> None:
     """From a final state there is no way on, by no call.
 
     Source: decisions "estados".
     """
-    for state in ("firmada", "rechazada", "vencida"):
-        assert STATES[state](appliance, signer, client) == state
-        query = {"estado": state, "limite": 1}
-        (newest,) = client.get("/solicitudes", params=query).json()
-        request = newest["solicitudId"]
+    assert STATES[state](appliance, signer, client) == state
+    query: dict[str, str | int] = {"estado": state, "limite": 1}
+    (newest,) = client.get("/solicitudes", params=query).json()
+    request = newest["solicitudId"]
 
-        problem(reject(client, request), 409, "STATE")
-        again = sign(client, signer, request, fontSize=20)
+    problem(reject(client, request), 409, "STATE")
+    again = sign(client, signer, request, fontSize=20)
 
-        problem(again, 409, "ALREADY_SIGNED" if state == "firmada" else "STATE")
-        assert _state(client, request) == state
+    problem(again, 409, "ALREADY_SIGNED" if state == "firmada" else "STATE")
+    assert _state(client, request) == state
 
 
 class SpecClient:
