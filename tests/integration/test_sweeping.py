@@ -288,7 +288,7 @@ async def test_slots_forgotten_after_a_day(core: CoreParts) -> None:
     core.clock.forward(401)
     both = [sweeping(core), sweeping(core, other=True)]
 
-    forgotten = await asyncio.gather(*(each.forget_slots() for each in both))
+    forgotten = await asyncio.gather(*(each.forget() for each in both))
 
     assert sum(forgotten) == 1
     async with core.store.read() as records:
@@ -297,7 +297,7 @@ async def test_slots_forgotten_after_a_day(core: CoreParts) -> None:
 
 
 @pytest.mark.parametrize(
-    "sweep", ["expire_activations", "expire_requests", "fail_tasks", "forget_slots"]
+    "sweep", ["expire_activations", "expire_requests", "fail_tasks", "forget"]
 )
 async def test_sweep_of_nothing_does_nothing(
     sqlite_core: CoreParts, sweep: str
