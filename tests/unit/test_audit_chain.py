@@ -68,7 +68,7 @@ def test_whole_chain_has_no_break(count: int) -> None:
         lambda row: replace(row, prev="0" * 64),
         lambda row: replace(row, hash="0" * 64),
         lambda row: replace(row, event=replace(row.event, actor="operator")),
-        lambda row: replace(row, event=replace(row.event, event=EventKind.TASK_CREATED)),
+        lambda row: replace(row, event=replace(row.event, event=EventKind.SIGN_LOCKED)),
         lambda row: replace(row, event=replace(row.event, integrator="i")),
         lambda row: replace(row, event=replace(row.event, request=None)),
         lambda row: replace(row, event=replace(row.event, activation="a")),
