@@ -122,6 +122,38 @@ ensure_venv() {
   fi
 }
 
+# ensure_browsers installs the browsers that tests drive, where the machine's release
+# has them as packages of its own (Ubuntu has them as snaps alone, which no driver
+# can run). Others are named by RUBRICA_CHROMIUM and RUBRICA_FIREFOX.
+ensure_browsers() {
+  local name variable
+  for name in chromium firefox-esr; do
+    variable=${name%-esr}
+    variable=RUBRICA_${variable^^}
+    [[ -n ${!variable-} || -x /usr/bin/$name ]] && continue
+    if apt-cache show --no-all-versions "$name" >/dev/null 2>&1; then
+      ensure_packages "$name"
+    else
+      say "no package $name here: its tests are skipped unless $variable names a program"
+    fi
+  done
+}
+
+# ensure_browser_libraries fetches pdf.js and htmx by their lock, unless they are
+# there. npm comes from a Python package, so that no Node is needed on the machine;
+# the environment is passed on whole: proxies, registries and certificate
+# authorities of the machine are set there.
+ensure_browser_libraries() {
+  local folder=$root/appliance/web/vendor sum
+  local stamp=$root/.venv/.browser-libraries
+  sum=$(cat "$folder"/{fetch.py,package.json,package-lock.json,manifest.sha256} | sha256sum)
+  [[ -d $folder/files && $(cat "$stamp" 2>/dev/null) == "$sum" ]] && return 0
+  ensure_venv requirements-npm.lock
+  say "fetching the browser libraries"
+  "$root/.venv/bin/python" "$folder/fetch.py"
+  printf '%s\n' "$sum" >"$stamp"
+}
+
 # find_fonts prints the folder of the Liberation 2 fonts; where fonts-liberation2
 # is but a name for fonts-liberation they lie in the latter's folder.
 find_fonts() {

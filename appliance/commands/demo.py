@@ -9,6 +9,7 @@ import json
 import secrets
 import urllib.error
 import urllib.request
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +55,8 @@ def register(
     sign = parts.add_parser("sign", help="sign a sample through the public API")
     sign.add_argument("--out", type=Path, required=True, help="the signed PDF")
     sign.set_defaults(run=_sign)
+    for point in sorted(entry_points(group="rubrica.demo")):
+        point.load()(parts)
 
 
 def _setup(args: argparse.Namespace) -> int:

@@ -1,0 +1,51 @@
+"""`rubrica demo host`: run the demo integrator's site."""
+
+import argparse
+import signal
+import threading
+from pathlib import Path
+from typing import Final
+
+from appliance.settings import SettingsError, load_settings
+from embed.demo.config import read_config
+from embed.demo.host import DemoHost
+
+CONFIG_FILE: Final = "demo-host.json"
+"""Name of the configuration in the data folder."""
+
+
+def register(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `host` to `rubrica demo`.
+
+    Args:
+        parts: of the `demo` parser.
+    """
+    host = parts.add_parser("host", help="run the site of a demo integrator")
+    host.add_argument(
+        "--config", type=Path, help=f"(default: {CONFIG_FILE} in the data folder)"
+    )
+    host.set_defaults(run=_host)
+
+
+def _host(args: argparse.Namespace) -> int:
+    """Serve until told to stop.
+
+    Raises:
+        SettingsError: no configuration, or its address cannot be had.
+    """
+    path = args.config or load_settings(args.settings).data_dir / CONFIG_FILE
+    config = read_config(path)
+    try:
+        server = DemoHost(config)
+    except (OSError, ValueError, OverflowError) as exc:
+        msg = f"{config.listen}: cannot be listened on ({exc})"
+        raise SettingsError(msg) from exc
+    # shutdown() waits for the loop that the handler interrupts: another thread.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(
+            number, lambda *_: threading.Thread(target=server.shutdown).start()
+        )
+    print(f"demo integrator: {config.origin}", flush=True)  # noqa: T201 (a command)
+    with server:
+        server.serve_forever()
+    return 0

@@ -1,0 +1,192 @@
+"""The demo integrator's web server: a page, and a backend that asks for sessions.
+
+The API key stays in this process: the page gets the ephemeral token alone
+(contract, "Authentication", rule 1). It listens on this machine and is no model
+of how to serve to the world; it is a model of what such a backend has to do.
+"""
+
+import http.server
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from embed.demo.config import HostConfig
+
+_STATIC: Final = Path(__file__).resolve().parent / "static"
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_FILES: Final = {
+    f"/{path.name}": path for path in _STATIC.iterdir() if path.suffix in _TYPES
+} | {"/": _STATIC / "index.html"}
+_SESSION_WAIT_S: Final = 15
+_LARGEST_ANSWER: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back."""
+
+    status: int
+    content: bytes
+    kind: str
+
+    @classmethod
+    def of_json(cls, value: object, status: int = HTTPStatus.OK) -> "Answer":
+        """An answer of JSON."""
+        return cls(status, json.dumps(value).encode(), "application/json")
+
+    @classmethod
+    def refused(cls, status: int, code: str) -> "Answer":
+        """An error that the page shows."""
+        return cls.of_json({"code": code}, status)
+
+
+class DemoHost(http.server.ThreadingHTTPServer):
+    """The integrator's site.
+
+    Args:
+        config: addresses, key file, and the person to be proposed.
+        quiet: writes no line for each request.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, config: HostConfig, *, quiet: bool = False) -> None:
+        self.config = config
+        self.quiet = quiet
+        host, _, port = config.listen.rpartition(":")
+        super().__init__((host, int(port)), _Handler)
+
+    def get(self, path: str) -> Answer:
+        """Answer a GET: the page, its files, what it has to know, the sample."""
+        if path == "/config.json":
+            return Answer.of_json(self._told_to_the_page())
+        if path == "/ejemplo.pdf" and self.config.sample is not None:
+            return Answer(
+                HTTPStatus.OK, self.config.sample.read_bytes(), "application/pdf"
+            )
+        if path not in _FILES:
+            return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
+        file = _FILES[path]
+        return Answer(HTTPStatus.OK, file.read_bytes(), _TYPES[file.suffix])
+
+    def _told_to_the_page(self) -> dict[str, object]:
+        return {
+            "iframeUrl": self.config.iframe_url,
+            "eventPrefix": self.config.event_prefix,
+            "user": self.config.user,
+            "sample": self.config.sample.name if self.config.sample else None,
+        }
+
+    def new_session(self) -> Answer:
+        """Ask the appliance for a session token, and hand on the token alone.
+
+        Source: contract, "POST {web_url}/api/integration/session/new".
+        """
+        try:
+            key = self.config.api_key_file.read_text(encoding="ascii").strip()
+        except OSError:
+            return Answer.refused(HTTPStatus.BAD_GATEWAY, "API_KEY_MISSING")
+        query = urllib.parse.urlencode({"id": self.config.integrator_id})
+        request = urllib.request.Request(  # noqa: S310 (an address of the configuration)
+            f"{self.config.web_url}/api/integration/session/new?{query}",
+            method="POST",
+            headers={"X-Api-Key": key},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_SESSION_WAIT_S) as answer:  # noqa: S310 (same)
+                told: dict[str, Any] = json.loads(answer.read(_LARGEST_ANSWER))
+                token = told["tokenSession"]
+        except urllib.error.HTTPError as exc:
+            return Answer.refused(HTTPStatus.BAD_GATEWAY, _code_of(exc))
+        except OSError:
+            return Answer.refused(HTTPStatus.BAD_GATEWAY, "UNREACHABLE")
+        except (ValueError, KeyError, TypeError):
+            return Answer.refused(HTTPStatus.BAD_GATEWAY, "UNINTELLIGIBLE")
+        return Answer.of_json(
+            {"tokenSession": token, "validUntil": told.get("validUntil")}
+        )
+
+    def headers_of_all(self) -> dict[str, str]:
+        """Headers of every answer; the policy is what an integrator needs."""
+        documents = " ".join(self.config.download_origins)
+        return {
+            "Content-Security-Policy": (
+                "default-src 'none'; script-src 'self'; style-src 'self'; "
+                f"img-src 'self'; connect-src 'self' {documents}; "
+                f"frame-src {self.config.iframe_url}; "
+                "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+            ),
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "strict-origin-when-cross-origin",
+            "Cache-Control": "no-store",
+        }
+
+
+def _code_of(exc: urllib.error.HTTPError) -> str:
+    """The code of a problem document, or the status."""
+    try:
+        return str(json.loads(exc.read(_LARGEST_ANSWER))["code"])
+    except (ValueError, KeyError, TypeError, OSError):
+        return f"HTTP_{exc.code}"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """One connection of a browser."""
+
+    server: DemoHost
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """Answer a GET."""
+        self._send(self._misdirected() or self.server.get(urlsplit(self.path).path))
+
+    def do_POST(self) -> None:
+        """Answer a POST: a new session, for the page's own scripts."""
+        # No body is of use here; what came is not read, so the connection ends.
+        self.close_connection = True
+        self._send(self._misdirected() or self._post())
+
+    def _post(self) -> Answer:
+        # In a browser every POST carries Origin: a page of somebody else must not
+        # spend this integrator's sessions.
+        if self.headers.get("Origin") != self.server.config.origin:
+            return Answer.refused(HTTPStatus.FORBIDDEN, "FOREIGN_PAGE")
+        if urlsplit(self.path).path != "/sesion":
+            return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
+        return self.server.new_session()
+
+    def _misdirected(self) -> Answer | None:
+        """Refuse another host name: a name that was made to point here."""
+        if self.headers.get("Host") == self.server.config.listen:
+            return None
+        return Answer.refused(HTTPStatus.MISDIRECTED_REQUEST, "MISDIRECTED")
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in self.server.headers_of_all().items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", answer.kind)
+        self.send_header("Content-Length", str(len(answer.content)))
+        self.end_headers()
+        self.wfile.write(answer.content)
+
+    def version_string(self) -> str:
+        """Name of the server, without versions."""
+        return "demo"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (inherited)
+        """Write a line for a request; no address of ours carries a secret."""
+        if not self.server.quiet:
+            super().log_message(format, *args)

@@ -1,0 +1,218 @@
+/** The integrator's page: form, frame, log, result. The protocol is in protocol.js. */
+
+import { documentObject, receiveDocument } from "./bytes.js";
+import { element, showResult } from "./result.js";
+import { log } from "./log.js";
+import { openSigning } from "./protocol.js";
+import { translatePage, words } from "./words.js";
+
+const byId = (id) => document.getElementById(id);
+const form = byId("form");
+const config = await (await fetch("/config.json")).json();
+
+let signing = null;
+let order = null;
+
+translatePage();
+const placeholder = byId("container").firstElementChild;
+byId("host-origin").textContent = location.origin;
+byId("frame-origin").textContent = config.iframeUrl;
+for (const [name, value] of Object.entries(config.user)) form.elements[name].value = value;
+if (config.sample) {
+  byId("sample-choice").hidden = false;
+  byId("sample-choice").querySelector("span").textContent = words.sampleNamed(config.sample);
+  form.elements.source.value = "sample";
+}
+followSource();
+form.addEventListener("change", followSource);
+byId("again").addEventListener("click", again);
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const made = await readOrder();
+  if (!made) return;
+  order = made;
+  await open();
+});
+form.inert = false;
+
+/** A field of the form stands only where its choice does. */
+function followSource() {
+  byId("file-field").hidden = form.elements.source.value !== "own";
+}
+
+/** Everything that one signature needs, or nothing when the form is not filled. */
+async function readOrder() {
+  const file = await readFile();
+  const userData = readUser();
+  if (file === null || userData === null) {
+    form.querySelector("[aria-invalid=true]").focus();
+    return null;
+  }
+  return {
+    userData,
+    file,
+    // One key for one wish to sign, kept when the session has to be asked again:
+    // it is what keeps a repeat from signing twice.
+    idemKey: crypto.randomUUID(),
+    handover: byId("handover").value,
+    startOn: byId("start").value,
+  };
+}
+
+/** The document object, undefined when there is none, null when it is wrong. */
+async function readFile() {
+  const source = form.elements.source.value;
+  mark("file", "");
+  if (source === "none") return undefined;
+  if (source === "sample") {
+    const answer = await fetch("/ejemplo.pdf");
+    return documentObject(await answer.blob(), config.sample);
+  }
+  const file = byId("file").files[0];
+  if (!file) return mark("file", words.fileMissing);
+  const head = await file.slice(0, 1024).text();
+  if (!head.includes("%PDF-")) return mark("file", words.fileNotPdf);
+  return documentObject(file, file.name);
+}
+
+function readUser() {
+  const { cuil, dni, email } = form.elements;
+  let fault = "";
+  if (!cuil.value && !dni.value) fault = words.cuilOrDni;
+  else if (!cuil.checkValidity()) fault = words.cuilWrong;
+  mark("cuil", fault);
+  const emailFault = email.checkValidity() ? "" : words.emailWrong;
+  mark("email", emailFault);
+  if (fault || emailFault) return null;
+  const names = ["cuil", "dni", "email", "name", "gender", "phone", "address"];
+  const filled = names.map((name) => [name, form.elements[name].value.trim()]);
+  return Object.fromEntries(filled.filter(([, value]) => value));
+}
+
+/** Show or clear what is wrong with a field. */
+function mark(id, fault) {
+  byId(id).setAttribute("aria-invalid", String(Boolean(fault)));
+  byId(`${id}-error`).textContent = fault;
+  byId(`${id}-error`).hidden = !fault;
+  return null;
+}
+
+/** A session from our own backend, then the frame. */
+async function open() {
+  close();
+  document.body.classList.add("open");
+  say(words.asking);
+  let session;
+  try {
+    session = await newSession();
+  } catch (error) {
+    const help = words.sessionHelp[error.message] ?? words.sessionHelpElse;
+    complain(words.sessionFailed(error.message), help, true);
+    return;
+  }
+  step("session");
+  say(words.waiting);
+  const { userData, idemKey, file, handover } = order;
+  const init = { nonce: crypto.randomUUID(), idemKey, userData };
+  if (file && handover === "init") init.autoLoadFile = file;
+  signing = openSigning({
+    container: byId("container"),
+    iframeUrl: config.iframeUrl,
+    prefix: config.eventPrefix,
+    title: words.frameTitle,
+    token: session.tokenSession,
+    init,
+    laterFile: handover === "load" ? file : undefined,
+    startOn: order.startOn,
+    onMessage: receive,
+    onSent: (type, message) => log("toFrame", message),
+    onIgnored: (origin) => log("ignored", { type: words.ignoredWhy(origin) }),
+    onTrouble: (kind) => complain(words[kind], words[`${kind}-help`], true),
+  });
+  byId("stage-title").scrollIntoView({ block: "start" });
+}
+
+async function newSession() {
+  const answer = await fetch("/sesion", { method: "POST" });
+  const told = await answer.json();
+  log("backend", { type: "POST /sesion", payload: told });
+  if (!answer.ok) throw new Error(told.code);
+  return told;
+}
+
+const MEANINGS = {
+  ready: () => {
+    step("ready");
+    say(order.startOn === "ready" ? words.ready : words.readyOnly);
+  },
+  "handshake.ack": () => {
+    step("ack");
+    complain("");
+    say(words.ack);
+  },
+  "signature.completed": completed,
+  cancelled: () => say(words.cancelled),
+  error: ({ payload = {} }) => {
+    const renew = payload.category === "new_session" || payload.code === "SESSION_TOKEN_EXPIRED";
+    complain(words.errorFrom(payload.code), payload.message ?? "", renew);
+  },
+};
+
+/** Act on a message of the frame; types that nobody here knows are let be. */
+function receive(type, message) {
+  log("fromFrame", message);
+  MEANINGS[type]?.(message);
+}
+
+async function completed({ payload }) {
+  step("completed");
+  complain("");
+  say(words.checking);
+  let received = null;
+  try {
+    received = await receiveDocument(payload);
+  } catch {
+    // Told below: the document stays at its address.
+  }
+  showResult(byId("result"), payload, received, order.idemKey);
+  say(words.completed);
+}
+
+/** Back to the form, with what was typed. */
+function again() {
+  close();
+  document.body.classList.remove("open");
+  byId("open").focus();
+}
+
+function close() {
+  signing?.close();
+  signing = null;
+  byId("container").replaceChildren(placeholder);
+  byId("result").hidden = true;
+  complain("");
+  say("");
+  for (const item of byId("steps").children) item.removeAttribute("data-done");
+}
+
+function say(text) {
+  byId("status").textContent = text;
+}
+
+function step(name) {
+  byId("steps").querySelector(`[data-step=${name}]`).dataset.done = "";
+}
+
+/** Show what went wrong, in words, and the way on; no title takes it away. */
+function complain(title, help = "", renewable = false) {
+  const alert = byId("alert");
+  alert.hidden = !title;
+  alert.replaceChildren();
+  if (!title) return;
+  say("");
+  alert.append(element("strong", {}, title), element("p", {}, help));
+  if (!renewable) return;
+  const button = element("button", { type: "button" }, words.newSession);
+  button.addEventListener("click", open);
+  alert.append(button);
+}

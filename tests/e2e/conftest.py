@@ -1,0 +1,87 @@
+"""Browsers for a run, pages for a test.
+
+One Chromium and at most one Firefox a run; each test has contexts of its own.
+Screenshots go to the folder that RUBRICA_SCREENSHOTS names, else to a temporary one.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, Playwright, async_playwright
+
+from tests.parts import browsers
+from tests.parts.browsers import Opener
+
+PICTURES_VARIABLE = "RUBRICA_SCREENSHOTS"
+
+
+def _need(program: str) -> None:
+    """Skip where the release has no such browser (see `ensure_browsers`)."""
+    if not os.access(program, os.X_OK):
+        pytest.skip(f"no browser {program}")
+
+
+@pytest.fixture(scope="session")
+async def playwright() -> AsyncIterator[Playwright]:
+    """Playwright, which drives the browsers."""
+    async with async_playwright() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+async def chromium(playwright: Playwright) -> AsyncIterator[Browser]:
+    """The run's Chromium."""
+    _need(browsers.CHROMIUM)
+    async with browsers.chromium(playwright) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+async def firefox(
+    playwright: Playwright, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Browser]:
+    """The run's Firefox, started by the first test that wants it."""
+    _need(browsers.FIREFOX)
+    downloads = tmp_path_factory.mktemp("firefox-downloads")
+    async with browsers.firefox(playwright, downloads) as browser:
+        yield browser
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Where screenshots go."""
+    folder = Path(os.environ.get(PICTURES_VARIABLE) or tmp_path / "pictures")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture
+async def open_page(chromium: Browser, pictures: Path) -> AsyncIterator[Opener]:
+    """Opens pages in Chromium, and fails the test for what they complained of."""
+    opener = Opener(chromium, pictures)
+    yield opener
+    await opener.close()
+    opener.watch.check()
+
+
+@pytest.fixture
+async def open_firefox(firefox: Browser, pictures: Path) -> AsyncIterator[Opener]:
+    """Opens pages in Firefox, and fails the test for what they complained of."""
+    opener = Opener(firefox, pictures)
+    yield opener
+    await opener.close()
+    opener.watch.check()
+
+
+@pytest.fixture
+async def page(open_page: Opener) -> Page:
+    """A page of 1280 by 800."""
+    return await open_page("desktop")
+
+
+@pytest.fixture
+async def phone(open_page: Opener) -> Page:
+    """A page of 390 by 844 that is touched."""
+    return await open_page("phone")

@@ -1,0 +1,295 @@
+"""Real browsers: pages that are watched, accessibility, keyboard, pictures.
+
+    page = await open_page("phone", "dark")
+    await axe(page.frames[1])
+    await picture(page, "frame-ready")
+
+Every page reports violations of a Content-Security-Policy in any of its frames,
+and errors that no script caught; the fixture fails the test at its end. The
+browsers are Debian's; Playwright only drives them.
+"""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Frame,
+    Locator,
+    Page,
+    Playwright,
+    WebError,
+)
+
+CHROMIUM: Final = os.environ.get("RUBRICA_CHROMIUM") or "/usr/bin/chromium"
+FIREFOX: Final = os.environ.get("RUBRICA_FIREFOX") or "/usr/bin/firefox-esr"
+SIZES: Final = {"phone": (390, 844), "desktop": (1280, 800)}
+"""Width and height in CSS pixels."""
+LOOKS: Final = [
+    (size, scheme) for size in ("phone", "desktop") for scheme in ("light", "dark")
+]
+"""Every size in every colour scheme, for `pytest.mark.parametrize`."""
+_CHROMIUM_ARGUMENTS: Final = (
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+# A frame's clicks and keys only arrive without process isolation for sites.
+_FIREFOX_PREFERENCES: Final = {"fission.webContentIsolationStrategy": 0}
+_MARK: Final = "rubrica-csp:"
+_LISTEN: Final = (
+    "addEventListener('securitypolicyviolation', (e) => console.error('"
+    + _MARK
+    + "' + JSON.stringify([e.effectiveDirective, e.blockedURI, e.sourceFile,"
+    " e.lineNumber, location.origin])))"
+)
+
+
+@dataclass
+class Watch:
+    """What pages complained of.
+
+    Without slots: Playwright keeps a mark on the object whose method it calls.
+    """
+
+    violations: list[str] = field(default_factory=list)
+    """Violations of a policy: directive, what was blocked, where."""
+    console: list[str] = field(default_factory=list)
+    """Other errors on the console: failed loads, blocked frames."""
+    errors: list[str] = field(default_factory=list)
+    """Errors that no script caught."""
+
+    def follow(self, context: BrowserContext) -> None:
+        """Watch all pages of a context."""
+        context.on("console", self._note)
+        context.on("weberror", self._note_error)
+
+    def _note(self, message: ConsoleMessage) -> None:
+        if message.type != "error":
+            return
+        if message.text.startswith(_MARK):
+            self.violations.append(message.text.removeprefix(_MARK))
+        else:
+            self.console.append(message.text)
+
+    def _note_error(self, error: WebError) -> None:
+        self.errors.append(str(error.error))
+
+    def check(self) -> None:
+        """Fail when a policy was violated or an error was not caught."""
+        assert not self.violations, f"policy violated: {self.violations}"
+        assert not self.errors, f"not caught: {self.errors}"
+
+    def expect_violation(self, pattern: str) -> None:
+        """Demand a violation that a test provokes, and forget it.
+
+        Args:
+            pattern: regular expression, searched in directive and address.
+        """
+        found = [line for line in self.violations if re.search(pattern, line)]
+        assert found, self.violations
+        self.violations = [line for line in self.violations if line not in found]
+
+
+class Opener:
+    """Opens pages of one browser, each in a context of its own.
+
+    Args:
+        browser: that opens them.
+        pictures: folder of screenshots.
+    """
+
+    def __init__(self, browser: Browser, pictures: Path) -> None:
+        self.watch = Watch()
+        self.pictures = pictures
+        self._browser = browser
+        self._contexts: list[BrowserContext] = []
+
+    async def __call__(
+        self, size: str = "desktop", scheme: str = "light", **options: Any
+    ) -> Page:
+        """Open a page.
+
+        Args:
+            size: one of `SIZES`.
+            scheme: `light` or `dark`; Firefox knows light alone.
+            **options: more of Playwright's `new_context`.
+
+        Returns:
+            An empty page, speaking Spanish unless `locale` says otherwise.
+        """
+        width, height = SIZES[size]
+        choice: dict[str, Any] = {
+            "viewport": {"width": width, "height": height},
+            "locale": "es-AR",
+        }
+        if self._browser.browser_type.name == "chromium":
+            choice |= {"color_scheme": scheme, "is_mobile": size == "phone"}
+            choice["has_touch"] = size == "phone"
+        context = await self._browser.new_context(**(choice | options))
+        self._contexts.append(context)
+        context.set_default_timeout(10_000)
+        await context.add_init_script(_LISTEN)
+        self.watch.follow(context)
+        return await context.new_page()
+
+    async def close(self) -> None:
+        """Close every context that was opened."""
+        for context in self._contexts:
+            await context.close()
+
+    async def picture(self, page: Page, name: str, *, full: bool = False) -> Path:
+        """Take a screenshot; its path.
+
+        Args:
+            page: to be taken.
+            name: of the file, without ending.
+            full: the whole page instead of what is in view; frames of other
+                sites are then painted in part.
+        """
+        path = self.pictures / f"{name}.png"
+        # A frame of another site paints in a process of its own, a little later.
+        await page.wait_for_timeout(150)
+        await page.screenshot(path=path, full_page=full, animations="disabled")
+        return path
+
+
+@asynccontextmanager
+async def chromium(playwright: Playwright, *arguments: str) -> AsyncIterator[Browser]:
+    """Run Debian's Chromium without a window.
+
+    Args:
+        playwright: that drives it.
+        *arguments: more of its command line, as for a fake camera.
+    """
+    browser = await playwright.chromium.launch(
+        executable_path=CHROMIUM, args=[*_CHROMIUM_ARGUMENTS, *arguments]
+    )
+    try:
+        yield browser
+    finally:
+        await browser.close()
+
+
+@asynccontextmanager
+async def firefox(
+    playwright: Playwright, downloads: Path, **preferences: str | float | bool
+) -> AsyncIterator[Browser]:
+    """Run Debian's Firefox ESR without a window.
+
+    Args:
+        playwright: that drives it.
+        downloads: folder where downloads end; no event tells of them.
+        **preferences: of Firefox, dots written as two underscores.
+    """
+    more = {name.replace("__", "."): value for name, value in preferences.items()}
+    browser = await playwright.firefox.launch(
+        channel="moz-firefox",
+        executable_path=FIREFOX,
+        downloads_path=downloads,
+        firefox_user_prefs={**_FIREFOX_PREFERENCES, **more},
+    )
+    try:
+        yield browser
+    finally:
+        await browser.close()
+
+
+async def until(happened: Callable[[], object], *, most_s: float = 10) -> None:
+    """Wait for what a browser does in its own time.
+
+    Args:
+        happened: true, or anything but empty, when it did.
+        most_s: seconds after which it counts as not happening.
+    """
+    deadline = time.monotonic() + most_s
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        await asyncio.sleep(0.02)
+
+
+async def axe(frame: Frame | Page) -> list[str]:
+    """Find faults of accessibility in one frame, by axe-core.
+
+    Run in the top page it would skip frames of other origins without a word:
+    give each frame by itself, or use `axe_everywhere`.
+
+    Args:
+        frame: to be looked at.
+
+    Returns:
+        A line for each faulty element: rule, element, what is wrong.
+    """
+    await frame.evaluate(AXE_SCRIPT)
+    found = await frame.evaluate("axe.run({ resultTypes: ['violations'] })")
+    return [
+        f"{fault['id']}: {node['html'][:160]}: {node['failureSummary']}"
+        for fault in found["violations"]
+        for node in fault["nodes"]
+    ]
+
+
+async def axe_everywhere(page: Page) -> list[str]:
+    """Find faults of accessibility in a page and in every frame of it."""
+    return [line for frame in page.frames for line in await axe(frame)]
+
+
+async def is_focused(locator: Locator) -> bool:
+    """Whether keys go to an element, in whichever frame it is."""
+    focused: bool = await locator.evaluate(
+        "(e) => e === document.activeElement && document.hasFocus()"
+    )
+    return focused
+
+
+async def tab_to(page: Page, locator: Locator, *, most: int = 60) -> None:
+    """Press Tab until an element has the focus, as somebody without a mouse does.
+
+    Args:
+        page: that gets the keys.
+        locator: the element, in any frame.
+        most: presses after which it counts as out of reach.
+    """
+    for _ in range(most):
+        if await is_focused(locator):
+            return
+        await page.keyboard.press("Tab")
+    assert await is_focused(locator), f"out of the keyboard's reach: {locator}"
+
+
+async def press_on(page: Page, locator: Locator, key: str = "Enter") -> None:
+    """Reach an element by Tab and press a key on it."""
+    await tab_to(page, locator)
+    await page.keyboard.press(key)
+
+
+async def choose_file(
+    field: Locator, name: str, content: bytes, kind: str = "application/pdf"
+) -> None:
+    """Give a file to a file field, in every browser and any frame.
+
+    Firefox refuses Playwright's own way inside a frame of another origin.
+    """
+    await field.evaluate(
+        """(input, [name, kind, bytes]) => {
+          const transfer = new DataTransfer();
+          const file = new File([new Uint8Array(bytes)], name, { type: kind });
+          transfer.items.add(file);
+          input.files = transfer.files;
+          input.dispatchEvent(new Event("change", { bubbles: true }));
+        }""",
+        [name, kind, list(content)],
+    )
