@@ -22,7 +22,7 @@ from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Claim, Item, KeyedItem
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.stamp import StampLayout, place, stamp_lines
-from appliance.domain.vocab import CredentialState, ItemState, PersonState
+from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
 from worker.crash_points import (
     AFTER_SIGN,
@@ -175,8 +175,7 @@ def _checked(work: Work, clock: Clock) -> tuple[Person, Credential]:
         person is None
         or credential is None
         or person.state is not PersonState.ACTIVE
-        or credential.state is not CredentialState.ACTIVE
-        or not credential.not_before <= clock.now() < credential.not_after
+        or not credential.usable_at(clock.now())
     ):
         raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
     return person, credential

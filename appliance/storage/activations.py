@@ -24,7 +24,6 @@ from appliance.domain.ids import (
     CredentialId,
     PersonId,
     RequestId,
-    new_id,
 )
 from appliance.domain.records.activations import (
     Claim,
@@ -35,7 +34,13 @@ from appliance.domain.records.activations import (
     Overdue,
     Terms,
 )
-from appliance.domain.vocab import ActivationState, IntentState, ItemState
+from appliance.domain.vocab import ActivationState, ItemState
+from appliance.storage.intents import (
+    complete_intent,
+    intents_of,
+    interrupt_intents,
+    open_intent,
+)
 from appliance.storage.leases import claim_one, fenced_update, release
 from appliance.storage.tables import activation, activation_item, intent
 from appliance.storage.types import Instant
@@ -174,47 +179,29 @@ class SqlActivations:
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""
-        return await self._interrupt(
-            (intent.c.activation == claim.id) & (intent.c.attempt < claim.fence), at
+        return await interrupt_intents(
+            self._connection,
+            (intent.c.activation == claim.id) & (intent.c.attempt < claim.fence),
+            at,
         )
 
     async def interrupt_item(
         self, claim: Claim, seq: int, at: datetime
     ) -> list[IntentRow]:
         """Close the open intents of an item that is given up; gives those closed."""
-        return await self._interrupt(
+        return await interrupt_intents(
+            self._connection,
             (intent.c.activation == claim.id)
             & (intent.c.item == seq)
             & (intent.c.attempt <= claim.fence),
             at,
         )
 
-    async def _interrupt(
-        self, which: ColumnElement[bool], at: datetime
-    ) -> list[IntentRow]:
-        rows = await self._connection.execute(
-            update(intent)
-            .where(which, intent.c.state == IntentState.OPEN.value)
-            .values(state=IntentState.INTERRUPTED.value, closed=at)
-            .returning(intent)
-        )
-        return [_intent(row) for row in rows]
-
     async def intend(self, claim: Claim, seq: int, digest: str, at: datetime) -> bool:
         """Record the exact digest about to be signed; False when fenced off."""
         if not await self._fenced(claim, {"fence": claim.fence}):
             return False
-        await self._connection.execute(
-            insert(intent).values(
-                id=new_id(),
-                activation=claim.id,
-                item=seq,
-                attempt=claim.fence,
-                digest=digest,
-                state=IntentState.OPEN.value,
-                at=at,
-            )
-        )
+        await open_intent(self._connection, claim, seq, digest, at)
         return True
 
     async def keyed(
@@ -231,16 +218,7 @@ class SqlActivations:
         }
         if not await self._item_moved(claim, seq, values):
             return False
-        await self._connection.execute(
-            update(intent)
-            .where(
-                intent.c.activation == claim.id,
-                intent.c.item == seq,
-                intent.c.attempt == claim.fence,
-                intent.c.state == IntentState.OPEN.value,
-            )
-            .values(state=IntentState.COMPLETED.value, closed=at)
-        )
+        await complete_intent(self._connection, claim, seq, at)
         return True
 
     async def item_done(self, claim: Claim, seq: int) -> bool:
@@ -334,16 +312,13 @@ class SqlActivations:
             )
             .values(state=ItemState.FAILED.value, reason=reason)
         )
-        return await self._interrupt(intent.c.activation == activation_id, at)
+        return await interrupt_intents(
+            self._connection, intent.c.activation == activation_id, at
+        )
 
     async def intents(self, activation_id: ActivationId) -> list[IntentRow]:
         """All intents of an activation, oldest first."""
-        rows = await self._connection.execute(
-            select(intent)
-            .where(intent.c.activation == activation_id)
-            .order_by(intent.c.at, intent.c.item)
-        )
-        return [_intent(row) for row in rows]
+        return await intents_of(self._connection, activation_id)
 
     async def _fenced(self, claim: Claim, values: Mapping[str, object]) -> bool:
         return await fenced_update(
@@ -398,14 +373,4 @@ def _item(row: Row[Any]) -> Item:
         contents_length=row.contents_length or 0,
         signed_attributes=row.signed_attributes,
         signature=row.signature,
-    )
-
-
-def _intent(row: Row[Any]) -> IntentRow:
-    return IntentRow(
-        ActivationId(row.activation),
-        row.item,
-        row.attempt,
-        row.digest,
-        IntentState(row.state),
     )

@@ -44,7 +44,7 @@ from tests.parts.places import free_port
 
 Result = TypeVar("Result")
 _INTEGRATOR = "demo"
-_READY_S = 30.0
+_READY_S = 120.0
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
 _SETTINGS = """\
