@@ -26,14 +26,20 @@ from appliance.domain.ports import (
 )
 from appliance.domain.records import Store
 from appliance.services.attempts import Attempts
+from appliance.services.console import ConsoleLogin
+from appliance.services.enrolment import Enrolment
 from appliance.services.health import Health
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.intake import Intake
+from appliance.services.integrators import Integrators
+from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
+from appliance.services.progress import Progress
 from appliance.services.requests import Requests
+from appliance.services.sessions import Sessions
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
 from appliance.services.tokens import Tokens
@@ -100,6 +106,31 @@ class Front:
     links: Links
     health: Health
     tasks: HsmTasks
+    integrators: Integrators
+    sessions: Sessions
+    progress: Progress
+    """How a session of the frame goes on."""
+    console: ConsoleLogin
+    invitations: Invitations
+    enrolment: Enrolment
+
+
+@dataclass(frozen=True, slots=True)
+class AdminFront:
+    """What the console stands on: no pepper, so no signing password (design §1)."""
+
+    settings: Settings
+    clock: Clock
+    core: Core
+    sealer: Sealer
+    lookup: LookupIndex
+    requests: Requests
+    intake: Intake
+    health: Health
+    tasks: HsmTasks
+    integrators: Integrators
+    console: ConsoleLogin
+    invitations: Invitations
 
 
 @asynccontextmanager
@@ -212,6 +243,22 @@ async def open_front(
             links=Links(store, lookup, clock, settings.signing.link_ttl_s),
             health=Health(store, core.inspector, clock, core.migrated),
             tasks=HsmTasks(store, clock, role, core.process),
+            integrators=Integrators(store, lookup, clock, settings.environment),
+            sessions=Sessions(store, lookup, clock, settings),
+            progress=Progress(store, clock),
+            console=ConsoleLogin(
+                store, lookup, sealer, clock, login_passwords, settings
+            ),
+            invitations=Invitations(store, lookup, sealer, clock, settings),
+            enrolment=Enrolment(
+                store,
+                lookup,
+                sealer,
+                clock,
+                login_passwords,
+                signing_passwords,
+                settings.installation,
+            ),
         )
         listening = asyncio.create_task(core.outcomes.run())
         try:
@@ -221,3 +268,38 @@ async def open_front(
             listening.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await listening
+
+
+@asynccontextmanager
+async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFront]:
+    """Build what the console stands on, and close it.
+
+    Args:
+        settings: of the installation; the pepper's file is not opened.
+        clock: the time.
+
+    Raises:
+        SettingsError: a secret file cannot be used.
+    """
+    role = "admin"
+    sealer = SecretBox(read_key_file(settings.secrets.data_key_file))
+    lookup = LookupKey(read_key_file(settings.secrets.lookup_key_file))
+    passwords = Passwords(HashSlots())
+    async with open_core(settings, clock, role) as core:
+        store = core.store
+        yield AdminFront(
+            settings=settings,
+            clock=clock,
+            core=core,
+            sealer=sealer,
+            lookup=lookup,
+            requests=Requests(store, core.documents, core.inspector, clock),
+            intake=Intake(
+                store, core.documents, core.inspector, clock, settings.documents
+            ),
+            health=Health(store, core.inspector, clock, core.migrated),
+            tasks=HsmTasks(store, clock, role, core.process),
+            integrators=Integrators(store, lookup, clock, settings.environment),
+            console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
+            invitations=Invitations(store, lookup, sealer, clock, settings),
+        )

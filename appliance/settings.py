@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from appliance.domain.vocab import Environment
 
+_ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
+
 Seconds = Annotated[float, Field(gt=0, le=86400)]
 
 
@@ -33,8 +35,19 @@ class WebSettings(_Section):
 
     base_url: str = Field(default="http://127.0.0.1:8080", pattern=r"^https?://[^/]+$")
     """Public address of the REST API, without a final slash ({base_url})."""
+    web_url: str = Field(default="", pattern=r"^(https?://[^/]+)?$")
+    """Public address of the session API ({web_url}), served by the `api` role
+    too; the default is `base_url`."""
+    iframe_url: str = Field(default="http://localhost:8081", pattern=_ORIGIN)
+    """Origin of the iframe ({iframe_url}): no other address here may have it."""
+    admin_url: str = Field(default="http://127.0.0.1:8082", pattern=_ORIGIN)
+    """Origin of the console; best reachable from inside alone."""
     listen_api: str = "127.0.0.1:8080"
     """Address that the `api` role listens on: `host:port` or `unix:/path`."""
+    listen_embed: str = "127.0.0.1:8081"
+    """Address that the `embed` role listens on."""
+    listen_admin: str = "127.0.0.1:8082"
+    """Address that the `admin` role listens on."""
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may call the REST API, exact (`https://a.example`)."""
     body_limit_bytes: int = Field(default=1_048_576, ge=1024, le=104_857_600)
@@ -45,6 +58,22 @@ class WebSettings(_Section):
     """Longest that running calls are waited for at a stop, in seconds."""
     backlog: int = Field(default=512, ge=16, le=65535)
     """Connections that may wait to be accepted."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _web_url_is_base_url(cls, given: object) -> object:
+        if not isinstance(given, dict) or given.get("web_url"):
+            return given
+        default = cls.model_fields["base_url"].default
+        return {**given, "web_url": given.get("base_url", default)}
+
+    @model_validator(mode="after")
+    def _frame_has_its_own_origin(self) -> Self:
+        # A page of the API or the console could reach into a frame of its origin.
+        if self.iframe_url in {self.base_url, self.web_url, self.admin_url}:
+            msg = "iframe_url: must be an origin of its own"
+            raise ValueError(msg)
+        return self
 
 
 class DatabaseSettings(_Section):
@@ -141,6 +170,8 @@ class AuthSettings(_Section):
     """Sign-in attempts a minute from one address."""
     login_per_minute_account: int = Field(default=5, ge=1, le=10_000)
     """Sign-in attempts a minute on one account."""
+    enrolment_ttl_s: int = Field(default=259_200, ge=3600, le=2_592_000)
+    """Lifetime of an enrolment link, in seconds."""
 
 
 class SigningSettings(_Section):
@@ -213,6 +244,8 @@ class Settings(_Section):
     """Short private folder of sockets and locks (a path of up to 80 bytes)."""
     fonts_dir: Path = Path("/usr/share/fonts/truetype/liberation2")
     """Folder of the Liberation 2 fonts."""
+    event_prefix: str = Field(default="svc", pattern=r"^[a-z][a-z0-9-]{0,31}$")
+    """Prefix of the iframe's messages (`svc.ready` …)."""
     web: WebSettings = WebSettings()
     database: DatabaseSettings = DatabaseSettings()
     redis: RedisSettings = RedisSettings()

@@ -10,7 +10,13 @@ from datetime import UTC, datetime, timedelta
 from appliance.domain.command import SignParameters
 from appliance.domain.document import FindingKind, Inspection, PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import ActivationId, IntegratorId, PersonId, RequestId
+from appliance.domain.ids import (
+    ActivationId,
+    IntegratorId,
+    PersonId,
+    RequestId,
+    TaskId,
+)
 from appliance.domain.request import (
     Preview,
     RequestView,
@@ -191,6 +197,20 @@ class FakeSigning:
             raise self.failure
         made = None if self.slow else signed_view(command.request)
         return SignOutcome(command.request, made)
+
+
+class FakeTasks:
+    """HSM tasks that are done at once, or end as they are told."""
+
+    def __init__(self) -> None:
+        self.failure: ApplianceError | None = None
+
+    async def wait(self, task: TaskId, timeout_s: float) -> dict[str, object]:
+        """Its output."""
+        del task, timeout_s
+        if self.failure is not None:
+            raise self.failure
+        return {}
 
 
 class FakeHealth:

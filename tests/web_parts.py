@@ -14,9 +14,13 @@ from appliance.domain.person import Person
 from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.services.enrolment import Enrolment
+from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
 from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.sessions import Sessions
+from appliance.services.signing_password import SigningPasswords
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
@@ -27,6 +31,7 @@ from tests.fakes import (
     FakeHealth,
     FakeRequests,
     FakeSigning,
+    FakeTasks,
     MovingClock,
     request_view,
 )
@@ -91,6 +96,10 @@ class Parts:
     tokens: Tokens
     login: Login
     links: Links
+    sessions: Sessions
+    invitations: Invitations
+    enrolment: Enrolment
+    tasks: FakeTasks
     requests: FakeRequests
     signing: FakeSigning
     health: FakeHealth
@@ -176,6 +185,18 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         tokens=tokens,
         login=Login(store, lookup, sealer, clock, passwords, tokens, settings.auth),
         links=Links(store, lookup, clock, settings.signing.link_ttl_s),
+        sessions=Sessions(store, lookup, clock, settings),
+        invitations=Invitations(store, lookup, sealer, clock, settings),
+        enrolment=Enrolment(
+            store,
+            lookup,
+            sealer,
+            clock,
+            passwords,
+            SigningPasswords(b"p" * 32, HashSlots()),
+            settings.installation,
+        ),
+        tasks=FakeTasks(),
         requests=FakeRequests(),
         signing=FakeSigning(),
         health=FakeHealth(),

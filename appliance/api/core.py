@@ -10,7 +10,7 @@ from quart import current_app
 
 from appliance.domain.clock import Clock
 from appliance.domain.command import SignParameters
-from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.ids import PersonId, RequestId, TaskId
 from appliance.domain.request import (
     Preview,
     RequestView,
@@ -20,8 +20,10 @@ from appliance.domain.request import (
     SignOutcome,
 )
 from appliance.domain.vocab import RequestState
+from appliance.services.enrolment import Enrolment
 from appliance.services.links import Links
 from appliance.services.login import Login
+from appliance.services.sessions import Sessions
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 
@@ -110,6 +112,18 @@ class HealthService(Protocol):
         ...
 
 
+class TasksService(Protocol):
+    """What workers do with the HSM."""
+
+    async def wait(self, task: TaskId, timeout_s: float) -> dict[str, object]:
+        """Wait until a task is done.
+
+        Raises:
+            ApplianceError: `TASK_FAILED`, or `HSM_UNAVAILABLE` after the time.
+        """
+        ...
+
+
 class ApiCore(Protocol):
     """The services and settings of a running process."""
 
@@ -146,6 +160,21 @@ class ApiCore(Protocol):
     @property
     def links(self) -> Links:
         """Download links."""
+        ...
+
+    @property
+    def sessions(self) -> Sessions:
+        """Sessions of the frame."""
+        ...
+
+    @property
+    def enrolment(self) -> Enrolment:
+        """Enrolment by a link."""
+        ...
+
+    @property
+    def tasks(self) -> TasksService:
+        """HSM tasks."""
         ...
 
     @property

@@ -42,8 +42,8 @@ def element(view: RequestView) -> dict[str, object]:
         "paginas": len(view.inspection.pages),
         "tamano": view.inspection.size_bytes,
         "sha256": view.sha256,
-        "creada": _instant(view.created),
-        "vence": _instant(view.expires) if view.expires else None,
+        "creada": instant(view.created),
+        "vence": instant(view.expires) if view.expires else None,
         "integrador": view.integrator_name,
     }
 
@@ -129,6 +129,10 @@ def _points(value: float) -> float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def _instant(at: datetime) -> str:
-    """ISO 8601 in UTC, to the second."""
+def instant(at: datetime) -> str:
+    """ISO 8601 in UTC, to the second.
+
+    Args:
+        at: aware.
+    """
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

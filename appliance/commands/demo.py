@@ -69,7 +69,9 @@ async def _set_up(settings: Settings) -> int:
         async with front.core.store.read() as records:
             integrator = await records.people.integrator(_INTEGRATOR)
         if integrator is None:
-            await front.people.create_integrator(_INTEGRATOR, "Integrador de prueba")
+            await front.integrators.create(
+                "operator", _INTEGRATOR, "Integrador de prueba"
+            )
         people = load_people(settings)
         for cuil, name, email in _PEOPLE:
             if cuil not in people:

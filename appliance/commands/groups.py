@@ -19,7 +19,13 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     Args:
         commands: of the `rubrica` parser; handlers get the parsed arguments.
     """
-    from appliance.commands import demo, init, operators, verify  # noqa: PLC0415 (heavy)
+    from appliance.commands import (  # noqa: PLC0415 (heavy)
+        demo,
+        init,
+        integrators,
+        operators,
+        verify,
+    )
 
     check = commands.add_parser("check-config", help="check the settings file")
     check.set_defaults(run=_check_config)
@@ -34,6 +40,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     ready = commands.add_parser("ready", help="ask the running api whether it is ready")
     ready.add_argument("--wait", type=float, default=0.0, help="seconds to wait for it")
     ready.set_defaults(run=_ready)
+    integrators.register(commands)
     operators.register(commands)
     demo.register(commands)
     verify.register(commands)

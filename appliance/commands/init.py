@@ -4,6 +4,7 @@ Nothing that exists is changed, so that it may be run again at any time.
 """
 
 import argparse
+import contextlib
 import os
 import secrets
 import socket
@@ -30,8 +31,13 @@ run_dir = "{run_dir}"
 fonts_dir = "{fonts_dir}"
 
 [web]
-base_url = "{base_url}"
-listen_api = "{listen}"
+base_url = "http://127.0.0.1:{api}"
+listen_api = "127.0.0.1:{api}"
+# Another origin than the API's, as it has to be.
+iframe_url = "http://localhost:{embed}"
+listen_embed = "127.0.0.1:{embed}"
+admin_url = "http://127.0.0.1:{admin}"
+listen_admin = "127.0.0.1:{admin}"
 
 [hsm]
 profile = "softhsm2"
@@ -87,14 +93,15 @@ def _init(args: argparse.Namespace) -> int:
 
 
 def _settings_text(folder: Path, args: argparse.Namespace) -> str:
-    port = _free_port()
+    api, embed, admin = _free_ports(8080, 8081, 8082)
     return _TEMPLATE.format(
         trial="true" if args.trial else "false",
         installation=args.installation,
         run_dir=_run_dir(folder),
         fonts_dir=next((path for path in _FONTS if path.exists()), _FONTS[0]),
-        base_url=f"http://127.0.0.1:{port}",
-        listen=f"127.0.0.1:{port}",
+        api=api,
+        embed=embed,
+        admin=admin,
     )
 
 
@@ -106,15 +113,26 @@ def _run_dir(folder: Path) -> str:
     return tempfile.mkdtemp(prefix="rubrica-")
 
 
-def _free_port() -> int:
-    """8080 where it is free, else one that the system picks."""
-    for port in (8080, 0):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
+def _free_ports(*wanted: int) -> list[int]:
+    """The ports wanted where they are free, else ones that the system picks."""
+    with contextlib.ExitStack() as held:
+        # All are held until all are found, so that none is given twice.
+        return [_hold_port(held, port) for port in wanted]
+
+
+def _hold_port(held: contextlib.ExitStack, wanted: int) -> int:
+    """Bind a port for as long as the stack is open.
+
+    Raises:
+        OSError: no port is free.
+    """
+    for port in (wanted, 0):
+        probe = held.enter_context(socket.socket())
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return int(probe.getsockname()[1])
     msg = "no port is free"
     raise OSError(msg)
 

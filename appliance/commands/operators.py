@@ -1,46 +1,35 @@
-"""Operators' commands: integrators, people, requests, the audit, verification.
+"""Operators' commands: people, requests, the audit.
 
 They act as `api` does: on the record and the sandbox, never on the HSM; keys
 and certificates come by HSM tasks that a running signing worker does.
 """
 
 import argparse
-import getpass
-import sys
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from appliance.bootstrap import Front, open_front
-from appliance.commands.terminal import run_async, say, table
-from appliance.domain.clock import SystemClock
+from appliance.bootstrap import Front
+from appliance.commands.fronts import handle
+from appliance.commands.terminal import ask, say, show_totp, table
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.person import format_cuil, parse_cuil
 from appliance.domain.vocab import VouchedBy
 from appliance.services.intake import IntakeOrder
 from appliance.services.people import NewPersonOrder
-from appliance.settings import Settings
 
 _TASK_WAIT_S: Final = 60.0
-Handler = Callable[[Front, argparse.Namespace], Awaitable[int]]
 
 
 def register(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> None:
-    """Add `integrator`, `person`, `request` and `audit`.
+    """Add `person` and `request`.
 
     Args:
         commands: of the `rubrica` parser.
     """
-    integrator = commands.add_parser("integrator", help="who sends documents")
-    parts = integrator.add_subparsers(dest="part", required=True)
-    create = parts.add_parser("create", help="record an integrator")
-    create.add_argument("code", help="a-z, 0-9 and -, up to 40")
-    create.add_argument("name")
-    _handle(create, _create_integrator)
     _register_person(commands)
     _register_request(commands)
 
@@ -68,7 +57,21 @@ def _register_person(
         type=Path,
         help="file with the login and the signing password, a line each",
     )
-    _handle(create, _create_person)
+    handle(create, _create_person)
+    invite = parts.add_parser(
+        "invite", help="record a person who chooses the passwords behind a link"
+    )
+    invite.add_argument("--cuil", required=True)
+    invite.add_argument("--name", help="leave out to renew the link of one invited")
+    invite.add_argument("--email")
+    invite.add_argument("--locale", choices=["es", "en"], default="es")
+    invite.add_argument(
+        "--vouched-by",
+        choices=[VouchedBy.OFFICER.value, VouchedBy.DEMO.value],
+        default=VouchedBy.OFFICER.value,
+        help="`officer`: you answer for the identity; `demo`: a trial's people",
+    )
+    handle(invite, _invite_person)
 
 
 def _register_request(
@@ -82,32 +85,13 @@ def _register_request(
     create.add_argument("--person", required=True, help="the signer's CUIL")
     create.add_argument("--name", help="file name to show (default: the file's)")
     create.add_argument("--days", type=int, help="days until it lapses")
-    _handle(create, _create_request)
+    handle(create, _create_request)
     listing = parts.add_parser("list", help="the newest requests of everybody")
     listing.add_argument("--limit", type=int, default=50)
-    _handle(listing, _list_requests)
+    handle(listing, _list_requests)
     audit = parts.add_parser("audit", help="everything recorded of a request")
     audit.add_argument("id", type=int)
-    _handle(audit, _audit_request)
-
-
-def _handle(parser: argparse.ArgumentParser, handler: Handler) -> None:
-    """Run a handler on an open front."""
-
-    def run(args: argparse.Namespace) -> int:
-        async def work(settings: Settings) -> int:
-            async with open_front(settings, SystemClock(), "operator") as front:
-                return await handler(front, args)
-
-        return run_async(work, args)
-
-    parser.set_defaults(run=run)
-
-
-async def _create_integrator(front: Front, args: argparse.Namespace) -> int:
-    integrator = await front.people.create_integrator(args.code, args.name)
-    say(f"integrator {args.code}: {integrator}")
-    return 0
+    handle(audit, _audit_request)
 
 
 async def _create_person(front: Front, args: argparse.Namespace) -> int:
@@ -124,10 +108,29 @@ async def _create_person(front: Front, args: argparse.Namespace) -> int:
         )
     )
     say(f"person {format_cuil(parse_cuil(args.cuil))}: {created.id}")
-    _show_totp(created.totp_uri)
+    show_totp(created.totp_uri)
     say("waiting for key and certificate…")
     output = await front.tasks.wait(created.task, _TASK_WAIT_S)
     say(f"credential: {output['credential']}")
+    return 0
+
+
+async def _invite_person(front: Front, args: argparse.Namespace) -> int:
+    if (args.name is None) != (args.email is None):
+        raise SystemExit("--name and --email come together")
+    if args.name is None:
+        made = await front.invitations.renew("operator", args.cuil)
+    else:
+        made = await front.invitations.invite(
+            "operator",
+            args.cuil,
+            args.name,
+            args.email,
+            VouchedBy(args.vouched_by),
+            args.locale,
+        )
+    say(made.url)
+    say(f"works once, until {made.until.isoformat(timespec='minutes')}")
     return 0
 
 
@@ -138,24 +141,7 @@ def _passwords(path: Path | None) -> tuple[str, str]:
         if len(lines) != 2:  # noqa: PLR2004 (login and signing)
             raise SystemExit(f"{path}: must hold two lines, login and signing password")
         return lines[0], lines[1]
-    return _ask("login password"), _ask("signing password")
-
-
-def _ask(what: str) -> str:
-    while True:
-        first = getpass.getpass(f"{what}: ")
-        if first == getpass.getpass(f"{what}, again: "):
-            return first
-        say("they differ")
-
-
-def _show_totp(uri: str) -> None:
-    """Show the enrolment once: as a QR where a person looks, as text elsewhere."""
-    import segno  # noqa: PLC0415 (only here)
-
-    say(uri)
-    if sys.stdout.isatty():
-        segno.make(uri, error="m").terminal(compact=True)
+    return ask("login password"), ask("signing password")
 
 
 async def _create_request(front: Front, args: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import getpass
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -35,3 +36,29 @@ def run_async(
         return await work(settings)
 
     return asyncio.run(run())
+
+
+def ask(what: str) -> str:
+    """Ask for a secret, twice the same, without showing it.
+
+    Args:
+        what: it is.
+    """
+    while True:
+        first = getpass.getpass(f"{what}: ")
+        if first == getpass.getpass(f"{what}, again: "):
+            return first
+        say("they differ")
+
+
+def show_totp(uri: str) -> None:
+    """Show a TOTP enrolment once: as a QR where a person looks, as text elsewhere.
+
+    Args:
+        uri: `otpauth://…`.
+    """
+    import segno  # noqa: PLC0415 (only here)
+
+    say(uri)
+    if sys.stdout.isatty():
+        segno.make(uri, error="m").terminal(compact=True)

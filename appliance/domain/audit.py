@@ -27,7 +27,8 @@ class AuditEvent:
 
     event: EventKind
     actor: str
-    """`person:<id>`, `worker:<slot>`, `operator`, `system` or `anonymous`."""
+    """`person:<id>`, `worker:<slot>`, `console:<id>`, `integrator:<id>`,
+    `operator`, `system` or `anonymous`."""
     integrator: str | None = None
     request: int | None = None
     activation: str | None = None

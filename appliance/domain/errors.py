@@ -37,6 +37,27 @@ class ErrorCode(StrEnum):
     LOGIN_FAILED = "LOGIN_FAILED"
     OTP_INVALID = "OTP_INVALID"
     RATE_LIMITED = "RATE_LIMITED"
+    # Integrators, sessions, enrolment
+    API_KEY_INVALID = "API_KEY_INVALID"
+    API_KEY_IN_URL = "API_KEY_IN_URL"
+    API_KEY_IN_BROWSER = "API_KEY_IN_BROWSER"
+    API_KEY_NOT_FOUND = "API_KEY_NOT_FOUND"
+    SESSION_TOKEN_EXPIRED = "SESSION_TOKEN_EXPIRED"  # noqa: S105 (a code, no secret)
+    SESSION_TOKEN_INVALID = "SESSION_TOKEN_INVALID"  # noqa: S105 (a code, no secret)
+    SESSION_SUPERSEDED = "SESSION_SUPERSEDED"
+    SESSION_IN_USE = "SESSION_IN_USE"
+    DOMAIN_INVALID = "DOMAIN_INVALID"
+    INIT_INVALID = "INIT_INVALID"
+    LEGACY_CREDENTIALS = "LEGACY_CREDENTIALS"
+    HANDSHAKE_REQUIRED = "HANDSHAKE_REQUIRED"
+    BASE64_INVALID = "BASE64_INVALID"
+    MIME = "MIME"
+    IDENTITY_MISMATCH = "IDENTITY_MISMATCH"
+    SIGNER_PENDING_APPROVAL = "SIGNER_PENDING_APPROVAL"
+    BUSY = "BUSY"
+    ENROLMENT_UNKNOWN = "ENROLMENT_UNKNOWN"
+    ENROLMENT_EXPIRED = "ENROLMENT_EXPIRED"
+    ENROLMENT_USED = "ENROLMENT_USED"
     # Requests and signing
     SOLICITUD_NOT_FOUND = "SOLICITUD_NOT_FOUND"
     ALREADY_SIGNED = "ALREADY_SIGNED"
@@ -100,6 +121,44 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.LOGIN_FAILED: "The user or the password is not right.",
     ErrorCode.OTP_INVALID: "The code is not right or was used already.",
     ErrorCode.RATE_LIMITED: "Too many attempts; wait a moment and try again.",
+    ErrorCode.API_KEY_INVALID: "The integrator or its API key is not right.",
+    ErrorCode.API_KEY_IN_URL: (
+        "The API key came in the address; send it in the header X-Api-Key and "
+        "replace this one."
+    ),
+    ErrorCode.API_KEY_IN_BROWSER: (
+        "The API key came from a browser; call from the integrator's backend and "
+        "replace this one."
+    ),
+    ErrorCode.API_KEY_NOT_FOUND: "There is no such API key.",
+    ErrorCode.SESSION_TOKEN_EXPIRED: (
+        "The session has expired; the integrator's backend can open a new one."
+    ),
+    ErrorCode.SESSION_TOKEN_INVALID: "The session is not known here.",
+    ErrorCode.SESSION_SUPERSEDED: "The session was taken up in another window.",
+    ErrorCode.SESSION_IN_USE: (
+        "The session is already being used for something else; open a new one."
+    ),
+    ErrorCode.DOMAIN_INVALID: (
+        "That origin cannot be allowed; write one such as https://app.example."
+    ),
+    ErrorCode.INIT_INVALID: "The initial message lacks a valid {field}.",
+    ErrorCode.LEGACY_CREDENTIALS: (
+        "The page sent an API key; it must send a session token instead."
+    ),
+    ErrorCode.HANDSHAKE_REQUIRED: "The document came before the handshake.",
+    ErrorCode.BASE64_INVALID: (
+        "The document is not plain Base64; send it without a data: prefix."
+    ),
+    ErrorCode.MIME: "Only application/pdf is accepted.",
+    ErrorCode.IDENTITY_MISMATCH: "These data do not match an enrolled person.",
+    ErrorCode.SIGNER_PENDING_APPROVAL: (
+        "The signer's application has to be approved before signing."
+    ),
+    ErrorCode.BUSY: "The previous step is not finished yet; wait a moment.",
+    ErrorCode.ENROLMENT_UNKNOWN: "This enrolment link is not known.",
+    ErrorCode.ENROLMENT_EXPIRED: "This enrolment link has expired.",
+    ErrorCode.ENROLMENT_USED: "This enrolment link was used already.",
     ErrorCode.SOLICITUD_NOT_FOUND: "There is no such signature request.",
     ErrorCode.ALREADY_SIGNED: "It is already signed, with other parameters.",
     ErrorCode.IN_PROGRESS: "It is being signed with other parameters.",
@@ -205,6 +264,21 @@ class FieldInvalidError(ApplianceError):
             ErrorCode.FIELD_INVALID, params={"field": field}, extras=extras
         )
         self.field = field
+
+
+class DomainInvalidError(ApplianceError):
+    """An origin that cannot be allowed to show the frame.
+
+    Args:
+        reason: why, in English: a msgid, so that people read it translated.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            ErrorCode.DOMAIN_INVALID,
+            extras={"field": "origin", "allowed": "https://host[:port]"},
+        )
+        self.reason = reason
 
 
 class DocumentRefusedError(ApplianceError):

@@ -37,6 +37,7 @@ async def submit_issue(
     vouched_by: VouchedBy,
     clock: Clock,
     task: TaskId,
+    actor: str = "operator",
 ) -> None:
     """Ask for a key and a certificate, within the caller's transaction."""
     given: dict[str, object] = {"person": person, "vouchedBy": vouched_by.value}
@@ -44,7 +45,7 @@ async def submit_issue(
     records.audit.add(
         AuditEvent(
             EventKind.TASK_CREATED,
-            "operator",
+            actor,
             detail={"task": task, "kind": TaskKind.ISSUE.value, "person": person},
         )
     )

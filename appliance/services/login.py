@@ -5,12 +5,9 @@ recorded in the database before it is known how it ends, so that no number of
 parallel guesses gets past the count.
 """
 
-import hmac
-import math
-import re
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import pyotp
@@ -18,7 +15,7 @@ import pyotp
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.ids import PersonId, new_id
+from appliance.domain.ids import PersonId
 from appliance.domain.person import Person, parse_cuil
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Store
@@ -26,12 +23,12 @@ from appliance.domain.records.login import (
     AttemptKind,
     AttemptOutcome,
     LoginSecret,
-    NewAttempt,
     PendingLogin,
-    Tries,
 )
 from appliance.domain.vocab import EventKind, PersonState
+from appliance.services import totp
 from appliance.services.passwords import Passwords
+from appliance.services.throttle import Throttle
 from appliance.services.tokens import IssuedToken, Tokens
 from appliance.settings import AuthSettings
 
@@ -39,13 +36,8 @@ EMAIL: Final = "email"
 """Purpose of the look-up index of e-mail addresses (`person.email_index`)."""
 _ACCOUNT: Final = "login-account"
 _TOKEN: Final = "login-token"  # noqa: S105 (a purpose, no secret)
-STEP_S: Final = 30
+STEP_S: Final = totp.STEP_S
 FACTORS: Final = ("pwd", "otp")
-_CODE = re.compile(r"[0-9]{6}", re.ASCII)
-_MINUTE = timedelta(minutes=1)
-_WRONG_FROM_ADDRESS = timedelta(minutes=10)
-_WRONG_ON_ACCOUNT = timedelta(hours=24)
-_LONGEST_WAIT_S = 900
 
 
 def email_index(lookup: LookupIndex, email: str) -> str:
@@ -110,6 +102,7 @@ class Login:
         self._passwords = passwords
         self._tokens = tokens
         self._settings = settings
+        self._throttle = Throttle(store, clock, settings)
 
     async def login(self, user: str, password: bytes, address: str) -> Challenge:
         """Check a user and password.
@@ -128,7 +121,7 @@ class Login:
         Source: decisions "login"; research "Login, OTP".
         """
         account = await self._account(user)
-        attempt = await self._begin(
+        attempt = await self._throttle.begin(
             AttemptKind.PASSWORD, account.index, account.person, address
         )
         right = await self._passwords.verify(account.phc, password)
@@ -170,7 +163,9 @@ class Login:
             pending = await records.logins.pending(token_index, self._clock.now())
         account_index = pending.account_index if pending else token_index
         person = pending.person if pending else None
-        attempt = await self._begin(AttemptKind.CODE, account_index, person, address)
+        attempt = await self._throttle.begin(
+            AttemptKind.CODE, account_index, person, address
+        )
         if pending is None:
             await self._wrong(attempt, None, EventKind.LOGIN_OTP_WRONG)
             raise ApplianceError(ErrorCode.LOGIN_FAILED)
@@ -199,7 +194,7 @@ class Login:
         step = max(int(now_s) // STEP_S, secret.last_step + 1)
         # A code is accepted from one step before its own.
         wait_s = max(0.0, (step - 1) * STEP_S - now_s)
-        return self._totp(person, secret).generate_otp(step), wait_s
+        return pyotp.TOTP(self._seed(person, secret)).generate_otp(step), wait_s
 
     async def _account(self, user: str) -> _Account:
         """Find whom a sign-in is about."""
@@ -218,43 +213,6 @@ class Login:
         index = self._lookup.index(_ACCOUNT, f"person:{person.id}")
         return _Account(index, *_usable(person, secret))
 
-    async def _begin(
-        self,
-        kind: AttemptKind,
-        account_index: str,
-        person: PersonId | None,
-        address: str,
-    ) -> str:
-        """Record a try unless there were too many.
-
-        Raises:
-            ApplianceError: `RATE_LIMITED`, with `retryAfter`.
-        """
-        now = self._clock.now()
-        limits = self._settings
-        async with self._store.write() as records:
-            logins = records.logins
-            await logins.lock(address, account_index)
-            place = await logins.tries_from(
-                address, kind, now - _MINUTE, now - _WRONG_FROM_ADDRESS
-            )
-            account = await logins.tries_on(
-                account_index, kind, now - _MINUTE, now - _WRONG_ON_ACCOUNT
-            )
-            wait_s = max(
-                _wait_s(place, limits.login_per_minute_address, now),
-                _wait_s(account, limits.login_per_minute_account, now),
-            )
-            if wait_s > 0:
-                raise ApplianceError(
-                    ErrorCode.RATE_LIMITED, extras={"retryAfter": math.ceil(wait_s)}
-                )
-            attempt = new_id()
-            await logins.begin(
-                NewAttempt(attempt, now, address, account_index, kind, person)
-            )
-        return attempt
-
     async def _wrong(
         self, attempt: str, person: PersonId | None, event: EventKind
     ) -> None:
@@ -271,7 +229,7 @@ class Login:
             secret = await records.logins.secret(pending.person)
         if person is None or secret is None or person.state is not PersonState.ACTIVE:
             return False
-        step = self._step(self._totp(person.id, secret), code)
+        step = totp.step_of(self._seed(person.id, secret), code, self._clock)
         if step is None:
             return False
         async with self._store.write() as records:
@@ -291,22 +249,11 @@ class Login:
             )
         return True
 
-    def _step(self, totp: pyotp.TOTP, code: str) -> int | None:
-        """The step whose code this is, of the present one and its neighbours."""
-        if not _CODE.fullmatch(code):
-            return None
-        now = int(self._clock.now().timestamp()) // STEP_S
-        found = None
-        for step in (now - 1, now, now + 1):
-            if hmac.compare_digest(totp.generate_otp(step), code):
-                found = step
-        return found
-
-    def _totp(self, person: PersonId, secret: LoginSecret) -> pyotp.TOTP:
+    def _seed(self, person: PersonId, secret: LoginSecret) -> str:
         seed = self._sealer.open(
             secret.totp_sealed, table="login_secret", row=person, column="totp_sealed"
         )
-        return pyotp.TOTP(seed.decode("ascii"), interval=STEP_S)
+        return seed.decode("ascii")
 
 
 def _usable(person: Person, secret: LoginSecret) -> tuple[PersonId | None, str | None]:
@@ -314,19 +261,3 @@ def _usable(person: Person, secret: LoginSecret) -> tuple[PersonId | None, str |
     if person.state is not PersonState.ACTIVE:
         return None, None
     return person.id, secret.phc
-
-
-def _wait_s(tries: Tries, limit: int, now: datetime) -> float:
-    """How long a further try must wait: the minute's limit, growing delays.
-
-    Each `limit` wrong tries double the wait after the last of them, from a
-    minute to a quarter of an hour.
-    """
-    wait = timedelta(0)
-    if tries.count >= limit and tries.oldest is not None:
-        wait = tries.oldest + _MINUTE - now
-    rounds = tries.wrong // limit
-    if rounds and tries.last_wrong is not None:
-        delay_s = min(60 * 2 ** min(rounds - 1, 10), _LONGEST_WAIT_S)
-        wait = max(wait, tries.last_wrong + timedelta(seconds=delay_s) - now)
-    return wait.total_seconds()

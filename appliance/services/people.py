@@ -1,4 +1,4 @@
-"""Persons and integrators, as an operator records them.
+"""Persons, as an operator records them.
 
 A key is made only once it stands recorded how the person was vouched for
 (decisions "who may be certified"); from here that is `demo`, in a trial alone,
@@ -6,34 +6,28 @@ or `officer`: whoever runs the command answers for the identity.
 """
 
 import re
-import secrets
 import unicodedata
-from base64 import b32encode
 from dataclasses import dataclass, field
 from typing import Final
-
-import pyotp
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.ids import IntegratorId, PersonId, TaskId, new_id
+from appliance.domain.ids import PersonId, TaskId, new_id
 from appliance.domain.person import Person, parse_cuil
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Store
-from appliance.domain.records.people import Integrator, NewPerson
+from appliance.domain.records.people import NewPerson
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
+from appliance.services import totp
 from appliance.services.hsm_tasks import submit_issue
 from appliance.services.login import email_index
 from appliance.services.passwords import Passwords
 from appliance.services.signing_password import SigningPasswords, normalize
 
 _EMAIL: Final = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}", re.ASCII)
-_CODE: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _NAME_BYTES: Final = 64
 """What a common name in a certificate may have (X.520, ub-common-name)."""
-_TOTP_BYTES: Final = 20
-"""RFC 4226, 4, R6."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +55,7 @@ class CreatedPerson:
 
 
 class People:
-    """The use cases of an operator around persons and integrators."""
+    """The use cases of an operator around persons."""
 
     def __init__(
         self,
@@ -84,29 +78,6 @@ class People:
         self._installation = installation
         self._trial = trial
 
-    async def create_integrator(self, code: str, name: str) -> IntegratorId:
-        """Record an integrator.
-
-        Raises:
-            FieldInvalidError: a code that is not lower-case letters, digits
-                and dashes, up to 40.
-            ApplianceError: `ALREADY_EXISTS`.
-        """
-        if not _CODE.fullmatch(code):
-            raise FieldInvalidError("code", "a-z, 0-9 and -, up to 40")
-        integrator = Integrator(IntegratorId(new_id()), code, name)
-        async with self._store.write() as records:
-            await records.people.add_integrator(integrator)
-            records.audit.add(
-                AuditEvent(
-                    EventKind.INTEGRATOR_CREATED,
-                    "operator",
-                    integrator=integrator.id,
-                    detail={"code": code},
-                )
-            )
-        return integrator.id
-
     async def create_person(self, order: NewPersonOrder) -> CreatedPerson:
         """Record a person and ask the HSM for a key and a certificate.
 
@@ -119,7 +90,7 @@ class People:
         if order.vouched_by is VouchedBy.DEMO and not self._trial:
             raise ApplianceError(ErrorCode.NOT_A_TRIAL)
         person, email = _checked(order)
-        seed = b32encode(secrets.token_bytes(_TOTP_BYTES)).decode()
+        seed = totp.new_seed()
         task = TaskId(new_id())
         new = await self._with_secrets(order, person, email, seed)
         async with self._store.write() as records:
@@ -136,9 +107,7 @@ class People:
                 )
             )
             await submit_issue(records, person.id, order.vouched_by, self._clock, task)
-        uri = pyotp.TOTP(seed).provisioning_uri(
-            name=email, issuer_name=self._installation
-        )
+        uri = totp.provisioning_uri(seed, email, self._installation)
         return CreatedPerson(person.id, uri, task)
 
     async def _with_secrets(
@@ -171,23 +140,55 @@ def _checked(order: NewPersonOrder) -> tuple[Person, str]:
     Raises:
         FieldInvalidError: a field has no allowed value.
     """
-    name = " ".join(unicodedata.normalize("NFC", order.name).split())
-    if not name or len(name.encode()) > _NAME_BYTES or not name.isprintable():
-        raise FieldInvalidError("name", f"1 to {_NAME_BYTES} printable bytes")
-    email = order.email.strip().lower()
-    if not _EMAIL.fullmatch(email):
-        raise FieldInvalidError("email", "name@domain")
-    if order.locale not in {"es", "en"}:
-        raise FieldInvalidError("locale", ["es", "en"])
-    login = normalize(order.login_password, "login_password")
-    if login == normalize(order.signing_password, "signing_password"):
+    person, email = checked_person(order.cuil, order.name, order.email, order.locale)
+    check_differ(
+        normalize(order.login_password, "login_password"),
+        normalize(order.signing_password, "signing_password"),
+    )
+    return person, email
+
+
+def check_differ(login: bytes, signing: bytes) -> None:
+    """Refuse a signing password that is the login password.
+
+    Args:
+        login: as it is hashed.
+        signing: as it is hashed.
+
+    Raises:
+        FieldInvalidError: they are the same.
+    """
+    if login == signing:
         # One theft must not be enough (design §4).
         raise FieldInvalidError("signing_password", "not the login password")
-    person = Person(
-        id=PersonId(new_id()),
-        cuil=parse_cuil(order.cuil),
-        name=name,
-        state=PersonState.ACTIVE,
-        locale=order.locale,
-    )
+
+
+def checked_person(
+    cuil: str,
+    name: str,
+    email: str,
+    locale: str,
+    state: PersonState = PersonState.ACTIVE,
+) -> tuple[Person, str]:
+    """A new person and their address, as they are kept.
+
+    Args:
+        cuil: with or without dashes.
+        name: as the certificate will have it.
+        email: where links and notices go.
+        locale: `es` or `en`.
+        state: of the new person.
+
+    Raises:
+        FieldInvalidError: a field has no allowed value.
+    """
+    name = " ".join(unicodedata.normalize("NFC", name).split())
+    if not name or len(name.encode()) > _NAME_BYTES or not name.isprintable():
+        raise FieldInvalidError("name", f"1 to {_NAME_BYTES} printable bytes")
+    email = email.strip().lower()
+    if not _EMAIL.fullmatch(email):
+        raise FieldInvalidError("email", "name@domain")
+    if locale not in {"es", "en"}:
+        raise FieldInvalidError("locale", ["es", "en"])
+    person = Person(PersonId(new_id()), parse_cuil(cuil), name, state, locale)
     return person, email

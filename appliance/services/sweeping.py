@@ -26,6 +26,7 @@ from appliance.services.hsm_tasks import TASK_ATTEMPTS
 
 _BATCH: Final = 200
 _SLOTS_KEPT: Final = timedelta(days=1)
+_SESSIONS_KEPT: Final = timedelta(days=1)
 _TRIES_KEPT: Final = timedelta(days=2)
 _USED_UP: Final = "attempts used up"
 
@@ -160,7 +161,9 @@ class Sweeping:
         """Delete what is of no more use; how many rows.
 
         Checks of signing passwords after a day, tries to sign in after two,
-        download links at their end.
+        download links at their end, sessions of frames and of the console a
+        day after theirs: a frame opened with yesterday's token is still told,
+        by the page that its integrator may show, that it has expired.
         """
         now = self._clock.now()
         async with self._store.write() as records:
@@ -168,4 +171,6 @@ class Sweeping:
                 await records.slots.sweep(now - _SLOTS_KEPT)
                 + await records.logins.sweep(now - _TRIES_KEPT)
                 + await records.links.sweep(now)
+                + await records.sessions.sweep(now - _SESSIONS_KEPT)
+                + await records.console.sweep(now - _SESSIONS_KEPT)
             )

@@ -10,7 +10,14 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, IntegratorId, PersonId
 from appliance.domain.person import Credential, Person
-from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
+from appliance.domain.records.people import (
+    ChosenSecrets,
+    Contact,
+    Integrator,
+    InvitedPerson,
+    NewPerson,
+    SigningSecret,
+)
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 from appliance.storage.tables import (
     credential,
@@ -34,6 +41,54 @@ class SqlPeople:
         Raises:
             ApplianceError: `ALREADY_EXISTS` for a CUIL or e-mail in use.
         """
+        await self._add_person(
+            InvitedPerson(new.person, new.email_sealed, new.email_index, new.vouched_by)
+        )
+        await self._add_secrets(
+            new.person.id, ChosenSecrets(new.login_phc, new.totp_sealed, 0, new.signing)
+        )
+
+    async def invite(self, new: InvitedPerson) -> None:
+        """Record a person without secrets.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a CUIL or e-mail in use.
+        """
+        await self._add_person(new)
+
+    async def contact(self, person_id: PersonId) -> Contact | None:
+        """How a person is reached."""
+        row = (
+            await self._connection.execute(
+                select(person.c.email_sealed, person.c.vouched_by).where(
+                    person.c.id == person_id
+                )
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return Contact(row.email_sealed, VouchedBy(row.vouched_by))
+
+    async def enrol(self, person_id: PersonId, chosen: ChosenSecrets) -> bool:
+        """Give an invited person their secrets; False if they have some."""
+        moved = await self._connection.execute(
+            update(person)
+            .where(
+                person.c.id == person_id, person.c.state == PersonState.INVITED.value
+            )
+            .values(state=PersonState.ACTIVE.value)
+        )
+        if moved.rowcount != 1:
+            return False
+        await self._add_secrets(person_id, chosen)
+        return True
+
+    async def _add_person(self, new: InvitedPerson) -> None:
+        """Record a person.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a CUIL or e-mail in use.
+        """
         who = new.person
         try:
             await self._connection.execute(
@@ -53,18 +108,20 @@ class SqlPeople:
             raise ApplianceError(
                 ErrorCode.ALREADY_EXISTS, params={"field": "cuil / email"}
             ) from exc
+
+    async def _add_secrets(self, person_id: PersonId, chosen: ChosenSecrets) -> None:
         await self._connection.execute(
             insert(login_secret).values(
-                person=who.id,
-                phc=new.login_phc,
-                totp_sealed=new.totp_sealed,
-                last_step=0,
+                person=person_id,
+                phc=chosen.login_phc,
+                totp_sealed=chosen.totp_sealed,
+                last_step=chosen.last_step,
             )
         )
-        secret = new.signing
+        secret = chosen.signing
         await self._connection.execute(
             insert(signing_secret).values(
-                person=who.id,
+                person=person_id,
                 salt=secret.salt,
                 argon2=secret.argon2,
                 pepper_version=secret.pepper_version,

@@ -20,11 +20,14 @@ from appliance.domain.ids import new_id
 from appliance.storage import tables
 from appliance.storage.activations import SqlActivations
 from appliance.storage.audit import SqlAudit
+from appliance.storage.console import SqlConsole, SqlEnrolments
 from appliance.storage.engines import Engines
 from appliance.storage.inserting import insert_into
+from appliance.storage.integrators import SqlIntegrators
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.people import SqlCredentials, SqlPeople
 from appliance.storage.requests import SqlDocuments, SqlRequests
+from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
 from appliance.storage.tasks import SqlTasks, SqlWorkers
 
@@ -48,6 +51,10 @@ class SqlRecords:
         self.logins = SqlLogins(connection)
         self.jwt_keys = SqlJwtKeys(connection)
         self.links = SqlLinks(connection)
+        self.integrators = SqlIntegrators(connection)
+        self.sessions = SqlSessions(connection)
+        self.console = SqlConsole(connection)
+        self.enrolments = SqlEnrolments(connection)
         self.audit = SqlAudit(connection, writer, clock)
 
 

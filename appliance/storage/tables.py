@@ -6,6 +6,7 @@ Migrations in `migrations/` build exactly this (a test compares them).
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -16,8 +17,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
+from appliance.domain.integration import DELIVERY_LIMIT_BYTES
 from appliance.storage.types import Instant, JsonText
 
 metadata = MetaData(
@@ -40,6 +43,54 @@ integrator = Table(
     Column("code", String(40), nullable=False, unique=True),
     Column("name", Text, nullable=False),
     Column("created", Instant, nullable=False),
+    # Both have defaults in the database, for rows of the first version.
+    Column(
+        "delivery_limit_bytes",
+        BigInteger,
+        nullable=False,
+        server_default=str(DELIVERY_LIMIT_BYTES),
+    ),
+    Column("may_vouch", Boolean, nullable=False, server_default=false()),
+)
+
+api_key = Table(
+    "api_key",
+    metadata,
+    Column("id", String(12), primary_key=True),
+    Column("integrator", _Id, ForeignKey("integrator.id"), nullable=False),
+    Column("label", Text, nullable=False),
+    # HMAC of the whole key; the key itself is nowhere.
+    Column("key_index", String(64), nullable=False, unique=True),
+    Column("hint", String(20), nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("expires", Instant),
+    Column("ends", Instant),
+    Column("last_used", Instant),
+    Column("revoked", Instant),
+    Column("flagged", Instant),
+    Column("flag_reason", String(16)),
+    Index("ix_api_key_integrator_created", "integrator", "created"),
+)
+
+integrator_domain = Table(
+    "integrator_domain",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("integrator", _Id, ForeignKey("integrator.id"), nullable=False),
+    Column("origin", String(270), nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("seen", Instant),
+    UniqueConstraint("integrator", "origin"),
+)
+
+blocked_origin = Table(
+    "blocked_origin",
+    metadata,
+    Column("integrator", _Id, ForeignKey("integrator.id"), primary_key=True),
+    Column("origin", String(270), primary_key=True),
+    Column("first", Instant, nullable=False),
+    Column("last", Instant, nullable=False),
+    Column("count", BigInteger, nullable=False),
 )
 
 person = Table(
@@ -241,6 +292,66 @@ download_link = Table(
     Column("request", _Serial, ForeignKey("signature_request.id"), nullable=False),
     Column("until", Instant, nullable=False),
     Index("ix_download_link_until", "until"),
+)
+
+embed_session = Table(
+    "embed_session",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("public_id", String(24), nullable=False, unique=True),
+    # HMAC of the token, and of the bearer that holds now.
+    Column("token_index", String(64), nullable=False, unique=True),
+    Column("bearer_index", String(64), unique=True),
+    Column("integrator", _Id, ForeignKey("integrator.id"), nullable=False),
+    Column("api_key", String(12), ForeignKey("api_key.id"), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("issued", Instant, nullable=False),
+    Column("until", Instant, nullable=False),
+    Column("nonce", Text),
+    Column("idem_key", Text),
+    Column("init_sha256", String(64)),
+    Column("person", _Id, ForeignKey("person.id")),
+    Column("otp_at", Instant),
+    Column("document", _Id, ForeignKey("document.id")),
+    Column("document_name", Text),
+    Column("request", _Serial, ForeignKey("signature_request.id")),
+    Column("completed", JsonText),
+    Index("ix_embed_session_api_key_state", "api_key", "state"),
+    Index("ix_embed_session_until", "until"),
+)
+
+enrolment = Table(
+    "enrolment",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("code_index", String(64), nullable=False, unique=True),
+    Column("person", _Id, ForeignKey("person.id"), nullable=False),
+    Column("totp_sealed", LargeBinary, nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("until", Instant, nullable=False),
+    Column("used", Instant),
+    Index("ix_enrolment_person", "person"),
+)
+
+console_user = Table(
+    "console_user",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("name", String(40), nullable=False, unique=True),
+    Column("phc", Text, nullable=False),
+    Column("totp_sealed", LargeBinary, nullable=False),
+    Column("last_step", BigInteger, nullable=False),
+    Column("created", Instant, nullable=False),
+)
+
+console_session = Table(
+    "console_session",
+    metadata,
+    Column("token_index", String(64), primary_key=True),
+    Column("user", _Id, ForeignKey("console_user.id"), nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("until", Instant, nullable=False),
+    Index("ix_console_session_until", "until"),
 )
 
 idempotency = Table(

@@ -31,6 +31,8 @@ _ONCE: Final = (
     "Content-Encoding",
     "If-Match",
     "Idempotency-Key",
+    "X-Api-Key",
+    "Origin",
     "Host",
 )
 """Headers that may come once; two of one are two meanings."""

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from quart import Request, current_app, request
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -26,6 +27,9 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 
 MULTIPART: Final = "multipart/form-data"
 _JSON = "application/json"
+_FORM = "application/x-www-form-urlencoded"
+_FORM_BYTES = 65_536
+_FIELDS_AT_MOST = 64
 _PARTS_AT_MOST = 16
 
 
@@ -93,6 +97,62 @@ async def read_object() -> dict[str, object]:
     limits = _limits()
     raw = b"".join([chunk async for chunk in _chunks(limits.json, limits.timeout_s)])
     return as_object(raw)
+
+
+async def read_fields(*names: str) -> dict[str, str]:
+    """Read the present request's body, which must be a page's plain form.
+
+    Args:
+        names: the form's fields; each must be there once, and no other.
+
+    Raises:
+        FieldInvalidError: a field is missing or there twice, or the body is
+            not UTF-8.
+        ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`,
+            `FIELD_UNKNOWN`.
+
+    Source: URL standard, application/x-www-form-urlencoded.
+    """
+    _check_type(_FORM)
+    raw = b"".join([c async for c in _chunks(_FORM_BYTES, _limits().timeout_s)])
+    try:
+        given = parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_FIELDS_AT_MOST,
+        )
+    except ValueError as exc:
+        raise FieldInvalidError("(body)", _FORM) from exc
+    fields: dict[str, str] = {}
+    for name, value in given:
+        if name not in names:
+            shown = name[:64]
+            raise ApplianceError(
+                ErrorCode.FIELD_UNKNOWN,
+                params={"field": shown},
+                extras={"field": shown, "allowed": sorted(names)},
+            )
+        if name in fields:
+            raise FieldInvalidError(name)
+        fields[name] = value
+    for name in names:
+        if name not in fields:
+            raise FieldInvalidError(name)
+    return fields
+
+
+async def discard(limit: int) -> None:
+    """Take the present request's body and forget it, whatever it is.
+
+    Args:
+        limit: most that is taken, in bytes.
+
+    Raises:
+        ApplianceError: `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
+    """
+    async for _ in _chunks(limit, _limits().timeout_s):
+        pass
 
 
 async def read_form() -> Form:

@@ -20,6 +20,7 @@ FIELDS: Final = frozenset(
         "ms",
         "bytes",
         "address",
+        "integrator",
         "person",
         "solicitudId",
         "cause",

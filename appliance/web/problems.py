@@ -67,6 +67,26 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.LOGIN_FAILED: Answer(_S.UNAUTHORIZED, _FIX),
     ErrorCode.OTP_INVALID: Answer(_S.UNAUTHORIZED, _FIX),
     ErrorCode.RATE_LIMITED: Answer(_S.TOO_MANY_REQUESTS, _RETRY, 60),
+    ErrorCode.API_KEY_INVALID: Answer(_S.UNAUTHORIZED, _FIX),
+    ErrorCode.API_KEY_IN_URL: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.API_KEY_IN_BROWSER: Answer(_S.FORBIDDEN, _FIX),
+    ErrorCode.API_KEY_NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
+    ErrorCode.SESSION_TOKEN_EXPIRED: Answer(_S.UNAUTHORIZED, _AGAIN),
+    ErrorCode.SESSION_TOKEN_INVALID: Answer(_S.UNAUTHORIZED, _AGAIN),
+    ErrorCode.SESSION_SUPERSEDED: Answer(_S.UNAUTHORIZED, _AGAIN),
+    ErrorCode.SESSION_IN_USE: Answer(_S.CONFLICT, _AGAIN),
+    ErrorCode.DOMAIN_INVALID: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.INIT_INVALID: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.LEGACY_CREDENTIALS: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.HANDSHAKE_REQUIRED: Answer(_S.CONFLICT, _FIX),
+    ErrorCode.BASE64_INVALID: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.MIME: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.IDENTITY_MISMATCH: Answer(_S.FORBIDDEN, _FIX),
+    ErrorCode.SIGNER_PENDING_APPROVAL: Answer(_S.FORBIDDEN, _TERMINAL),
+    ErrorCode.BUSY: Answer(_S.CONFLICT, _RETRY, 2),
+    ErrorCode.ENROLMENT_UNKNOWN: Answer(_S.NOT_FOUND, _TERMINAL),
+    ErrorCode.ENROLMENT_EXPIRED: Answer(_S.CONFLICT, _TERMINAL),
+    ErrorCode.ENROLMENT_USED: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.SOLICITUD_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
     ErrorCode.ALREADY_SIGNED: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.IN_PROGRESS: Answer(_S.CONFLICT, _RETRY, 2),
@@ -200,8 +220,21 @@ def render(error: ApplianceError, request_id: str, lang: str) -> Response:
     return response
 
 
+_BAD_BEARER: Final = frozenset(
+    {
+        ErrorCode.TOKEN_INVALID,
+        ErrorCode.TOKEN_EXPIRED,
+        ErrorCode.SESSION_TOKEN_EXPIRED,
+        ErrorCode.SESSION_TOKEN_INVALID,
+        ErrorCode.SESSION_SUPERSEDED,
+    }
+)
+
+
 def _challenge(code: ErrorCode) -> str:
     """The 401's challenge (RFC 6750, 3: no error code when no token came)."""
-    if code in {ErrorCode.TOKEN_INVALID, ErrorCode.TOKEN_EXPIRED}:
+    if code is ErrorCode.API_KEY_INVALID:
+        return 'ApiKey realm="rubrica"'
+    if code in _BAD_BEARER:
         return 'Bearer realm="rubrica", error="invalid_token"'
     return 'Bearer realm="rubrica"'

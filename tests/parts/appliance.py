@@ -55,6 +55,10 @@ fonts_dir = "/usr/share/fonts/truetype/liberation2"
 [web]
 base_url = "http://127.0.0.1:{port}"
 listen_api = "127.0.0.1:{port}"
+iframe_url = "http://localhost:{embed_port}"
+listen_embed = "127.0.0.1:{embed_port}"
+admin_url = "http://127.0.0.1:{admin_port}"
+listen_admin = "127.0.0.1:{admin_port}"
 {web}
 [database]
 url = "{database}"
@@ -116,7 +120,10 @@ class Appliance:
         self.folder = folder
         self.settings_file = folder / "settings.toml"
         self.log = folder / "rubrica.log"
-        self.base_url = f"http://127.0.0.1:{(port := free_port())}"
+        port, embed_port, admin_port = free_port(), free_port(), free_port()
+        self.base_url = f"http://127.0.0.1:{port}"
+        self.iframe_url = f"http://localhost:{embed_port}"
+        self.admin_url = f"http://127.0.0.1:{admin_port}"
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._people = itertools.count(30_000_000)
@@ -125,7 +132,12 @@ class Appliance:
         texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
         self.settings_file.write_text(
             _SETTINGS.format(
-                run_dir=folder / "run", port=port, database=database, **texts
+                run_dir=folder / "run",
+                port=port,
+                embed_port=embed_port,
+                admin_port=admin_port,
+                database=database,
+                **texts,
             )
         )
         self._loop = asyncio.new_event_loop()

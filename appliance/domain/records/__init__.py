@@ -9,6 +9,8 @@ from typing import Protocol
 
 from appliance.domain.audit import AuditEvent, AuditRow
 from appliance.domain.records.activations import ActivationRecords
+from appliance.domain.records.console import ConsoleRecords, EnrolmentRecords
+from appliance.domain.records.integration import IntegratorRecords, SessionRecords
 from appliance.domain.records.login import (
     JwtKeyRecords,
     LinkRecords,
@@ -99,6 +101,26 @@ class Records(Protocol):
     @property
     def links(self) -> LinkRecords:
         """Download links."""
+        ...
+
+    @property
+    def integrators(self) -> IntegratorRecords:
+        """Integrators, their API keys, and origins allowed and blocked."""
+        ...
+
+    @property
+    def sessions(self) -> SessionRecords:
+        """Sessions of the frame."""
+        ...
+
+    @property
+    def console(self) -> ConsoleRecords:
+        """Users of the console and their sessions."""
+        ...
+
+    @property
+    def enrolments(self) -> EnrolmentRecords:
+        """Enrolment links."""
         ...
 
     @property

@@ -32,6 +32,35 @@ class NewPerson:
 
 
 @dataclass(frozen=True, slots=True)
+class InvitedPerson:
+    """A person to be recorded without secrets, who will choose them."""
+
+    person: Person
+    email_sealed: bytes = field(repr=False)
+    email_index: str = field(repr=False)
+    vouched_by: VouchedBy
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """How a person is reached, and who answers for who they are."""
+
+    email_sealed: bytes = field(repr=False)
+    vouched_by: VouchedBy
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSecrets:
+    """What is kept of the secrets that a person chose at enrolment."""
+
+    login_phc: str = field(repr=False)
+    totp_sealed: bytes = field(repr=False)
+    last_step: int
+    """Number of the TOTP step whose code confirmed the seed."""
+    signing: "SigningSecret"
+
+
+@dataclass(frozen=True, slots=True)
 class SigningSecret:
     """What is kept of a signing password (design §4 "Password")."""
 
@@ -55,6 +84,22 @@ class PeopleRecords(Protocol):
         Raises:
             ApplianceError: `ALREADY_EXISTS` for a CUIL or e-mail in use.
         """
+        ...
+
+    async def invite(self, new: InvitedPerson) -> None:
+        """Record a person without secrets.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a CUIL or e-mail in use.
+        """
+        ...
+
+    async def contact(self, person: PersonId) -> Contact | None:
+        """How a person is reached."""
+        ...
+
+    async def enrol(self, person: PersonId, chosen: ChosenSecrets) -> bool:
+        """Give an invited person their secrets; False if they have some."""
         ...
 
     async def get(self, person: PersonId) -> Person | None:

@@ -1,0 +1,157 @@
+"""The page behind an enrolment link: passwords, one-time codes, and the result.
+
+Plain HTML that needs no script. A link that is over says so in words.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+import segno
+from quart import Blueprint, Response
+
+from appliance.api.core import core
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.ids import TaskId
+from appliance.domain.integration import EnrolmentView
+from appliance.domain.person import format_cuil
+from appliance.services.enrolment import Choice
+from appliance.web import body, language, log, problems
+from appliance.web.auth import public
+from appliance.web.pages import Pages, StaticFiles
+
+blueprint = Blueprint("enrolment", __name__)
+files = Blueprint("files", __name__)
+"""What pages load; its errors are those of the API."""
+
+_HERE = Path(__file__).parent
+_pages = Pages(_HERE / "templates")
+_files = StaticFiles(_HERE / "static", "alta.css")
+_FIELDS: Final = (
+    "login_password",
+    "login_password_again",
+    "signing_password",
+    "signing_password_again",
+    "totp_code",
+)
+_ISSUE_WAIT_S: Final = 20.0
+_GROUP: Final = 4
+_DIFFER: Final = "The two entries are not the same."
+_BY_ERROR: Final = {
+    "login_password": "Use 8 characters or more.",
+    "signing_password": "Use 8 characters or more, and not the login password.",
+}
+
+
+@blueprint.get("/alta/<code>")
+@public
+async def show(code: str) -> Response:
+    """`GET /alta/{code}`: the form, while the link is good."""
+    return _form(await core().enrolment.look(code), {})
+
+
+@blueprint.post("/alta/<code>")
+@public
+async def complete(code: str) -> Response:
+    """`POST /alta/{code}`: take what the person chose, once.
+
+    Raises:
+        ApplianceError: what the form cannot mend, for `refuse`.
+    """
+    view = await core().enrolment.look(code)
+    fields = await body.read_fields(*_FIELDS)
+    errors = _entries_differ(fields)
+    if errors:
+        return _form(view, errors)
+    choice = Choice(
+        fields["login_password"], fields["signing_password"], fields["totp_code"]
+    )
+    try:
+        enrolled = await core().enrolment.complete(code, choice)
+    except FieldInvalidError as error:
+        return _form(view, {error.field: _BY_ERROR[error.field]})
+    except ApplianceError as error:
+        if error.code is not ErrorCode.OTP_INVALID:
+            raise
+        return _form(view, {"totp_code": error.sentence})
+    return _page(
+        "alta_hecha.html", HTTPStatus.OK, state=await _issued(enrolled.task), view=view
+    )
+
+
+@files.get("/static/<name>")
+@public
+async def static_file(name: str) -> Response:
+    """`GET /static/{name}`: what the page loads."""
+    return _files.serve(name)
+
+
+@blueprint.errorhandler(ApplianceError)
+async def refuse(error: ApplianceError) -> Response:
+    """Say in words, on a page, what a person cannot mend in the form.
+
+    Args:
+        error: raised by a view of this page.
+    """
+    log.note(code=error.code.value)
+    lang = language.requested()
+    answer = problems.ANSWERS[error.code]
+    response = _page(
+        "alta_error.html",
+        answer.status,
+        title=language.translate(lang, problems.TITLES[answer.status]),
+        told=error.told(language.translate(lang, error.sentence)),
+        link=error.code.value.startswith("ENROLMENT_"),
+    )
+    if answer.retry_after_s is not None:
+        response.headers["Retry-After"] = str(answer.retry_after_s)
+    return response
+
+
+def _entries_differ(fields: Mapping[str, str]) -> dict[str, str]:
+    return {
+        f"{name}_again": _DIFFER
+        for name in ("login_password", "signing_password")
+        if fields[name] != fields[f"{name}_again"]
+    }
+
+
+def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
+    """The form; what was typed is not sent back, being secret."""
+    seed = view.totp_secret
+    groups = [seed[at : at + _GROUP] for at in range(0, len(seed), _GROUP)]
+    qr = segno.make(view.totp_uri, error="m").svg_inline(
+        scale=5, border=4, dark="#000", light="#fff", omitsize=True
+    )
+    return _page(
+        "alta.html",
+        HTTPStatus.UNPROCESSABLE_ENTITY if errors else HTTPStatus.OK,
+        view=view,
+        cuil=format_cuil(view.cuil),
+        qr=qr,
+        seed=" ".join(groups),
+        errors=errors,
+    )
+
+
+def _page(template: str, status: HTTPStatus, **values: object) -> Response:
+    settings = core().settings
+    return _pages.show(
+        template,
+        language.requested(),
+        status,
+        environment=settings.environment.value,
+        trial=settings.trial,
+        installation=settings.installation,
+        **values,
+    )
+
+
+async def _issued(task: TaskId) -> str:
+    """Whether key and certificate are made: `done`, `pending` or `failed`."""
+    try:
+        await core().tasks.wait(task, _ISSUE_WAIT_S)
+    except ApplianceError as error:
+        return "failed" if error.code is ErrorCode.TASK_FAILED else "pending"
+    return "done"

@@ -1,0 +1,72 @@
+"""The session endpoint: an integrator's backend gets a token for its page.
+
+Never for a browser: it answers no CORS, and a call that shows marks of one is
+refused and its key flagged. Nothing of the address or the body is logged.
+"""
+
+from typing import Final
+
+from quart import Blueprint, Response, request
+
+from appliance.api import words
+from appliance.api.core import core
+from appliance.domain.api_keys import LOOKS_LIKE_ONE
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.web import body
+from appliance.web.auth import public
+from appliance.web.response import json_response
+
+blueprint = Blueprint("sessions", __name__)
+
+BODY_BYTES: Final = 65_536
+"""What is taken of a body, to be forgotten (decisions "body at session/new")."""
+_KEY_NAMES: Final = frozenset({"apikey", "xapikey", "key"})
+
+
+@blueprint.post("/api/integration/session/new")
+@public
+async def new_session() -> Response:
+    """`POST {web_url}/api/integration/session/new?id=`: a session token.
+
+    Marked public because it has its own credential, the header X-Api-Key.
+
+    Raises:
+        ApplianceError: `API_KEY_INVALID`, `API_KEY_IN_URL`,
+            `API_KEY_IN_BROWSER`, `QUERY_INVALID`, `BODY_TOO_LARGE`.
+
+    Source: spec "POST {web_url}/api/integration/session/new".
+    """
+    await _refuse_key_in_url()
+    ids = request.args.getlist("id")
+    if len(ids) != 1:
+        raise ApplianceError(
+            ErrorCode.QUERY_INVALID, params={"field": "id"}, extras={"field": "id"}
+        )
+    await body.discard(BODY_BYTES)
+    opened = await core().sessions.open(
+        ids[0], request.headers.get("X-Api-Key", ""), from_browser=_is_browser()
+    )
+    return json_response(
+        {"tokenSession": opened.token, "validUntil": words.instant(opened.valid_until)}
+    )
+
+
+async def _refuse_key_in_url() -> None:
+    """Refuse a key that came where proxies and logs keep it.
+
+    Raises:
+        ApplianceError: `API_KEY_IN_URL`.
+    """
+    items = [(name, value) for name, value in request.args.items(multi=True)]
+    if any(_named_so(name) or LOOKS_LIKE_ONE.search(value) for name, value in items):
+        await core().sessions.flag_in_url([value for _, value in items])
+        raise ApplianceError(ErrorCode.API_KEY_IN_URL)
+
+
+def _named_so(name: str) -> bool:
+    return name.lower().replace("-", "").replace("_", "") in _KEY_NAMES
+
+
+def _is_browser() -> bool:
+    """Both marks: servers send one or the other, pages always both."""
+    return "Origin" in request.headers and "Sec-Fetch-Site" in request.headers

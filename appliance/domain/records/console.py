@@ -1,0 +1,94 @@
+"""The console's users and their sessions, and enrolment links."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from appliance.domain.ids import PersonId
+from appliance.domain.integration import ConsoleUser
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSecret:
+    """A user of the console and what proves them."""
+
+    user: ConsoleUser
+    phc: str = field(repr=False)
+    totp_sealed: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSessionRow:
+    """A signed-in user of the console."""
+
+    user: ConsoleUser
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EnrolmentRow:
+    """A link by which a person enrols, once."""
+
+    id: str
+    person: PersonId
+    totp_sealed: bytes = field(repr=False)
+    until: datetime
+    used: datetime | None
+
+
+class ConsoleRecords(Protocol):
+    """Users of the console and their sessions."""
+
+    async def add_user(self, new: ConsoleSecret) -> None:
+        """Record a user.
+
+        Raises:
+            ApplianceError: `ALREADY_EXISTS` for a name in use.
+        """
+        ...
+
+    async def users(self) -> list[ConsoleUser]:
+        """Every user, by name."""
+        ...
+
+    async def by_name(self, name: str) -> ConsoleSecret | None:
+        """A user by name."""
+        ...
+
+    async def advance_step(self, user: str, step: int) -> bool:
+        """Mark a TOTP step as used; False if it or a later one was before."""
+        ...
+
+    async def open_session(
+        self, token_index: str, user: str, at: datetime, until: datetime
+    ) -> None:
+        """Record a session by the HMAC of its token."""
+        ...
+
+    async def session(self, token_index: str) -> ConsoleSessionRow | None:
+        """A session by the HMAC of its token, over or not."""
+        ...
+
+    async def close_session(self, token_index: str) -> bool:
+        """End a session; False if it was gone."""
+        ...
+
+    async def sweep(self, before: datetime) -> int:
+        """Forget sessions that were over by then; how many there were."""
+        ...
+
+
+class EnrolmentRecords(Protocol):
+    """Enrolment links."""
+
+    async def add(self, code_index: str, new: EnrolmentRow, at: datetime) -> None:
+        """Record a link by the HMAC of its code; earlier ones of the person end."""
+        ...
+
+    async def by_code(self, code_index: str) -> EnrolmentRow | None:
+        """A link by the HMAC of its code, over or not."""
+        ...
+
+    async def use(self, enrolment: str, at: datetime) -> bool:
+        """Use a link up; False if it is over or was used."""
+        ...

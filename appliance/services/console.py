@@ -1,0 +1,241 @@
+"""Sign-in to the console: name, password and a one-time code, in one go.
+
+A session is a 256-bit token in a cookie, kept as a keyed hash, for eight hours;
+the token that its forms carry follows from it and is not kept. Whatever was
+wrong of the three is told in the same words and takes the same time.
+"""
+
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.ids import new_id
+from appliance.domain.integration import (
+    ConsoleSession,
+    ConsoleUser,
+    NewConsoleSession,
+    NewConsoleUser,
+)
+from appliance.domain.ports import LookupIndex, Sealer
+from appliance.domain.records import Store
+from appliance.domain.records.console import ConsoleSecret
+from appliance.domain.records.login import AttemptKind, AttemptOutcome
+from appliance.domain.vocab import EventKind
+from appliance.services import totp
+from appliance.services.passwords import Passwords
+from appliance.services.signing_password import MAX_BYTES, normalize
+from appliance.services.throttle import Throttle
+from appliance.settings import Settings
+
+SESSION_S: Final = 8 * 3600
+"""Lifetime of a session, in seconds."""
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}", re.ASCII)
+_TOKEN_BYTES: Final = 32
+_LONGEST: Final = 128
+_LEAST_BYTES: Final = 12
+"""Of a password: it opens the whole console."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """What somebody typed to sign in."""
+
+    name: str
+    password: str = field(repr=False)
+    code: str = field(repr=False)
+    """Six digits."""
+
+
+class ConsoleLogin:
+    """Users of the console and their sessions.
+
+    Args:
+        store: users, sessions, tries.
+        lookup: indexes of sessions and accounts.
+        sealer: opens TOTP seeds (`console_user`, its id, `totp_sealed`).
+        clock: the time.
+        passwords: checks login passwords.
+        settings: limits, environment, name of the installation.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lookup: LookupIndex,
+        sealer: Sealer,
+        clock: Clock,
+        passwords: Passwords,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._sealer = sealer
+        self._clock = clock
+        self._passwords = passwords
+        self._environment = settings.environment
+        self._issuer = f"{settings.installation} (consola)"
+        self._throttle = Throttle(store, clock, settings.auth)
+
+    async def create_user(self, actor: str, name: str, password: str) -> NewConsoleUser:
+        """Record a user.
+
+        Args:
+            actor: for the audit.
+            name: a-z, 0-9, dot, hyphen and underscore, 2 to 40.
+            password: 12 to 1024 bytes.
+
+        Returns:
+            The user, and the TOTP enrolment, shown once.
+
+        Raises:
+            FieldInvalidError: `name` or `password`.
+            ApplianceError: `ALREADY_EXISTS`.
+        """
+        if not _NAME.fullmatch(name):
+            raise FieldInvalidError("name", "a-z, 0-9, . - and _, 2 to 40")
+        encoded = normalize(password)
+        if len(encoded) < _LEAST_BYTES:
+            raise FieldInvalidError("password", f"{_LEAST_BYTES} to {MAX_BYTES} bytes")
+        user = ConsoleUser(new_id(), name, self._clock.now())
+        seed = totp.new_seed()
+        secret = ConsoleSecret(
+            user,
+            await self._passwords.hash(encoded),
+            self._sealer.seal(
+                seed.encode(), table="console_user", row=user.id, column="totp_sealed"
+            ),
+        )
+        async with self._store.write() as records:
+            await records.console.add_user(secret)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.CONSOLE_USER_CREATED,
+                    actor,
+                    detail={"user": user.id, "before": None, "after": {"name": name}},
+                )
+            )
+        return NewConsoleUser(user, totp.provisioning_uri(seed, name, self._issuer))
+
+    async def users(self) -> list[ConsoleUser]:
+        """Every user, by name."""
+        async with self._store.read() as records:
+            return await records.console.users()
+
+    async def sign_in(self, typed: SignIn, address: str) -> NewConsoleSession:
+        """Check all three and open a session.
+
+        Args:
+            typed: name, password and code.
+            address: where the call came from, as tries are counted by.
+
+        Raises:
+            ApplianceError: `LOGIN_FAILED`, whichever was not right;
+                `RATE_LIMITED`.
+        """
+        name = typed.name.strip().lower()[:_LONGEST]
+        async with self._store.read() as records:
+            secret = await records.console.by_name(name)
+        attempt = await self._throttle.begin(
+            AttemptKind.PASSWORD,
+            self._lookup.index("console-account", name),
+            None,
+            address,
+        )
+        phc = None if secret is None else secret.phc
+        right = await self._passwords.verify(phc, _encoded(typed.password))
+        made = None
+        if right and secret is not None:
+            made = await self._open(secret, typed.code, attempt)
+        if made is None:
+            await self._wrong(attempt, secret)
+            raise ApplianceError(ErrorCode.LOGIN_FAILED)
+        return made
+
+    async def _open(
+        self, secret: ConsoleSecret, code: str, attempt: str
+    ) -> NewConsoleSession | None:
+        """Use a code up and open a session; None if the code is not right."""
+        user = secret.user
+        seed = self._sealer.open(
+            secret.totp_sealed, table="console_user", row=user.id, column="totp_sealed"
+        )
+        step = totp.step_of(seed.decode("ascii"), code, self._clock)
+        if step is None:
+            return None
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        now = self._clock.now()
+        until = now + timedelta(seconds=SESSION_S)
+        async with self._store.write() as records:
+            if not await records.console.advance_step(user.id, step):
+                return None
+            await records.console.open_session(self._index(token), user.id, now, until)
+            await records.logins.end(attempt, AttemptOutcome.DONE)
+            records.audit.add(AuditEvent(EventKind.CONSOLE_LOGIN_COMPLETED, user.actor))
+        return NewConsoleSession(token, ConsoleSession(user, until, self._csrf(token)))
+
+    async def _wrong(self, attempt: str, secret: ConsoleSecret | None) -> None:
+        detail: dict[str, object] = {} if secret is None else {"user": secret.user.id}
+        async with self._store.write() as records:
+            await records.logins.end(attempt, AttemptOutcome.WRONG)
+            records.audit.add(
+                AuditEvent(EventKind.CONSOLE_LOGIN_WRONG, "anonymous", detail=detail)
+            )
+
+    async def by_token(self, token: str) -> ConsoleSession:
+        """The session of a cookie.
+
+        Args:
+            token: the cookie's value, as it came.
+
+        Raises:
+            ApplianceError: `TOKEN_INVALID`, `TOKEN_EXPIRED`.
+        """
+        async with self._store.read() as records:
+            row = await records.console.session(self._index(token[:_LONGEST]))
+        if row is None:
+            raise ApplianceError(ErrorCode.TOKEN_INVALID)
+        if self._clock.now() >= row.until:
+            raise ApplianceError(ErrorCode.TOKEN_EXPIRED)
+        return ConsoleSession(row.user, row.until, self._csrf(token))
+
+    async def sign_out(self, token: str) -> None:
+        """End a session; one that is over already is no error.
+
+        Args:
+            token: the cookie's value.
+        """
+        index = self._index(token[:_LONGEST])
+        async with self._store.write() as records:
+            row = await records.console.session(index)
+            if row is not None and await records.console.close_session(index):
+                records.audit.add(AuditEvent(EventKind.CONSOLE_LOGOUT, row.user.actor))
+
+    @staticmethod
+    def is_own_form(session: ConsoleSession, csrf: str) -> bool:
+        """Whether a form was made for this session.
+
+        Args:
+            session: of the cookie.
+            csrf: what the form carried.
+        """
+        return hmac.compare_digest(session.csrf.encode(), csrf.encode())
+
+    def _index(self, token: str) -> str:
+        return self._lookup.index(f"console-session/{self._environment.value}", token)
+
+    def _csrf(self, token: str) -> str:
+        return self._lookup.index(f"console-csrf/{self._environment.value}", token)
+
+
+def _encoded(password: str) -> bytes:
+    """A password as it is checked; one that none can be is checked all the same."""
+    try:
+        return normalize(password)
+    except FieldInvalidError:
+        return b"\0"

@@ -1,0 +1,199 @@
+"""Enrolment by a one-time link: the person chooses the secrets.
+
+The seed of the one-time codes is made with the link and stays on the server's
+side, so that a browser cannot choose it.
+
+Source: decisions "who may be certified"; design §4 "Enrolment".
+"""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import TaskId, new_id
+from appliance.domain.integration import Enrolled, EnrolmentView
+from appliance.domain.person import Person
+from appliance.domain.ports import LookupIndex, Sealer
+from appliance.domain.records import Store
+from appliance.domain.records.people import ChosenSecrets, Contact
+from appliance.domain.vocab import EventKind, PersonState
+from appliance.services import totp
+from appliance.services.hsm_tasks import submit_issue
+from appliance.services.invitations import code_index
+from appliance.services.passwords import Passwords
+from appliance.services.people import check_differ
+from appliance.services.signing_password import SigningPasswords, normalize
+
+_CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a person typed at enrolment."""
+
+    login_password: str = field(repr=False)
+    signing_password: str = field(repr=False)
+    totp_code: str = field(repr=False)
+    """Six digits, of the seed that the page shows."""
+
+
+class Enrolment:
+    """The page behind a link: shows, and takes what the person chose.
+
+    Args:
+        store: the record.
+        lookup: finds links.
+        sealer: opens seeds and e-mail addresses.
+        clock: the time.
+        login_passwords: hashes login passwords.
+        signing_passwords: derives from signing passwords.
+        installation: shown in the authenticator app.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        lookup: LookupIndex,
+        sealer: Sealer,
+        clock: Clock,
+        login_passwords: Passwords,
+        signing_passwords: SigningPasswords,
+        installation: str,
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._sealer = sealer
+        self._clock = clock
+        self._login_passwords = login_passwords
+        self._signing_passwords = signing_passwords
+        self._installation = installation
+
+    async def look(self, code: str) -> EnrolmentView:
+        """What the page shows; the same at every look until it is used.
+
+        Args:
+            code: of the link, as it came.
+
+        Raises:
+            ApplianceError: `ENROLMENT_UNKNOWN`, `ENROLMENT_EXPIRED`,
+                `ENROLMENT_USED`.
+        """
+        found = await self._find(code)
+        email = self._sealer.open(
+            found.contact.email_sealed,
+            table="person",
+            row=found.person.id,
+            column="email_sealed",
+        ).decode()
+        return EnrolmentView(
+            person=found.person.id,
+            cuil=found.person.cuil,
+            name=found.person.name,
+            email=email,
+            until=found.until,
+            totp_uri=totp.provisioning_uri(found.seed, email, self._installation),
+            totp_secret=found.seed,
+        )
+
+    async def complete(self, code: str, choice: Choice) -> Enrolled:
+        """Take the secrets, once, and ask the HSM for key and certificate.
+
+        Args:
+            code: of the link.
+            choice: both passwords and a code of the seed shown.
+
+        Raises:
+            FieldInvalidError: a password is not 8 to 1024 bytes, or both are
+                the same.
+            ApplianceError: `OTP_INVALID`; `ENROLMENT_UNKNOWN`,
+                `ENROLMENT_EXPIRED`, `ENROLMENT_USED`.
+        """
+        found = await self._find(code)
+        login = normalize(choice.login_password, "login_password")
+        signing = normalize(choice.signing_password, "signing_password")
+        check_differ(login, signing)
+        step = totp.step_of(found.seed, choice.totp_code, self._clock)
+        if step is None:
+            raise ApplianceError(ErrorCode.OTP_INVALID)
+        chosen = ChosenSecrets(
+            login_phc=await self._login_passwords.hash(login),
+            totp_sealed=self._sealer.seal(
+                found.seed.encode(),
+                table="login_secret",
+                row=found.person.id,
+                column="totp_sealed",
+            ),
+            last_step=step,
+            signing=await self._signing_passwords.new_secret(signing),
+        )
+        return await self._commit(found, chosen)
+
+    async def _commit(self, found: "_Found", chosen: ChosenSecrets) -> Enrolled:
+        """Use the link up and record what was chosen, with its consequences.
+
+        Raises:
+            ApplianceError: `ENROLMENT_USED`.
+        """
+        person, vouched_by = found.person.id, found.contact.vouched_by
+        actor = f"person:{person}"
+        task = TaskId(new_id())
+        async with self._store.write() as records:
+            if not await records.enrolments.use(found.enrolment, self._clock.now()):
+                raise ApplianceError(ErrorCode.ENROLMENT_USED)
+            if not await records.people.enrol(person, chosen):
+                raise ApplianceError(ErrorCode.ENROLMENT_USED)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.PERSON_ENROLLED,
+                    actor,
+                    detail={
+                        "person": person,
+                        "vouchedBy": vouched_by.value,
+                        "task": task,
+                        "before": {"state": PersonState.INVITED.value},
+                        "after": {"state": PersonState.ACTIVE.value},
+                    },
+                )
+            )
+            await submit_issue(records, person, vouched_by, self._clock, task, actor)
+        return Enrolled(person, task, vouched_by)
+
+    async def _find(self, code: str) -> "_Found":
+        """A link that can be used, and all that hangs on it.
+
+        Raises:
+            ApplianceError: `ENROLMENT_UNKNOWN`, `ENROLMENT_EXPIRED`,
+                `ENROLMENT_USED`.
+        """
+        if not _CODE.fullmatch(code):
+            raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
+        async with self._store.read() as records:
+            row = await records.enrolments.by_code(code_index(self._lookup, code))
+            if row is None:
+                raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
+            person = await records.people.get(row.person)
+            contact = await records.people.contact(row.person)
+        if person is None or contact is None:
+            raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
+        if row.used is not None or person.state is not PersonState.INVITED:
+            raise ApplianceError(ErrorCode.ENROLMENT_USED)
+        if self._clock.now() >= row.until:
+            raise ApplianceError(ErrorCode.ENROLMENT_EXPIRED)
+        seed = self._sealer.open(
+            row.totp_sealed, table="enrolment", row=row.id, column="totp_sealed"
+        ).decode()
+        return _Found(row.id, person, contact, row.until, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A link that can be used, and all that hangs on it."""
+
+    enrolment: str
+    person: Person
+    contact: Contact = field(repr=False)
+    until: datetime
+    seed: str = field(repr=False)

@@ -1,0 +1,303 @@
+"""Sessions of the frame: opened by a backend with its API key, used by a page.
+
+A token and a bearer are 256 random bits each, kept as keyed hashes; both end
+1,800 s after the session was opened, sharp.
+
+Source: spec "States and transitions", "Authentication"; decisions "tokenSession",
+"API keys", "reload of the frame".
+"""
+
+import re
+import secrets
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.api_keys import LOOKS_LIKE_ONE, read_api_key
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, DomainInvalidError, ErrorCode
+from appliance.domain.ids import new_id
+from appliance.domain.integration import (
+    SESSION_S,
+    Bearer,
+    EmbedSession,
+    FlagReason,
+    FramePage,
+    NewSession,
+    PageKind,
+)
+from appliance.domain.origins import LONGEST, parse_origin
+from appliance.domain.ports import LookupIndex
+from appliance.domain.records import Store
+from appliance.domain.records.integration import KeyRow, NewSessionRow
+from appliance.domain.vocab import EventKind
+from appliance.services.api_keys import key_purpose
+from appliance.services.progress import audit, is_over
+from appliance.settings import Settings
+
+_TOKEN_BYTES: Final = 32
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+_PUBLIC_BYTES: Final = 12
+_PUBLIC = re.compile(r"[0-9a-f]{24}", re.ASCII)
+_LONGEST: Final = 256
+"""Most characters of a key that are looked at."""
+_VALUES: Final = 8
+"""Values of an address that are looked at."""
+_BLOCKED_KEPT: Final = 100
+"""Blocked origins kept for each integrator."""
+# What a page without an allowed origin says of itself: a scheme and a host.
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9.\[\]:_-]+", re.ASCII)
+
+
+class Sessions:
+    """The use cases of the session endpoint and of the frame's token.
+
+    Args:
+        store: the record.
+        lookup: makes the hashes that tokens are kept as.
+        clock: the time.
+        settings: environment and event prefix.
+    """
+
+    def __init__(
+        self, store: Store, lookup: LookupIndex, clock: Clock, settings: Settings
+    ) -> None:
+        self._store = store
+        self._lookup = lookup
+        self._clock = clock
+        self._environment = settings.environment
+        self._event_prefix = settings.event_prefix
+
+    async def open(
+        self, integrator_id: str, api_key: str, *, from_browser: bool = False
+    ) -> NewSession:
+        """Open a session for an integrator's backend.
+
+        Args:
+            integrator_id: the integrator's code, or its UUID.
+            api_key: as it came.
+            from_browser: the call shows marks of a browser: it is refused,
+                and the key flagged.
+
+        Returns:
+            The token, shown once.
+
+        Raises:
+            ApplianceError: `API_KEY_INVALID`, whichever of the two is not
+                right; `API_KEY_IN_BROWSER`.
+
+        Source: spec "POST {web_url}/api/integration/session/new".
+        """
+        row = await self._key(api_key)
+        if from_browser:
+            await self._flag(row, FlagReason.BROWSER)
+            raise ApplianceError(ErrorCode.API_KEY_IN_BROWSER)
+        if (
+            row is None
+            or integrator_id not in {row.integrator.code, row.integrator.id}
+            or not row.key.usable(self._clock.now())
+        ):
+            raise ApplianceError(ErrorCode.API_KEY_INVALID)
+        return await self._open(row)
+
+    async def _open(self, row: KeyRow) -> NewSession:
+        """Record a session of a good key.
+
+        Raises:
+            ApplianceError: `API_KEY_INVALID`: the key was revoked meanwhile.
+        """
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        async with self._store.write() as records:
+            now = self._clock.now()
+            again = await records.integrators.key(row.key.id, lock=True)
+            # A revocation ends the sessions it sees: none is opened after it.
+            if again is None or not again.key.usable(now):
+                raise ApplianceError(ErrorCode.API_KEY_INVALID)
+            new = NewSessionRow(
+                id=new_id(),
+                public_id=secrets.token_hex(_PUBLIC_BYTES),
+                token_index=self._index("session-token", token),
+                integrator=row.integrator.id,
+                api_key=row.key.id,
+                issued=now,
+                until=now + timedelta(seconds=SESSION_S),
+            )
+            await records.sessions.add(new)
+            await records.integrators.used_key(row.key.id, now)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.SESSION_OPENED,
+                    f"integrator:{row.integrator.id}",
+                    integrator=row.integrator.id,
+                    detail={"session": new.public_id, "key": row.key.id},
+                )
+            )
+        return NewSession(token, new.until)
+
+    async def flag_in_url(self, values: list[str]) -> None:
+        """Flag the keys among the values of an address.
+
+        Args:
+            values: of the query string, as they came.
+        """
+        for value in values[:_VALUES]:
+            if LOOKS_LIKE_ONE.search(value):
+                await self._flag(await self._key(value), FlagReason.URL)
+
+    async def _key(self, api_key: str) -> KeyRow | None:
+        """The key of a text; what is none costs the same look-up."""
+        read = read_api_key(api_key[:_LONGEST], self._environment)
+        text = read.text if read is not None else "none"
+        index = self._lookup.index(key_purpose(self._environment), text)
+        async with self._store.read() as records:
+            return await records.integrators.key_by_index(index)
+
+    async def _flag(self, row: KeyRow | None, reason: FlagReason) -> None:
+        """Mark a key that was seen where it must never be."""
+        if row is None:
+            return
+        async with self._store.write() as records:
+            await records.integrators.flag_key(row.key.id, reason, self._clock.now())
+            if row.key.flag_reason is not reason:
+                # The first time tells; a page that retries must not flood.
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.API_KEY_FLAGGED,
+                        "anonymous",
+                        integrator=row.integrator.id,
+                        detail={
+                            "key": row.key.id,
+                            "reason": reason.value,
+                            "before": row.key.flag_reason,
+                            "after": reason.value,
+                        },
+                    )
+                )
+
+    async def page(self, token: str | None, public_id: str | None) -> FramePage:
+        """What the frame's page is served with.
+
+        Args:
+            token: of the address, or None.
+            public_id: that stands there after the token was stripped, or None.
+        """
+        async with self._store.read() as records:
+            session = None
+            if token is not None and _TOKEN.fullmatch(token):
+                index = self._index("session-token", token)
+                session = await records.sessions.by_token(index)
+            elif public_id is not None and _PUBLIC.fullmatch(public_id):
+                session = await records.sessions.by_public_id(public_id)
+            if session is None:
+                return FramePage(
+                    PageKind.UNKNOWN,
+                    "",
+                    "",
+                    "",
+                    (),
+                    self._environment,
+                    self._event_prefix,
+                )
+            domains = await records.integrators.domains(session.integrator.id)
+        return FramePage(
+            kind=PageKind.EXPIRED if is_over(session, self._clock) else PageKind.LIVE,
+            session_public_id=session.public_id,
+            integrator_code=session.integrator.code,
+            integrator_name=session.integrator.name,
+            origins=tuple(domain.origin for domain in domains),
+            environment=self._environment,
+            event_prefix=self._event_prefix,
+        )
+
+    async def note_blocked(self, integrator_code: str, origin: str) -> None:
+        """Count that a page of an origin that is not listed tried.
+
+        Args:
+            integrator_code: of the session that it showed.
+            origin: as the browser told; what is no origin is not kept.
+        """
+        origin = origin.strip().lower()
+        if len(origin) > LONGEST or not _ORIGIN.fullmatch(origin):
+            return
+        async with self._store.write() as records:
+            integrator = await records.integrators.get(integrator_code)
+            if integrator is None:
+                return
+            listed = await records.integrators.domains(integrator.id)
+            if origin in {domain.origin for domain in listed}:
+                return
+            await records.integrators.note_blocked(
+                integrator.id, origin, self._clock.now(), _BLOCKED_KEPT
+            )
+
+    async def note_seen(self, integrator_code: str, origin: str) -> None:
+        """Say that a page of a listed origin started a session.
+
+        Args:
+            integrator_code: of its session.
+            origin: as the browser told.
+        """
+        try:
+            origin = parse_origin(origin, self._environment)
+        except DomainInvalidError:
+            return
+        async with self._store.write() as records:
+            integrator = await records.integrators.get(integrator_code)
+            if integrator is not None:
+                await records.integrators.seen_domain(
+                    integrator.id, origin, self._clock.now()
+                )
+
+    async def exchange(self, token: str) -> Bearer:
+        """Give a bearer for a token; an earlier bearer is over with that.
+
+        Args:
+            token: as it came in the initial message.
+
+        Raises:
+            ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`.
+        """
+        index = self._index("session-token", token[:_LONGEST])
+        async with self._store.write() as records:
+            session = await records.sessions.by_token(index)
+            if session is None:
+                raise ApplianceError(ErrorCode.SESSION_TOKEN_INVALID)
+            bearer = f"{session.public_id}.{secrets.token_urlsafe(_TOKEN_BYTES)}"
+            now = self._clock.now()
+            if not await records.sessions.exchange(
+                session.id, self._index("session-bearer", bearer), now
+            ):
+                raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
+            audit(records, EventKind.SESSION_EXCHANGED, session)
+        return Bearer(bearer, session)
+
+    async def by_bearer(self, bearer: str) -> EmbedSession:
+        """The session of a bearer.
+
+        Args:
+            bearer: as it came.
+
+        Raises:
+            ApplianceError: `SESSION_TOKEN_EXPIRED`, `SESSION_TOKEN_INVALID`,
+                or `SESSION_SUPERSEDED` for one that a later exchange replaced.
+        """
+        bearer = bearer[:_LONGEST]
+        async with self._store.read() as records:
+            session = await records.sessions.by_bearer(
+                self._index("session-bearer", bearer)
+            )
+            if session is None:
+                public_id = bearer.partition(".")[0]
+                known = await records.sessions.by_public_id(public_id)
+                raise ApplianceError(
+                    ErrorCode.SESSION_TOKEN_INVALID
+                    if known is None
+                    else ErrorCode.SESSION_SUPERSEDED
+                )
+        if is_over(session, self._clock):
+            raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
+        return session
+
+    def _index(self, purpose: str, value: str) -> str:
+        """An index that means nothing in the other environment."""
+        return self._lookup.index(f"{purpose}/{self._environment.value}", value)

@@ -1,0 +1,121 @@
+"""Pages for people: templates, in two languages, under a strict policy.
+
+    pages = Pages(Path(__file__).parent / "templates")
+    return pages.show("alta.html", lang, name=person.name)
+
+A template says every sentence as `t("…")`, in English: a msgid. What it is
+given is escaped; a value that it lacks is a fault, not an empty place.
+"""
+
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from quart import Response
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.web import language
+
+CSP: Final = (
+    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+"""A page without scripts: styles from our own origin, nothing inline, no frame."""
+_TYPES: Final = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_STATIC_AGE_S: Final = 300
+
+
+class Pages:
+    """The templates of one face.
+
+    Args:
+        folders: where they are, first found first.
+        csp: policy of its pages.
+    """
+
+    def __init__(self, *folders: Path, csp: str = CSP) -> None:
+        self._csp = csp
+        self.templates = Environment(
+            loader=FileSystemLoader(folders),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def render(self, template: str, lang: str, **values: object) -> str:
+        """Fill a template.
+
+        Args:
+            template: file name.
+            lang: `es` or `en`; the template has it too, with `t`.
+            values: what it needs.
+        """
+        t = partial(language.translate, lang)
+        return self.templates.get_template(template).render(lang=lang, t=t, **values)
+
+    def show(
+        self,
+        template: str,
+        lang: str,
+        status: int = HTTPStatus.OK,
+        **values: object,
+    ) -> Response:
+        """Answer with a page.
+
+        Args:
+            template: file name.
+            lang: `es` or `en`.
+            status: HTTP status.
+            values: what the template needs.
+        """
+        response = Response(
+            self.render(template, lang, **values),
+            status=int(status),
+            headers={"Content-Type": "text/html; charset=utf-8"},
+        )
+        response.headers["Content-Security-Policy"] = self._csp
+        response.headers["Content-Language"] = lang
+        response.headers["X-Robots-Tag"] = "noindex"
+        return response
+
+
+class StaticFiles:
+    """The files that a face's pages load, read once.
+
+    Args:
+        folder: where they are.
+        names: which of them are served; no other is.
+    """
+
+    def __init__(self, folder: Path, *names: str) -> None:
+        self._files = {
+            name: ((folder / name).read_bytes(), _TYPES[Path(name).suffix])
+            for name in names
+        }
+
+    def serve(self, name: str) -> Response:
+        """Answer with a file.
+
+        Args:
+            name: as the address has it.
+
+        Raises:
+            ApplianceError: `NOT_FOUND`.
+        """
+        if name not in self._files:
+            raise ApplianceError(ErrorCode.NOT_FOUND)
+        content, media_type = self._files[name]
+        return Response(
+            content,
+            headers={
+                "Content-Type": media_type,
+                "Cache-Control": f"public, max-age={_STATIC_AGE_S}",
+            },
+        )

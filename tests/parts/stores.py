@@ -1,0 +1,107 @@
+"""Services of integrators and sessions over the record, on either database.
+
+async with open_desk(folder, url) as desk:
+    await desk.integrators.create("operator", "acme", "ACME S.A.")
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.vocab import EventKind
+from appliance.services.console import ConsoleLogin
+from appliance.services.enrolment import Enrolment
+from appliance.services.integrators import Integrators
+from appliance.services.invitations import Invitations
+from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.progress import Progress
+from appliance.services.sessions import Sessions
+from appliance.services.signing_password import SigningPasswords
+from appliance.settings import Settings
+from appliance.storage.engines import open_engines
+from appliance.storage.migrate import migrate
+from appliance.storage.secretbox import LookupKey, SecretBox
+from appliance.storage.store import SqlStore
+from tests.fakes import MovingClock
+
+
+@dataclass
+class Desk:
+    """Services over one database, and the clock they are told the time by."""
+
+    settings: Settings
+    clock: MovingClock
+    store: SqlStore
+    sealer: SecretBox
+    lookup: LookupKey
+    integrators: Integrators
+    sessions: Sessions
+    progress: Progress
+    console: ConsoleLogin
+    invitations: Invitations
+    enrolment: Enrolment
+
+    async def audited(self, kind: EventKind) -> list[AuditEvent]:
+        """What was recorded of a kind, in order."""
+        async with self.store.read() as records:
+            writers = await records.audit.writers()
+            rows = [row for w in writers for row in await records.audit.of_writer(w)]
+        return [row.event for row in rows if row.event.event is kind]
+
+
+def desk_settings(folder: Path, url: str = "sqlite", **top: Any) -> Settings:
+    """Settings of a trial in a folder."""
+    token = {"label": "x", "pin_file": "pin"}
+    names = ("pepper_file", "data_key_file", "lookup_key_file")
+    return Settings.model_validate(
+        {
+            "data_dir": str(folder),
+            "run_dir": str(folder),
+            "trial": True,
+            "hsm": {"firma": token, "pki": token},
+            "secrets": dict.fromkeys(names, "secret"),
+            "database": {"url": url},
+            **top,
+        }
+    )
+
+
+@asynccontextmanager
+async def open_desk(
+    folder: Path, url: str = "sqlite", **top: Any
+) -> AsyncIterator[Desk]:
+    """Build the services over a database that is brought to this version."""
+    settings = desk_settings(folder, url, **top)
+    await migrate(settings)
+    clock = MovingClock()
+    store = SqlStore(open_engines(settings), clock, "test")
+    sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
+    slots = HashSlots()
+    passwords = Passwords(slots)
+    try:
+        yield Desk(
+            settings,
+            clock,
+            store,
+            sealer,
+            lookup,
+            Integrators(store, lookup, clock, settings.environment),
+            Sessions(store, lookup, clock, settings),
+            Progress(store, clock),
+            ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
+            Invitations(store, lookup, sealer, clock, settings),
+            Enrolment(
+                store,
+                lookup,
+                sealer,
+                clock,
+                passwords,
+                SigningPasswords(b"p" * 32, slots),
+                settings.installation,
+            ),
+        )
+    finally:
+        await store.close()
