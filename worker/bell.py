@@ -21,6 +21,8 @@ _log = structlog.get_logger(__name__)
 _LISTEN_S: Final = 1.0
 """arq is polled that often without a message on the channel."""
 _RETRY_S: Final = 1.0
+_END_S: Final = 1.0
+"""Longest that jobs which run are waited for; they only set an event."""
 
 
 class RingWorker(Worker):
@@ -77,7 +79,7 @@ async def _run_once(
     bell: Bell, ring: Any, rung: asyncio.Event, free: Callable[[], bool]
 ) -> None:
     """Run arq until Redis goes away."""
-    pool = None
+    pool = worker = None
     try:
         pool = await bell.connect()
         worker = RingWorker(
@@ -99,6 +101,19 @@ async def _run_once(
     except (RedisError, OSError, TimeoutError) as exc:
         _log.debug("bell.lost", error=str(exc))
     finally:
+        if worker is not None:
+            await _end_jobs(worker)
         if pool is not None:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
                 await pool.aclose()
+
+
+async def _end_jobs(worker: Worker) -> None:
+    """Let arq's running jobs go before their pool, or they would hold on to it."""
+    tasks = list(worker.tasks.values())
+    if tasks:
+        _, late = await asyncio.wait(tasks, timeout=_END_S)
+        for task in late:
+            task.cancel()
+        # Also takes what they raised, which a Redis that is away makes them.
+        await asyncio.gather(*tasks, return_exceptions=True)
