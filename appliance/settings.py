@@ -62,6 +62,15 @@ class WebSettings(_Section):
     backlog: int = Field(default=512, ge=16, le=65535)
     """Connections that may wait to be accepted."""
 
+    def listen(self, face: str) -> str:
+        """Where a face listens.
+
+        Args:
+            face: one of `FACES`.
+        """
+        addresses = (self.listen_api, self.listen_embed, self.listen_admin)
+        return dict(zip(FACES, addresses, strict=True))[face]
+
     @model_validator(mode="after")
     def _web_url_is_base_url(self) -> Self:
         if not self.web_url:
