@@ -94,10 +94,10 @@ class ItemSigner:
         # made that the record does not know of.
         if not await self.claiming.intend(work.claim, item, digest):
             raise FencedOffError
-        crash_point(BEFORE_SIGN)
+        crash_point(BEFORE_SIGN, item.request)
         reference = KeyReference(TokenRole(credential.key_token), credential.cka_id)
         signature = await self.session.sign_digest(reference, prepared.digest)
-        crash_point(AFTER_SIGN)
+        crash_point(AFTER_SIGN, item.request)
         made = KeyedItem(
             increment=prepared.increment,
             contents_at=prepared.contents_at,
@@ -107,7 +107,7 @@ class ItemSigner:
         )
         if not await self.claiming.keyed(work.claim, item, made, digest):
             raise FencedOffError
-        crash_point(KEYED)
+        crash_point(KEYED, item.request)
         return made
 
     def _prepare(
@@ -143,7 +143,7 @@ class ItemSigner:
         """Finish phase: needs no key; any worker may do it, any number of times."""
         signed = await asyncio.to_thread(_complete, original, credential, made)
         sha256 = await self.documents.put(view.integrator, signed)
-        crash_point(FILE_WRITTEN)
+        crash_point(FILE_WRITTEN, item.request)
         document = SignedDocumentView(
             request=item.request,
             integrator=view.integrator,
@@ -154,7 +154,7 @@ class ItemSigner:
         )
         if not await self.claiming.finished(claim, item, document):
             raise FencedOffError
-        crash_point(PUBLISHED)
+        crash_point(PUBLISHED, item.request)
         _log.info(
             "document.signed",
             activation=claim.id,

@@ -192,14 +192,17 @@ class Appliance:
     def wait_ready(self) -> None:
         """Wait until `/readyz` says yes."""
         deadline = time.monotonic() + _READY_S
-        while True:
+        assert self._process is not None
+        while self._process.poll() is None:
             try:
                 if httpx.get(f"{self.base_url}/readyz", timeout=5).status_code == 200:
                     return
             except httpx.HTTPError:
                 pass
-            assert time.monotonic() < deadline, self.log.read_text()[-4000:]
+            if time.monotonic() > deadline:
+                break
             time.sleep(0.05)
+        raise AssertionError(self.log.read_text()[-4000:])
 
     def stop(self) -> int:
         """Stop all roles gracefully; the exit status."""
@@ -208,6 +211,13 @@ class Appliance:
         status = self._process.wait(60)
         self._process = None
         return status
+
+    def kill(self) -> None:
+        """Kill the supervisor as a power cut would; its children notice."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self._process = None
 
     def close(self) -> None:
         """Stop what still runs."""
@@ -276,10 +286,9 @@ class Appliance:
         self, person: TestPerson, pdf: bytes, name: str = "contrato.pdf"
     ) -> int:
         """A document for somebody to sign; its `solicitudId`."""
-        order = IntakeOrder(
-            _INTEGRATOR, person.cuil, name, None, "operador", "operator"
+        return self.do(
+            lambda front: front.intake.create_request(intake_order(person, name), pdf)
         )
-        return self.do(lambda front: front.intake.create_request(order, pdf))
 
     def bearer(self, person: TestPerson) -> str:
         """An access token as a sign-in would give it, without a code."""
@@ -317,6 +326,11 @@ class Appliance:
             {} if person is None else {"Authorization": f"Bearer {self.bearer(person)}"}
         )
         return httpx.Client(base_url=self.base_url, headers=headers, timeout=60)
+
+
+def intake_order(person: TestPerson, name: str = "contrato.pdf") -> IntakeOrder:
+    """An order to take a document in for somebody."""
+    return IntakeOrder(_INTEGRATOR, person.cuil, name, None, "operador", "operator")
 
 
 def _next_cuil(numbers: Iterator[int]) -> str:
