@@ -69,12 +69,14 @@ class Ledger:
         documents: folder of the PDFs.
         roots: DER certificates that are trusted.
         read_at: when it was read.
+        after: documents of requests up to this one were looked at before.
     """
 
     rows: dict[str, list[Row[Any]]]
     documents: Path
     roots: list[bytes]
     read_at: datetime
+    after: int
 
     def of(self, table: Table) -> list[Row[Any]]:
         """All rows of a table."""
@@ -83,6 +85,21 @@ class Ledger:
     def with_state(self, state: RequestState) -> list[Row[Any]]:
         """The requests in a state."""
         return [r for r in self.of(tables.signature_request) if r.state == state.value]
+
+    @property
+    def newest(self) -> int:
+        """The last request that was made."""
+        return max((r.id for r in self.of(tables.signature_request)), default=0)
+
+    def attempts(self, request: int) -> list[IntentState]:
+        """How each intended use of a key for a request ended, oldest first."""
+        items = {
+            (item.activation, item.seq)
+            for item in self.of(tables.activation_item)
+            if item.request == request
+        }
+        mine = [i for i in self.of(tables.intent) if (i.activation, i.item) in items]
+        return [IntentState(i.state) for i in sorted(mine, key=lambda i: i.at)]
 
     @property
     def intents(self) -> Counter[str]:
@@ -106,11 +123,17 @@ class Ledger:
         return self.documents / integrator / sha256[:2] / f"{sha256}.pdf"
 
 
-def read_ledger(appliance: Appliance) -> Ledger:
-    """Read everything at once."""
+def read_ledger(appliance: Appliance, after: int = 0) -> Ledger:
+    """Read everything at once.
+
+    Args:
+        appliance: at rest.
+        after: look into the documents of requests after this one.
+    """
     settings = appliance.settings
     rows = run_apart(_read(settings, _TABLES))
-    return Ledger(rows, settings.documents_dir, appliance.roots, datetime.now(UTC))
+    now = datetime.now(UTC)
+    return Ledger(rows, settings.documents_dir, appliance.roots, now, after)
 
 
 def read_intents(appliance: Appliance) -> Counter[str]:
@@ -288,7 +311,8 @@ def _documents(ledger: Ledger) -> Iterator[str]:
         return [f"request {row.request}: {fault}" for fault in found]
 
     with ThreadPoolExecutor(2) as pool:
-        for found in pool.map(look, ledger.of(tables.signed_document)):
+        rows = ledger.of(tables.signed_document)
+        for found in pool.map(look, [r for r in rows if r.request > ledger.after]):
             yield from found
 
 
@@ -330,4 +354,3 @@ def _signed_digest(pdf: bytes) -> str:
     signature = reader.embedded_regular_signatures[-1]
     attributes = signature.signer_info["signed_attrs"].untag().dump()
     return hashlib.sha256(attributes).hexdigest()
-

@@ -155,6 +155,7 @@ class ItemSigner:
         if not await self.claiming.finished(claim, item, document):
             raise FencedOffError
         crash_point(PUBLISHED, item.request)
+        await self.claiming.announce(claim)
         _log.info(
             "document.signed",
             activation=claim.id,

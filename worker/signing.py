@@ -147,8 +147,6 @@ class SigningWorker:
             holding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await holding
-        # Last, outside the lease: whoever waits may look now.
-        await self.core.outcomes.announce(work.claim.id)
 
     async def _sign_item(self, work: Work, seq: int) -> None:
         """Sign one item, or end it by the reason it cannot be signed.

@@ -161,7 +161,10 @@ class Claiming:
     async def finished(
         self, claim: Claim, item: Item, document: SignedDocumentView
     ) -> bool:
-        """Publish a signed document; `firmada` from here on, once for ever."""
+        """Publish a signed document; `firmada` from here on, once for ever.
+
+        Call `announce` after it.
+        """
         now = self._clock.now()
         async with self._store.write() as records:
             if not await records.activations.item_done(claim, item.seq):
@@ -185,8 +188,11 @@ class Claiming:
                     document.integrator,
                 )
             )
-        await self._outcomes.announce(claim.id)
         return True
+
+    async def announce(self, claim: Claim) -> None:
+        """Tell whoever waits that there is an outcome to look at."""
+        await self._outcomes.announce(claim.id)
 
     async def returned(self, claim: Claim, items: list[Item], code: ErrorCode) -> bool:
         """Give requests back to their signer, who may try again."""
