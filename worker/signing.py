@@ -59,6 +59,8 @@ class SigningWorker:
     slot: str
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _alone: bool = False
+    """What is in hand may kill its worker: nothing is taken beside it."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until told to stop, then finish what is in hand."""
@@ -89,7 +91,8 @@ class SigningWorker:
 
     def _free(self) -> bool:
         """Whether another activation can be taken in hand."""
-        return len(self._running) < self.core.settings.signing.concurrency
+        most = 1 if self._alone else self.core.settings.signing.concurrency
+        return len(self._running) < most
 
     async def _pause(self, stopping: asyncio.Task[bool]) -> None:
         """Wait for a ring, the end of the interval, or the stop."""
@@ -106,8 +109,9 @@ class SigningWorker:
         """Take work in hand until there is none, or no hand is free."""
         try:
             while self._free():
-                work = await self.claiming.claim_next()
+                work = await self.claiming.claim_next(busy=bool(self._running))
                 if work is not None:
+                    self._alone = work.is_suspect
                     self._start(self._sign(work))
                     continue
                 task = await self.tasks.claim_next()
@@ -124,6 +128,7 @@ class SigningWorker:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._alone = self._alone and bool(self._running)
         # A hand is free: look whether there is more.
         self._wake.set()
         if not task.cancelled() and (exc := task.exception()) is not None:

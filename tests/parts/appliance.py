@@ -119,12 +119,13 @@ class Appliance:
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._people = itertools.count(30_000_000)
-        texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
-        self.settings_file.write_text(
-            _SETTINGS.format(
-                run_dir=folder / "run", port=port, database=database, **texts
-            )
-        )
+        self._texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
+        self._texts |= {
+            "run_dir": str(folder / "run"),
+            "port": str(port),
+            "database": database,
+        }
+        self.configure()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -140,6 +141,11 @@ class Appliance:
             yield appliance
         finally:
             appliance.close()
+
+    def configure(self, **sections: str) -> None:
+        """Write the settings file, some sections other than before."""
+        self._texts |= sections
+        self.settings_file.write_text(_SETTINGS.format(**self._texts))
 
     @property
     def settings(self) -> Settings:
