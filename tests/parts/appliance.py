@@ -142,10 +142,16 @@ class Appliance:
         finally:
             appliance.close()
 
-    def configure(self, **sections: str) -> None:
-        """Write the settings file, some sections other than before."""
+    def configure(self, **sections: str) -> dict[str, str]:
+        """Write the settings file, some sections other than before.
+
+        Returns:
+            Those sections as they were.
+        """
+        before = {name: self._texts[name] for name in sections}
         self._texts |= sections
         self.settings_file.write_text(_SETTINGS.format(**self._texts))
+        return before
 
     @property
     def settings(self) -> Settings:
