@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
-from arq import Worker, func
-from redis.exceptions import RedisError
+from arq import ArqRedis, Worker, func
+from redis.exceptions import RedisError, ResponseError
 
 from appliance.bootstrap import Bell
 
@@ -77,7 +77,7 @@ async def _run_once(
     bell: Bell, ring: Any, rung: asyncio.Event, free: Callable[[], bool]
 ) -> None:
     """Run arq until Redis goes away."""
-    pool = None
+    pool: ArqRedis | None = None
     try:
         pool = await bell.connect()
         worker = RingWorker(
@@ -94,9 +94,24 @@ async def _run_once(
             log_results=False,
         )
         await worker.main()
+    except ResponseError as exc:
+        # Full, read-only, or something else stands under the queue's name.
+        _log.debug("bell.refused", error=str(exc))
+        await _clear(pool, bell.queue)
     except (RedisError, OSError, TimeoutError) as exc:
         _log.debug("bell.lost", error=str(exc))
+    except Exception as exc:  # noqa: BLE001 (arq stumbles over what others wrote)
+        # It may cost rings, which cost a poll's time, but never the bell.
+        _log.warning("bell.spoilt", error=repr(exc))
+        await _clear(pool, bell.queue)
     finally:
         if pool is not None:
             with contextlib.suppress(RedisError, OSError, TimeoutError):
                 await pool.aclose()
+
+
+async def _clear(pool: ArqRedis | None, queue: str) -> None:
+    """Empty the queue: rings are no record, and one that cannot be read stays."""
+    if pool is not None:
+        with contextlib.suppress(RedisError, OSError, TimeoutError):
+            await pool.delete(queue)

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -67,7 +67,7 @@ class SigningWorker:
         released = await self.claiming.release_own()
         _log.info("worker.started", slot=self.slot, released=released)
         sweeping = Sweeping(self.core.store, self.core.outcomes, self.core.clock)
-        helpers = [
+        helpers: list[asyncio.Task[Any]] = [
             asyncio.create_task(work)
             for work in (
                 hear_rings(self.core.bell, self._wake, self._free),
@@ -79,7 +79,11 @@ class SigningWorker:
         try:
             while not stop.is_set():
                 await self._drain()
-                await self._pause(stopping)
+                await self._pause({stopping, *helpers})
+                for helper in helpers:
+                    if helper.done():
+                        # A worker without a heart is better started anew.
+                        helper.result()
         finally:
             stopping.cancel()
             if self._running:
@@ -94,11 +98,11 @@ class SigningWorker:
         most = 1 if self._alone else self.core.settings.signing.concurrency
         return len(self._running) < most
 
-    async def _pause(self, stopping: asyncio.Task[bool]) -> None:
-        """Wait for a ring, the end of the interval, or the stop."""
+    async def _pause(self, others: set[asyncio.Task[Any]]) -> None:
+        """Wait for a ring, the end of the interval, or one of the others."""
         waking = asyncio.create_task(self._wake.wait())
         await asyncio.wait(
-            {waking, stopping},
+            {waking, *others},
             timeout=self.core.settings.signing.poll_s,
             return_when=asyncio.FIRST_COMPLETED,
         )

@@ -63,7 +63,7 @@ class RedisServer:
         with contextlib.closing(Redis(unix_socket_path=str(self.socket))) as client:
             client.flushall()
 
-    def command(self, *words: str | int) -> object:
+    def command(self, *words: str | bytes | int) -> object:
         """Send it any command."""
         with contextlib.closing(Redis(unix_socket_path=str(self.socket))) as client:
             return client.execute_command(*words)  # type: ignore[no-untyped-call]  # redis-py types it so
