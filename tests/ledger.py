@@ -43,6 +43,7 @@ _TABLES: Final = (
     tables.activation_item,
     tables.intent,
     tables.hsm_task,
+    tables.attempt_slot,
     tables.audit_writer,
     tables.audit_event,
 )
@@ -300,13 +301,12 @@ def _documents(ledger: Ledger) -> Iterator[str]:
         original = ledger.path(row.integrator, originals[request.document])
         if not signed.exists() or not original.exists():
             return []
-        certificate = credentials[activations[request.activation].credential]
         found = document_faults(
             signed.read_bytes(),
             original.read_bytes(),
-            certificate,
             ledger.roots,
-            intended.get(request.activation),
+            certificate=credentials[activations[request.activation].credential],
+            digest=intended.get(request.activation),
         )
         return [f"request {row.request}: {fault}" for fault in found]
 
@@ -319,18 +319,19 @@ def _documents(ledger: Ledger) -> Iterator[str]:
 def document_faults(
     signed: bytes,
     original: bytes,
-    certificate: bytes,
     roots: list[bytes],
-    digest: str | None,
+    *,
+    certificate: bytes | None = None,
+    digest: str | None = None,
 ) -> list[str]:
     """What is wrong with one signed document.
 
     Args:
         signed: the document.
         original: what was to be signed.
-        certificate: the signer's, DER.
         roots: DER certificates that are trusted.
-        digest: hex; what the record says the key was used on.
+        certificate: the signer's, DER, where it is known.
+        digest: hex; what the record says the key was used on, where it is known.
     """
     if not signed.startswith(original) or len(signed) == len(original):
         return ["the original is not an untouched prefix"]
@@ -338,12 +339,12 @@ def document_faults(
     verdict = pyhanko_verdicts(signed, roots)[-1]
     if not verdict.good or verdict.coverage != "ENTIRE_FILE":
         faults.append(f"pyHanko: {verdict.details}")
-    if verdict.signer.dump() != certificate:
+    if certificate is not None and verdict.signer.dump() != certificate:
         faults.append("signed with another certificate")
     theirs = pdfsig(signed)[-1:]
     if not theirs or not theirs[0].valid or not theirs[0].whole_document:
         faults.append(f"pdfsig: {theirs}")
-    if _signed_digest(signed) != digest:
+    if digest is not None and _signed_digest(signed) != digest:
         faults.append("the key was used on something else than intended")
     return faults
 
@@ -351,6 +352,8 @@ def document_faults(
 def _signed_digest(pdf: bytes) -> str:
     """SHA-256, in hex, of what the last signature's key was used on."""
     reader = PdfFileReader(io.BytesIO(pdf), strict=False)
+    if reader.encrypted:
+        reader.decrypt(b"")
     signature = reader.embedded_regular_signatures[-1]
     attributes = signature.signer_info["signed_attrs"].untag().dump()
     return hashlib.sha256(attributes).hexdigest()
