@@ -77,19 +77,16 @@ async def _take_in(
     """Two requests for each file, or the code by which it is refused."""
     room = asyncio.Semaphore(_AT_A_TIME)
 
-    async def take(path: Path) -> list[int] | str:
+    async def take(name: str, pdf: bytes) -> list[int] | str:
+        order = intake_order(person, name)
         async with room:
             try:
-                return [
-                    await front.intake.create_request(
-                        intake_order(person, path.name), path.read_bytes()
-                    )
-                    for _ in range(2)
-                ]
+                return [await front.intake.create_request(order, pdf) for _ in "12"]
             except ApplianceError as exc:
                 return exc.code.value
 
-    return await asyncio.gather(*(take(path) for path in files))
+    takes = [take(path.name, path.read_bytes()) for path in files]
+    return await asyncio.gather(*takes)
 
 
 def _sign(

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -117,8 +118,8 @@ def breakdown(ledger: Ledger, calls: Sequence[Call]) -> dict[str, float]:
         marks[slot.request]["slot"] = slot.at
     for event in ledger.of(tables.audit_event):
         marks[event.request][event.event] = event.at
+    created = {row.id: row.created for row in ledger.of(tables.activation)}
     for row in ledger.of(tables.activation_item):
-        created = {a.id: a.created for a in ledger.of(tables.activation)}
         marks[row.request]["created"] = created[row.activation]
     parts: dict[str, list[float]] = defaultdict(list)
     for call in calls:
@@ -134,7 +135,7 @@ def breakdown(ledger: Ledger, calls: Sequence[Call]) -> dict[str, float]:
             ("link committed, answer", mine[EventKind.LINK_CREATED]),
             ("", call.ended),
         )
-        for (name, at), (_, then) in zip(line, line[1:], strict=False):
+        for (name, at), (_, then) in pairwise(line):
             parts[name].append((then - at).total_seconds() * _MS)
     return {name: round(statistics.median(times), 2) for name, times in parts.items()}
 
@@ -172,6 +173,8 @@ def raw_signatures(appliance: Appliance) -> Numbers:
         key = session.get_key(
             object_class=pkcs11.ObjectClass.PRIVATE_KEY, id=KEEP_ALIVE_KEY.cka_id
         )
+        assert isinstance(key, pkcs11.PrivateKey)
+        # As long as the DigestInfo of a SHA-256.
         digest = bytes(51)
         return repeated(
             lambda: key.sign(digest, mechanism=pkcs11.Mechanism.RSA_PKCS), 300

@@ -100,9 +100,7 @@ class HsmTasks:
             if not await records.tasks.any_claimable(now, _ATTEMPTS):
                 return None
         async with self._store.write() as records:
-            return await records.tasks.claim_next(
-                self._owner, now, _LEASE, _ATTEMPTS
-            )
+            return await records.tasks.claim_next(self._owner, now, _LEASE, _ATTEMPTS)
 
     async def renew(self, claim: TaskClaim) -> bool:
         """Prolong the lease; False when another claim came since."""

@@ -96,9 +96,7 @@ def _claimable(at: datetime, attempts: int) -> ColumnElement[bool]:
     """Waiting, or let go of by whoever had it."""
     free = or_(
         hsm_task.c.state == TaskState.WAITING.value,
-        and_(
-            hsm_task.c.state == TaskState.RUNNING.value, hsm_task.c.lease_until <= at
-        ),
+        and_(hsm_task.c.state == TaskState.RUNNING.value, hsm_task.c.lease_until <= at),
     )
     return free & (hsm_task.c.fence < attempts)
 
