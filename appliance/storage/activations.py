@@ -104,6 +104,16 @@ class SqlActivations:
             raise ApplianceError(ErrorCode.INTERNAL)
         return _A(row.state), row.reason
 
+    async def next_claims(self, at: datetime, terms: Terms) -> int | None:
+        """How often what `claim_next` would take now was claimed before."""
+        query = (
+            select(activation.c.fence)
+            .where(_claimable(at, terms))
+            .order_by(activation.c.created)
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).scalar_one_or_none()
+
     async def claim_next(self, owner: str, at: datetime, terms: Terms) -> Claim | None:
         """Take the oldest activation that nobody has in hand."""
         row = await claim_one(

@@ -284,4 +284,4 @@ def test_redis_that_is_not_installed_is_named(short_dir: Path) -> None:
     )
 
     with pytest.raises(SettingsError, match=r"redis\.command: no-such-program cannot"):
-        start_redis(settings)
+        start_redis(settings, 0)
