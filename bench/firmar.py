@@ -33,8 +33,8 @@ from pyhanko.sign import PdfSignatureMetadata, PdfSigner
 from appliance.bootstrap import Front
 from appliance.domain.vocab import EventKind
 from appliance.storage import tables
+from hsm_config import objects
 from hsm_config.module import module_path
-from hsm_config.objects import KEEP_ALIVE_KEY
 from hsm_config.profile import load_profile
 from tests import pdfs
 from tests.ledger import Ledger, read_ledger
@@ -170,15 +170,9 @@ def raw_signatures(appliance: Appliance) -> Numbers:
     token = library.get_token(token_label=settings.firma.label)
     pin = settings.firma.pin_file.read_text("ascii").strip()
     with token.open(user_pin=pin) as session:
-        key = session.get_key(
-            object_class=pkcs11.ObjectClass.PRIVATE_KEY, id=KEEP_ALIVE_KEY.cka_id
-        )
-        assert isinstance(key, pkcs11.PrivateKey)
-        # As long as the DigestInfo of a SHA-256.
-        digest = bytes(51)
-        return repeated(
-            lambda: key.sign(digest, mechanism=pkcs11.Mechanism.RSA_PKCS), 300
-        )
+        key = objects.private_key(session, objects.KEEP_ALIVE_KEY.cka_id)
+        digest = bytes(32)
+        return repeated(lambda: objects.sign_digest(key, digest), 300)
 
 
 def stock_signatures() -> Numbers:
