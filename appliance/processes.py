@@ -127,13 +127,17 @@ def hold_alone(path: Path, patience_s: float) -> int:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have this process told to stop when the process that forked it dies.
+    """Have this process killed when the process that forked it dies.
+
+    Killed, not told to stop: a front that stops gracefully waits for what its
+    calls await, and the workers that would bring it about are going too. No
+    state is lost by it, and whoever starts next finds nobody in the way.
 
     Args:
         parent: id of the parent, as it was before the fork.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         # It died between the fork and the line above.
         os._exit(0)

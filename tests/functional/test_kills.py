@@ -186,13 +186,14 @@ def test_request_that_kills_workers_stalls_nobody(
     crowd = Crowd(on_sqlite, others, pdfs.one_page(), at_least=40)
     with on_sqlite.client(victim) as client, crowd.calling():
         first = client.post("/solicitudes/firmar", json=body)
-        assert first.status_code == 202, first.text
-        address = f"/solicitudes/{poisonous}"
-        until(lambda: client.get(address).json()["estado"] == "pendiente")
+    state = read_ledger(on_sqlite).with_state(RequestState.PENDING)
     poison.unlink()
     with on_sqlite.client(victim) as client:
         answer = client.post("/solicitudes/firmar", json=body)
 
+    assert first.status_code == 503, first.text
+    assert first.json()["code"] == "ACTIVATION_EXPIRED"
+    assert [row.id for row in state] == [poisonous]
     assert answer.status_code == 200, answer.text
     assert_sound(crowd, before=before)
 

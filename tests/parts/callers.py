@@ -17,8 +17,9 @@ from threading import Event
 
 import httpx
 
-from appliance.bootstrap import open_front
+from appliance.bootstrap import Front, open_front
 from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError, ErrorCode
 from tests.parts.appliance import Appliance, TestPerson, intake_order
 
 _PATIENCE_S = 60.0
@@ -113,9 +114,7 @@ class Crowd:
                     if number >= self.at_least and self._enough.is_set():
                         break
                     person = self.people[number % len(self.people)]
-                    request = await front.intake.create_request(
-                        intake_order(person), self.pdf
-                    )
+                    request = await self._take_in(front, person)
                     if number + 1 >= self.at_least:
                         enough_ahead.set()
                         self.begun.set()
@@ -133,6 +132,16 @@ class Crowd:
                 group.create_task(supply())
                 for _ in range(self.concurrency):
                     group.create_task(caller())
+
+    async def _take_in(self, front: Front, person: TestPerson) -> int:
+        """A request; while the sandbox is away, an integrator tries again."""
+        while True:
+            try:
+                return await front.intake.create_request(intake_order(person), self.pdf)
+            except ApplianceError as exc:
+                if exc.code is not ErrorCode.SANDBOX_UNAVAILABLE:
+                    raise
+                await asyncio.sleep(_AGAIN_S)
 
     @property
     def answers(self) -> Counter[str]:
