@@ -102,14 +102,17 @@ export class Flow extends Signature {
     // What is shown is what will be signed, or nothing is.
     if ((await sha256(bytes)) !== shown.sha256) throw ownFailure("DOCUMENT_CHANGED");
     delete byId("viewer").dataset.sha256;
-    await this._viewer.open(bytes, shown.pages);
+    const { painted } = await this._viewer.open(bytes, shown.pages);
     byId("viewer").dataset.sha256 = shown.sha256;
     fill(byId("tools"), toolbar(this._viewer, shown.pages.length));
-    this._host.post("document.loaded", {
-      fileName: shown.name,
-      sha256: shown.sha256,
-      pages: shown.pages.length,
-      size: shown.size,
+    painted.then(() => {
+      if (byId("viewer").dataset.sha256 !== shown.sha256) return;
+      this._host.post("document.loaded", {
+        fileName: shown.name,
+        sha256: shown.sha256,
+        pages: shown.pages.length,
+        size: shown.size,
+      });
     });
   }
 

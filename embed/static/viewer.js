@@ -50,7 +50,8 @@ export class Viewer {
    * Show a document.
    * @param {Uint8Array} bytes taken over.
    * @param {Array<[number, number]>} sizes width and height of each page, in points.
-   * @returns {Promise<void>} once the first page is painted.
+   * @returns {Promise<{painted: Promise<void>}>} once it is opened; `painted` is when
+   *   the first page is on the screen: never, while nobody sees the frame.
    */
   async open(bytes, sizes) {
     await this.close();
@@ -72,13 +73,9 @@ export class Viewer {
     this.#root.replaceChildren(...this.#pages.map((page) => page.element));
     this.#layout();
     await this.#load(bytes);
-    await this.#draw(this.#pages[0]);
+    const drawn = this.#draw(this.#pages[0]);
     for (const page of this.#pages) this.#near.observe(page.element);
-    await new Promise((painted) => {
-      // A hidden frame paints nothing; it must not wait for ever.
-      requestAnimationFrame(() => requestAnimationFrame(painted));
-      setTimeout(painted, 500);
-    });
+    return { painted: drawn.then(() => new Promise(requestAnimationFrame)) };
   }
 
   /** Forget the document. */

@@ -18,15 +18,17 @@ from typing import Any, Final
 
 import httpx
 from playwright.async_api import Frame, Page
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from appliance.bootstrap import Front
-from appliance.storage.tables import embed_session
+from appliance.storage.tables import audit_event, embed_session
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.host_page import HostPage
 
 ALLOW: Final = "clipboard-read; clipboard-write; camera *; microphone"
 """Source: contract, "Iframe embedding"."""
+CONTRACT: Final = ("ready", "handshake.ack", "signature.completed", "error")
+"""Messages to the host that the contract has, without prefix."""
 _PAGE: Final = """<!doctype html>
 <html lang="es"><meta charset="utf-8"><title>Sitio del integrador</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -69,6 +71,8 @@ class FrameSite:
     register: bool = True
     """Whether the page's origin is an allowed domain."""
     prefix: str = "svc"
+    iframe_url: str = ""
+    """Where the frame is; the appliance's own when empty."""
     key: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +89,7 @@ class FrameSite:
             )
             return made.secret
 
+        self.iframe_url = self.iframe_url or self.appliance.iframe_url
         self.key = self.appliance.do(make)
         self.host.put("/", _PAGE)
 
@@ -92,6 +97,19 @@ class FrameSite:
     def origin(self) -> str:
         """Of the host page."""
         return self.host.origin(self.host_name)
+
+    def page(self) -> str:
+        """The host page, to be served somewhere else too."""
+        return _PAGE
+
+    def seen(self) -> list[str]:
+        """Registered origins whose page showed the frame."""
+
+        async def read(front: Front) -> list[str]:
+            listed = await front.integrators.domains(self.code)
+            return [view.origin for view in listed if view.seen is not None]
+
+        return self.appliance.do(read)
 
     def token(self) -> str:
         """A session token, as the integrator's backend gets it."""
@@ -106,7 +124,7 @@ class FrameSite:
 
     def src(self, token: str) -> str:
         """The iframe's address for a token."""
-        return f"{self.appliance.iframe_url}/embed/?sessionToken={token}"
+        return f"{self.iframe_url}/embed/?sessionToken={token}"
 
     def init(
         self, token: str, person: TestPerson | None, **changes: Any
@@ -135,7 +153,7 @@ class FrameSite:
         """Send the frame a message."""
         await page.evaluate(
             "([type, payload, target]) => send(type, payload, target)",
-            [f"{self.prefix}.{name}", payload, target or self.appliance.iframe_url],
+            [f"{self.prefix}.{name}", payload, target or self.iframe_url],
         )
 
     async def open(
@@ -150,6 +168,15 @@ class FrameSite:
         await self.send(page, "init", init)
         await self.wait(page, "handshake.ack")
         return init
+
+    async def errors(self, page: Page) -> list[str]:
+        """Codes of the errors that the page got, in order."""
+        return [payload["code"] for payload in await self.payloads(page, "error")]
+
+    async def types(self, page: Page) -> list[str]:
+        """Types of the contract's messages that the page got, in order."""
+        found = [message["type"] for message in await self.log(page)]
+        return [kind for kind in found if kind.partition(".")[2] in CONTRACT]
 
     async def log(self, page: Page) -> list[dict[str, Any]]:
         """Messages that the page got, in order."""
@@ -179,7 +206,7 @@ class FrameSite:
 
     def frame(self, page: Page, index: int = -1) -> Frame:
         """The frame's content."""
-        inside = [f for f in page.frames if f.url.startswith(self.appliance.iframe_url)]
+        inside = [f for f in page.frames if f.url.startswith(self.iframe_url)]
         return inside[index]
 
     def requests(self, person: TestPerson) -> list[tuple[int, str]]:
@@ -208,6 +235,22 @@ class FrameSite:
                 )
 
         self.appliance.do(change)
+
+    def audit(self) -> list[str]:
+        """What the audit says of this integrator, newest last."""
+
+        async def read(front: Front) -> list[str]:
+            async with front.core.store.read() as records:
+                whose = await records.integrators.get(self.code)
+                assert whose is not None
+                rows = await records.audit._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                    select(audit_event.c.event)
+                    .where(audit_event.c.integrator == whose.id)
+                    .order_by(audit_event.c.at)
+                )
+                return [row.event for row in rows]
+
+        return self.appliance.do(read)
 
     def blocked(self) -> list[str]:
         """Origins that tried to show this integrator's frame and may not."""
