@@ -9,6 +9,7 @@ The page logs every message that it gets, with origin and source, and does what 
 plan says: when it sends init, with what, and to which origin.
 """
 
+import asyncio
 import base64
 import json
 import uuid
@@ -21,7 +22,11 @@ from playwright.async_api import Frame, Page
 from sqlalchemy import select, update
 
 from appliance.bootstrap import Front
-from appliance.storage.tables import audit_event, embed_session
+from appliance.domain.ids import RequestId
+from appliance.domain.vocab import PersonState
+from appliance.services.intake import IntakeOrder
+from appliance.storage.tables import audit_event, embed_session, login_secret
+from appliance.storage.tables import person as person_table
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.host_page import HostPage
 
@@ -235,6 +240,93 @@ class FrameSite:
                 )
 
         self.appliance.do(change)
+
+    def deliver_inline_up_to(self, limit_bytes: int) -> None:
+        """Set the integrator's limit of inline delivery."""
+
+        async def change(front: Front) -> None:
+            await front.integrators.change(
+                "operator", self.code, delivery_limit_bytes=limit_bytes
+            )
+
+        self.appliance.do(change)
+
+    def new_request(self, person: TestPerson, pdf: bytes, name: str) -> int:
+        """A document of this integrator for somebody to sign."""
+        order = IntakeOrder(self.code, person.cuil, name, None, "operador", "operator")
+        return self.appliance.do(lambda front: front.intake.create_request(order, pdf))
+
+    def disable(self, person: TestPerson) -> None:
+        """Have a person be disabled."""
+
+        async def change(front: Front) -> None:
+            async with front.core.store.write() as records:
+                await records.people._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                    update(person_table)
+                    .where(person_table.c.id == person.id)
+                    .values(state=PersonState.DISABLED.value)
+                )
+
+        self.appliance.do(change)
+
+    def fetch(self, url: str) -> bytes:
+        """Fetch a download address, as the integrator's backend would."""
+        answer = httpx.get(url)
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    def call_as_browser(self) -> int:
+        """Ask for a session with the marks of a browser; the status."""
+        answer = httpx.post(
+            f"{self.appliance.base_url}/api/integration/session/new",
+            params={"id": self.code},
+            headers={
+                "X-Api-Key": self.key,
+                "Origin": self.origin,
+                "Sec-Fetch-Site": "cross-site",
+            },
+        )
+        return answer.status_code
+
+    def flagged(self) -> list[str]:
+        """Why keys of this integrator are flagged."""
+
+        async def read(front: Front) -> list[str]:
+            keys = await front.integrators.keys(self.code)
+            return [key.flag_reason.value for key in keys if key.flag_reason]
+
+        return self.appliance.do(read)
+
+    def end_request(self, request: int) -> None:
+        """Have the time of a request be over."""
+
+        async def change(front: Front) -> None:
+            async with front.core.store.write() as records:
+                await records.requests.prolong(RequestId(request), front.clock.now())
+
+        self.appliance.do(change)
+
+    def revoke(self) -> None:
+        """Revoke the integrator's API key."""
+
+        async def change(front: Front) -> None:
+            for key in await front.integrators.keys(self.code):
+                await front.integrators.revoke_key("operator", key.id)
+
+        self.appliance.do(change)
+
+    async def next_code(self, person: TestPerson) -> None:
+        """Have the person's code be one that was not used yet, without waiting."""
+
+        async def forget(front: Front) -> None:
+            async with front.core.store.write() as records:
+                await records.logins._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                    update(login_secret)
+                    .where(login_secret.c.person == person.id)
+                    .values(last_step=0)
+                )
+
+        await asyncio.to_thread(self.appliance.do, forget)
 
     def audit(self) -> list[str]:
         """What the audit says of this integrator, newest last."""
