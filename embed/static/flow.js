@@ -104,7 +104,7 @@ export class Flow extends Signature {
     delete byId("viewer").dataset.sha256;
     const { painted } = await this._viewer.open(bytes, shown.pages);
     byId("viewer").dataset.sha256 = shown.sha256;
-    fill(byId("tools"), toolbar(this._viewer, shown.pages.length));
+    this.#tools();
     painted.then(() => {
       if (byId("viewer").dataset.sha256 !== shown.sha256) return;
       this._host.post("document.loaded", {
@@ -116,6 +116,18 @@ export class Flow extends Signature {
     });
   }
 
+  #tools() {
+    const shown = this.session.document;
+    const save = () => this.save("document", shown.name);
+    fill(byId("tools"), toolbar(this._viewer, shown, save));
+  }
+
+  /** Draw everything again, in another language. */
+  redraw() {
+    super.redraw();
+    if (this.session?.document && this.#shown()) this.#tools();
+  }
+
   read() {
     if (this._machine.is("connected")) this._machine.move("loading");
     this._machine.move("reviewing");
@@ -123,7 +135,6 @@ export class Flow extends Signature {
       steps.read({
         session: this.session,
         go: () => this.identified(),
-        save: () => this.save("document", this.session.document.name),
         change: this.#own ? () => this.pick() : null,
         cancel: () => this.cancel("signer"),
       }),
