@@ -5,6 +5,7 @@ import { decodeBase64, sha256 } from "./base64.js";
 import { Failure, ownFailure } from "./failure.js";
 import { firstFault } from "./guard.js";
 import { LEGACY_FIELD, MESSAGES, PROTOCOL_VERSION } from "./protocol.js";
+import { notice } from "./screen.js";
 
 const INIT_FIELDS = MESSAGES.init.fields.filter((field) => field.name !== "autoLoadFile");
 
@@ -178,6 +179,7 @@ export class Conversation {
     const session = await this.#flow.persist(() => renewSession(sessionToken));
     this.#held = JSON.stringify([sessionToken, ...JSON.parse(this.#held).slice(1)]);
     this.#clock.set(session);
+    notice(null);
     const blocked = this.#machine.is("blocked");
     this.#flow.session = session;
     if (!blocked) return;

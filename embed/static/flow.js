@@ -102,15 +102,30 @@ export class Flow extends Signature {
     // What is shown is what will be signed, or nothing is.
     if ((await sha256(bytes)) !== shown.sha256) throw ownFailure("DOCUMENT_CHANGED");
     delete byId("viewer").dataset.sha256;
-    await this._viewer.open(bytes, shown.pages);
+    const { painted } = await this._viewer.open(bytes, shown.pages);
     byId("viewer").dataset.sha256 = shown.sha256;
-    fill(byId("tools"), toolbar(this._viewer, shown.pages.length));
-    this._host.post("document.loaded", {
-      fileName: shown.name,
-      sha256: shown.sha256,
-      pages: shown.pages.length,
-      size: shown.size,
+    this.#tools();
+    painted.then(() => {
+      if (byId("viewer").dataset.sha256 !== shown.sha256) return;
+      this._host.post("document.loaded", {
+        fileName: shown.name,
+        sha256: shown.sha256,
+        pages: shown.pages.length,
+        size: shown.size,
+      });
     });
+  }
+
+  #tools() {
+    const shown = this.session.document;
+    const save = () => this.save("document", shown.name);
+    fill(byId("tools"), toolbar(this._viewer, shown, save));
+  }
+
+  /** Draw everything again, in another language. */
+  redraw() {
+    super.redraw();
+    if (this.session?.document && this.#shown()) this.#tools();
   }
 
   read() {
@@ -120,7 +135,6 @@ export class Flow extends Signature {
       steps.read({
         session: this.session,
         go: () => this.identified(),
-        save: () => this.save("document", this.session.document.name),
         change: this.#own ? () => this.pick() : null,
         cancel: () => this.cancel("signer"),
       }),

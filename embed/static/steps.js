@@ -74,21 +74,13 @@ function warnings(session) {
 }
 
 /** The signer reads. */
-export function read({ session, go, save, change, cancel }) {
-  const { document } = session;
+export function read({ session, go, change, cancel }) {
   return {
     name: "read",
-    title: document.name,
-    body: [
-      facts([
-        [t("Pages"), String(document.pages.length)],
-        [t("Size"), size(document.size)],
-      ]),
-      warnings(session),
-    ],
+    title: session.document.name,
+    body: [warnings(session)],
     primary: { label: t("Continue"), act: go },
     secondary: [
-      { label: t("Download to read"), act: save },
       change ? { label: t("Change document"), act: change } : null,
       { label: t("Cancel"), act: cancel },
     ].filter(Boolean),

@@ -286,10 +286,21 @@ class Appliance:
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(120)
 
     def new_person(
-        self, name: str = "Ana María Núñez", *, with_key: bool = True
+        self,
+        name: str = "Ana María Núñez",
+        *,
+        with_key: bool = True,
+        number: int | None = None,
     ) -> TestPerson:
-        """A person, with key and certificate unless they are not waited for."""
-        cuil = _next_cuil(self._people)
+        """A person, with key and certificate unless they are not waited for.
+
+        Args:
+            name: theirs.
+            with_key: whether key and certificate are waited for.
+            number: of the national ID, or None for the next one.
+        """
+        numbers = self._people if number is None else itertools.count(number)
+        cuil = _next_cuil(numbers)
         login, signing = secrets.token_urlsafe(9), secrets.token_urlsafe(9)
         email = f"p{cuil}@demo.example"
         order = NewPersonOrder(
