@@ -28,5 +28,6 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(auth.blueprint)
     app.register_blueprint(sessions.blueprint)
     app.register_blueprint(enrolment.blueprint)
+    app.register_blueprint(enrolment.files)
     app.register_blueprint(public.blueprint)
     return app

@@ -12,7 +12,7 @@ from typing import Final
 
 from quart import Blueprint, Response, request
 
-from appliance.domain.frame import FrameState, FrameView
+from appliance.domain.frame import FrameState, FrameView, SignOrder
 from appliance.web import language, log
 from appliance.web.app import client_address
 from appliance.web.auth import bearer, public
@@ -135,10 +135,13 @@ async def sign() -> Response:
     """`POST sign`: the signing password; the outcome, or 202 while it goes on."""
     body = await read_object()
     corner, number = wire.choice(body)
-    password = wire.text(body, "password", _PASSWORD_AT_MOST)
-    return _session(
-        await core().signing.sign(frame_session(), corner, number, password)
+    order = SignOrder(
+        corner=corner,
+        page=number,
+        seen=wire.text(body, "sha256", 64),
+        password=wire.text(body, "password", _PASSWORD_AT_MOST),
     )
+    return _session(await core().signing.sign(frame_session(), order))
 
 
 @blueprint.get("/completed")

@@ -18,6 +18,7 @@ from appliance.web import language
 from appliance.web.vendor import check_files, manifest, vendor_path
 
 _STATIC: Final = Path(__file__).resolve().parent / "static"
+_TEMPLATES: Final = _STATIC.parent / "templates"
 _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".mjs": "text/javascript; charset=utf-8",
@@ -91,10 +92,10 @@ def _asset(name: str, content: bytes) -> Asset:
 
 
 def sentences() -> tuple[str, ...]:
-    """Every msgid that our modules say."""
+    """Every msgid that our modules and templates say."""
     found = {
         json.loads(f'"{text}"')
-        for path in sorted(_STATIC.glob("*.js"))
+        for path in [*_STATIC.glob("*.js"), *_TEMPLATES.glob("*.html")]
         for text in _SENTENCE.findall(path.read_text(encoding="utf-8"))
     }
     return tuple(sorted(found))

@@ -136,7 +136,7 @@ TABLE: Final = (
         "the result is stored",
         ("init",),
         ("signature.completed",),
-        (_S.SIGNED,),
+        (_S.CONNECTED,),
     ),
     StateRow(
         _S.FAILED,
@@ -148,9 +148,9 @@ TABLE: Final = (
     StateRow(
         _S.CANCELLED,
         "the signer or the host ended it",
-        (),
+        ("init",),
         ("cancelled",),
-        (),
+        (_S.CONNECTED,),
     ),
 )
 """Every state, once, in the order of the flow."""

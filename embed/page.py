@@ -8,6 +8,7 @@ Source: spec "Iframe embedding"; decisions "expired or unknown token", "reload o
 the frame"; research "Iframe: security headers".
 """
 
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -28,8 +29,8 @@ _POLICY: Final = (
     "frame-ancestors {ancestors}"
 )
 _INERT: Final = (
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors *"
+    "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors *"
 )
 _PERMISSIONS: Final = (
     "camera=(self), microphone=(self), clipboard-read=(self), clipboard-write=(self), "
@@ -60,8 +61,7 @@ async def frame() -> Response:
     html = await render_template(
         "frame.html",
         page=page,
-        lang=language.requested(),
-        base=core().assets.base,
+        **_words(),
         boot=_boot(page),
     )
     ancestors = " ".join(page.origins) or "'none'"
@@ -69,6 +69,16 @@ async def frame() -> Response:
     expired = page.kind is PageKind.EXPIRED
     status = HTTPStatus.UNAUTHORIZED if expired else HTTPStatus.OK
     return _page(html, _POLICY.format(ancestors=ancestors), status)
+
+
+def _words() -> dict[str, object]:
+    """What every template of ours needs."""
+    lang = language.requested()
+    return {
+        "lang": lang,
+        "t": partial(language.translate, lang),
+        "base": core().assets.base,
+    }
 
 
 def _boot(page: FramePage) -> dict[str, object]:
@@ -89,9 +99,7 @@ def _boot(page: FramePage) -> dict[str, object]:
 
 
 async def _unknown() -> Response:
-    html = await render_template(
-        "unknown.html", lang=language.requested(), base=core().assets.base
-    )
+    html = await render_template("unknown.html", **_words())
     return _page(html, _INERT, HTTPStatus.UNAUTHORIZED)
 
 

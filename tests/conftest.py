@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.parts.appliance import Appliance, TestPerson
@@ -19,6 +20,17 @@ from tests.parts.softhsm import SoftHsm
 pytest_plugins = ("tests.parts.passed", "tests.core_parts", "pytester")
 
 TESTS = Path(__file__).parent
+
+# As the command line has it: what a test makes is its owner's alone.
+os.umask(0o077)
+
+# How long an example takes says more of the machine than of the code.
+hypothesis.settings.register_profile(
+    "rubrica",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("rubrica")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

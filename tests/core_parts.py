@@ -9,9 +9,11 @@
 
 import hashlib
 import itertools
-from collections.abc import AsyncIterator, Sequence
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -48,11 +50,14 @@ from appliance.domain.vocab import (
     VouchedBy,
 )
 from appliance.services.claiming import Claiming
+from appliance.services.signing_password import SigningPasswords
 from appliance.settings import Settings, SigningSettings
 from appliance.storage.engines import open_engines
 from appliance.storage.migrate import migrate
 from appliance.storage.store import SqlStore
 from tests.fakes import NOON, FakeDoorbell, FakeOutcomes, MovingClock
+from tests.parts.loops import run_apart
+from tests.parts.postgres import PostgresServer
 
 PASSWORD = b"una clave de firma"
 A4 = PageBox(0, 0, 595.28, 841.89, 0)
@@ -310,8 +315,7 @@ def signed_view(view: RequestView) -> SignedDocumentView:
 
 @asynccontextmanager
 async def open_core_parts(settings: Settings) -> AsyncIterator[CoreParts]:
-    """A migrated, empty record over the settings' database."""
-    await migrate(settings)
+    """The record over a database that is migrated already."""
     clock = MovingClock()
     parts = CoreParts(settings, clock, SqlStore(open_engines(settings), clock, "test"))
     try:
@@ -329,15 +333,68 @@ def database_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
-@pytest.fixture
-async def core(tmp_path: Path, database_url: str) -> AsyncIterator[CoreParts]:
-    """A fresh record on each database."""
-    async with open_core_parts(core_settings(tmp_path, database_url)) as parts:
-        yield parts
+@pytest.fixture(scope="session")
+def migrated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose SQLite file is migrated; to be copied."""
+    folder = tmp_path_factory.mktemp("migrated")
+    run_apart(migrate(core_settings(folder)))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def migrated_database(
+    postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Name of a PostgreSQL database that is migrated; to be copied."""
+    name = postgres_server.create_database()
+    settings = core_settings(
+        tmp_path_factory.mktemp("unused"), postgres_server.url(name)
+    )
+    run_apart(migrate(settings))
+    yield name
+    postgres_server.drop_database(name)
 
 
 @pytest.fixture
-async def sqlite_core(tmp_path: Path) -> AsyncIterator[CoreParts]:
+def migrated_url(
+    postgres_server: PostgresServer, migrated_database: str
+) -> Iterator[str]:
+    """URL of a fresh copy of the migrated PostgreSQL database."""
+    name = f"test_{secrets.token_hex(8)}"
+    postgres_server.execute(f"CREATE DATABASE {name} TEMPLATE {migrated_database}")
+    yield postgres_server.url(name)
+    postgres_server.drop_database(name)
+
+
+@pytest.fixture
+async def sqlite_core(
+    tmp_path: Path, migrated_folder: Path
+) -> AsyncIterator[CoreParts]:
     """A fresh record on SQLite, for tests that are not about the database."""
+    shutil.copytree(migrated_folder, tmp_path, dirs_exist_ok=True)
     async with open_core_parts(core_settings(tmp_path)) as parts:
         yield parts
+
+
+@pytest.fixture
+async def postgres_core(tmp_path: Path, migrated_url: str) -> AsyncIterator[CoreParts]:
+    """A fresh record on PostgreSQL."""
+    async with open_core_parts(core_settings(tmp_path, migrated_url)) as parts:
+        yield parts
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def core(request: pytest.FixtureRequest) -> CoreParts:
+    """A fresh record on each database."""
+    name = "sqlite_core" if request.param == "sqlite" else "postgres_core"
+    parts: CoreParts = request.getfixturevalue(name)
+    return parts
+
+
+async def cheap_password_secret(
+    passwords: SigningPasswords, password: bytes = PASSWORD
+) -> SigningSecret:
+    """What is kept of a password, derived as ever but in a millisecond."""
+    blank = SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, "")
+    found = await passwords.check(password, blank)
+    return replace(blank, verifier_sha256=found.verifier_sha256)

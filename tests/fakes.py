@@ -229,10 +229,18 @@ class FakeDoorbell:
 
     def __init__(self) -> None:
         self.rung: list[ActivationId] = []
+        self._heard = asyncio.Event()
 
     async def ring(self, activation: ActivationId) -> None:
         """Remember it."""
         self.rung.append(activation)
+        self._heard.set()
+
+    async def heard(self, times: int) -> None:
+        """Wait until it has rung that often."""
+        while len(self.rung) < times:
+            self._heard.clear()
+            await self._heard.wait()
 
 
 class FakeExpectation:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import pikepdf
 from asn1crypto import x509
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.validation import async_validate_pdf_signature
@@ -148,3 +149,15 @@ def _verdict(
         signer=status.signing_cert,
         details=status.pretty_print_details(),
     )
+
+
+def signature_boxes(pdf: bytes) -> list[tuple[int, float, float, float, float]]:
+    """Visible signatures: page (from 1) and rectangle in user space, in order."""
+    boxes = []
+    with pikepdf.open(io.BytesIO(pdf)) as opened:
+        for number, page in enumerate(opened.pages, start=1):
+            for note in page.get("/Annots", pikepdf.Array()).as_list():
+                x0, y0, x1, y1 = (float(side) for side in note.Rect.as_list())
+                if note.get("/FT") == "/Sig" and x1 > x0 and y1 > y0:
+                    boxes.append((number, x0, y0, x1, y1))
+    return boxes

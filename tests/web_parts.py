@@ -72,7 +72,8 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
             "secrets": {name: str(folder / name) for name in names},
             "web": web,
             "documents": {"limit_bytes": 8192},
-            "database": tables.get("database", {}),
+            # A machine that does much else is slow, not wrong.
+            "database": {"busy_timeout_s": 60, **tables.get("database", {})},
             "auth": {
                 "login_per_minute_address": 10_000,
                 "login_per_minute_account": 10_000,

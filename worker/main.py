@@ -95,8 +95,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.expire_activations()
                 await sweeping.expire_requests()
                 await sweeping.fail_tasks()
-                await sweeping.forget_slots()
-                await sweeping.forget_sessions()
+                await sweeping.forget()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)
             with contextlib.suppress(TimeoutError):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import segno
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
@@ -17,11 +17,13 @@ from appliance.domain.ids import TaskId
 from appliance.domain.integration import EnrolmentView
 from appliance.domain.person import format_cuil
 from appliance.services.enrolment import Choice
-from appliance.web import body, language, problems
+from appliance.web import body, language, log, problems
 from appliance.web.auth import public
 from appliance.web.pages import Pages, StaticFiles
 
 blueprint = Blueprint("enrolment", __name__)
+files = Blueprint("files", __name__)
+"""What pages load; its errors are those of the API."""
 
 _HERE = Path(__file__).parent
 _pages = Pages(_HERE / "templates")
@@ -42,17 +44,17 @@ _BY_ERROR: Final = {
 }
 
 
-@blueprint.get("/alta/<code>")
+@blueprint.route("/alta/<code>", methods=["GET", "POST"])
 @public
-async def show(code: str) -> Response:
-    """`GET /alta/{code}`: the form, while the link is good."""
+async def enrol(code: str) -> Response:
+    """`/alta/{code}`: the form, while the link is good; by POST, what was typed."""
+    if request.method == "POST":
+        return await _complete(code)
     return _form(await core().enrolment.look(code), {})
 
 
-@blueprint.post("/alta/<code>")
-@public
-async def complete(code: str) -> Response:
-    """`POST /alta/{code}`: take what the person chose, once.
+async def _complete(code: str) -> Response:
+    """Take what the person chose, once.
 
     Raises:
         ApplianceError: what the form cannot mend, for `refuse`.
@@ -78,7 +80,7 @@ async def complete(code: str) -> Response:
     )
 
 
-@blueprint.get("/static/<name>")
+@files.get("/static/<name>")
 @public
 async def static_file(name: str) -> Response:
     """`GET /static/{name}`: what the page loads."""
@@ -92,6 +94,7 @@ async def refuse(error: ApplianceError) -> Response:
     Args:
         error: raised by a view of this page.
     """
+    log.note(code=error.code.value)
     lang = language.requested()
     answer = problems.ANSWERS[error.code]
     response = _page(
@@ -119,7 +122,7 @@ def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
     seed = view.totp_secret
     groups = [seed[at : at + _GROUP] for at in range(0, len(seed), _GROUP)]
     qr = segno.make(view.totp_uri, error="m").svg_inline(
-        scale=5, border=2, dark="#000", light="#fff", omitsize=True
+        scale=5, border=4, dark="#000", light="#fff", omitsize=True
     )
     return _page(
         "alta.html",

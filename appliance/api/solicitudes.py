@@ -13,7 +13,7 @@ from appliance.api import query, wire, words
 from appliance.api.core import core
 from appliance.domain.ids import RequestId
 from appliance.domain.request import RequestView, SignCommand, SignedDocumentView
-from appliance.web import auth, body, language, log, negotiate
+from appliance.web import auth, body, cors, language, log, negotiate
 from appliance.web.response import JSON, PDF, file_response, json_response
 
 blueprint = Blueprint("solicitudes", __name__)
@@ -76,6 +76,9 @@ async def download_signed(solicitud: str) -> Response:
     view, pdf = await core().requests.signed(person, wanted)
     if fresh:
         return json_response(words.signed(view, await _link(view)))
+    if linked:
+        # The page that was told this address may fetch it (decisions "CORS").
+        cors.open_to(await core().sessions.origins(view.integrator))
     return _signed_file(view, pdf)
 
 

@@ -39,6 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     for point in sorted(entry_points(group="rubrica.commands")):
         point.load()(commands)
     args = parser.parse_args(arguments)
+    _close_to_others()
     try:
         status: int = args.run(args)
     except SettingsError as exc:
@@ -58,3 +59,14 @@ def _settings_path() -> Path:
     if named:
         return Path(named)
     return next((path for path in _PLACES if path.exists()), _PLACES[-1])
+
+
+def _close_to_others() -> None:
+    """Have every file that is made be its owner's alone.
+
+    A umask that shuts others out already was chosen, as by the systemd units,
+    whose roles share files by their group; it stays.
+    """
+    chosen = os.umask(0o077)
+    if chosen & 0o007 == 0o007:  # noqa: PLR2004 (all that others may be given)
+        os.umask(chosen)

@@ -9,6 +9,7 @@ from appliance.domain.document import Inspection
 from appliance.domain.errors import ErrorCode, FieldInvalidError
 from appliance.domain.integration import EmbedSession
 from appliance.domain.person import parse_cuil
+from appliance.domain.presets import Corner
 from appliance.domain.stamp import StampLayout
 
 _DNI = re.compile(r"[0-9]{7,8}", re.ASCII)
@@ -119,6 +120,18 @@ class Placement:
     params: SignParameters
     layout: StampLayout | None
     """None without a visible mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignOrder:
+    """What the signer asks for with the signing password."""
+
+    corner: Corner
+    page: int
+    """1-based."""
+    seen: str
+    """SHA-256 of the document that was on the screen, hex."""
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,3 +81,10 @@ class Credential:
     not_after: datetime
     vouched_by: VouchedBy
     state: CredentialState
+
+    def usable_at(self, at: datetime) -> bool:
+        """Whether it may sign at a time: in force, and within its dates."""
+        return (
+            self.state is CredentialState.ACTIVE
+            and self.not_before <= at < self.not_after
+        )

@@ -12,7 +12,7 @@ from typing import Final
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.frame import FrameState, FrameView, Placement
+from appliance.domain.frame import FrameState, FrameView, Placement, SignOrder
 from appliance.domain.integration import EmbedSession
 from appliance.domain.presets import Corner, preset
 from appliance.domain.records import Store
@@ -86,13 +86,12 @@ class FrameSigning:
         params = preset(corner, page, lines, pages)
         return Placement(params, place(params, lines, pages))
 
-    async def sign(
-        self, session: EmbedSession, corner: Corner, page: int, password: str
-    ) -> FrameView:
+    async def sign(self, session: EmbedSession, order: SignOrder) -> FrameView:
         """Sign; or give what signing gave.
 
         Raises:
-            ApplianceError: those of `Signing.sign`.
+            ApplianceError: those of `Signing.sign`; `DOCUMENT_CHANGED` when another
+                document was on the screen.
         """
         view = await self._views.view(session)
         session = view.session
@@ -100,9 +99,9 @@ class FrameSigning:
             return view
         if session.request is None or session.person is None or not view.document:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
-        placed = await self._placed(view, corner, page)
+        placed = await self._placed(view, order.corner, order.page)
         try:
-            secret = normalize(password)
+            secret = normalize(order.password)
         except FieldInvalidError as exc:
             # No password is so short or long; nothing was tried, nothing counts.
             raise ApplianceError(ErrorCode.SIGN_PASSWORD_WRONG) from exc
@@ -116,7 +115,7 @@ class FrameSigning:
             request=session.request,
             params=placed.params,
             password=secret,
-            if_match=view.document.sha256,
+            if_match=order.seen,
         )
         await self._signing.sign(command, signer)
         return await self._views.view(session)

@@ -74,12 +74,3 @@ class Links:
         index = self._lookup.index(_PURPOSE, clave)
         async with self._store.read() as records:
             return await records.links.opens(index, request, self._clock.now())
-
-    async def sweep(self) -> int:
-        """Forget links that ended; how many there were.
-
-        Raises:
-            ApplianceError: `STORE_UNAVAILABLE`.
-        """
-        async with self._store.write() as records:
-            return await records.links.sweep(self._clock.now())

@@ -38,7 +38,6 @@ _ACCOUNT: Final = "login-account"
 _TOKEN: Final = "login-token"  # noqa: S105 (a purpose, no secret)
 STEP_S: Final = totp.STEP_S
 FACTORS: Final = ("pwd", "otp")
-_KEPT = timedelta(days=2)
 
 
 def email_index(lookup: LookupIndex, email: str) -> str:
@@ -196,15 +195,6 @@ class Login:
         # A code is accepted from one step before its own.
         wait_s = max(0.0, (step - 1) * STEP_S - now_s)
         return pyotp.TOTP(self._seed(person, secret)).generate_otp(step), wait_s
-
-    async def sweep(self) -> int:
-        """Forget old tries; how many there were.
-
-        Raises:
-            ApplianceError: `STORE_UNAVAILABLE`.
-        """
-        async with self._store.write() as records:
-            return await records.logins.sweep(self._clock.now() - _KEPT)
 
     async def _account(self, user: str) -> _Account:
         """Find whom a sign-in is about."""

@@ -16,7 +16,7 @@ from appliance.domain.api_keys import LOOKS_LIKE_ONE, read_api_key
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DomainInvalidError, ErrorCode
-from appliance.domain.ids import new_id
+from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.integration import (
     SESSION_S,
     Bearer,
@@ -208,6 +208,16 @@ class Sessions:
             environment=self._environment,
             event_prefix=self._event_prefix,
         )
+
+    async def origins(self, integrator: IntegratorId) -> frozenset[str]:
+        """Origins whose pages belong to an integrator.
+
+        Args:
+            integrator: whose.
+        """
+        async with self._store.read() as records:
+            listed = await records.integrators.domains(integrator)
+        return frozenset(domain.origin for domain in listed)
 
     async def note_blocked(self, integrator_code: str, origin: str) -> None:
         """Count that a page of an origin that is not listed tried.

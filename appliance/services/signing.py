@@ -10,12 +10,10 @@ Source: design §3; spec "POST {base_url}/solicitudes/firmar".
 """
 
 import asyncio
-import hashlib
 from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
-from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
 from appliance.domain.ids import ActivationId, RequestId, new_id
@@ -26,28 +24,29 @@ from appliance.domain.records.activations import NewActivation, NewItem
 from appliance.domain.request import (
     RequestView,
     SignCommand,
-    SignedDocumentView,
     Signer,
     SignOutcome,
 )
 from appliance.domain.stamp import place, stamp_lines
 from appliance.domain.vocab import (
-    CredentialState,
-    EventKind,
     PersonState,
     RequestState,
-    Restriction,
 )
 from appliance.services.attempts import Attempts
 from appliance.services.requests import own_request
+from appliance.services.signing_rules import (
+    SIGNING_PASSWORD,
+    check_document,
+    check_restriction,
+    consent,
+    ended,
+    repeated,
+)
 from appliance.settings import SigningSettings
 
 _T = TypeVar("_T")
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
 _ALIVE: Final = timedelta(seconds=15)
-_NO_CHANGES: Final = 1
-SIGNING_PASSWORD: Final = "sign-pwd"  # noqa: S105 (a word, no secret)
-"""The factor that each signature adds to those of the sign-in."""
 
 
 class Signing:
@@ -96,9 +95,9 @@ class Signing:
         async with self._store.read() as records:
             view = await own_request(records, signer.person, command.request)
             await self._check_key(records, command, signer, fingerprint)
-            going_on = _repeated(view, fingerprint)
+            going_on = repeated(view, fingerprint)
             if not going_on:
-                _check_document(view, command, document)
+                check_document(view, command, document)
                 credential = await self._check_can_sign(records, command, view)
         if going_on:
             activation = ActivationId(view.activation or "")
@@ -167,11 +166,11 @@ class Signing:
         credential = await records.credentials.active(view.person)
         if person is None or person.state is not PersonState.ACTIVE:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        if credential is None or not usable(credential, self._clock):
+        if credential is None or not credential.usable_at(now):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         lines = stamp_lines(person.name, person.cuil, now, person.locale)
         place(command.params, lines, view.inspection.pages)
-        _check_restriction(view, command.params.restriction)
+        check_restriction(view, command.params.restriction)
         alive = [
             status
             for status in await records.workers.alive(now - _ALIVE)
@@ -229,7 +228,7 @@ class Signing:
         view = await records.requests.get(command.request, lock=True)
         if view is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        if _repeated(view, fingerprint):
+        if repeated(view, fingerprint):
             return ActivationId(view.activation or "")
         if command.idempotency_key is not None:
             await records.requests.remember(
@@ -248,7 +247,7 @@ class Signing:
             )
         )
         await records.requests.begin(view.id, fingerprint, activation)
-        records.audit.add(_consent(signer, view, credential, activation, item))
+        records.audit.add(consent(signer, view, credential, activation, item))
         return activation
 
     async def _outcome(
@@ -275,9 +274,9 @@ class Signing:
                 signed = await records.documents.signed(request)
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            if view.activation != activation and _repeated(view, fingerprint):
+            if view.activation != activation and repeated(view, fingerprint):
                 activation = ActivationId(view.activation or "")
-            if (outcome := _ended(view, signed, activation)) is not None:
+            if (outcome := ended(view, signed, activation)) is not None:
                 return outcome
             left = deadline - loop.time()
             if left <= 0:
@@ -285,89 +284,3 @@ class Signing:
             pause = _LOOK_AGAIN_S[min(looks, len(_LOOK_AGAIN_S) - 1)]
             await news.wait(min(pause, left))
             looks += 1
-
-
-def usable(credential: Credential, clock: Clock) -> bool:
-    """Whether a credential may sign now."""
-    return (
-        credential.state is CredentialState.ACTIVE
-        and credential.not_before <= clock.now() < credential.not_after
-    )
-
-
-def _repeated(view: RequestView, fingerprint: str) -> bool:
-    """Whether this call repeats one that is done or going on.
-
-    Raises:
-        ApplianceError: `ALREADY_SIGNED`, `IN_PROGRESS` or `STATE`.
-
-    Source: decisions "repeating firmar".
-    """
-    if view.state is RequestState.PENDING:
-        return False
-    same = view.params_sha256 == fingerprint
-    if view.state is RequestState.SIGNED and not same:
-        raise ApplianceError(ErrorCode.ALREADY_SIGNED)
-    if view.state is RequestState.IN_PROGRESS and not same:
-        raise ApplianceError(ErrorCode.IN_PROGRESS)
-    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
-        return True
-    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
-
-
-def _check_document(
-    view: RequestView, command: SignCommand, document: bytes | None
-) -> None:
-    if command.if_match is not None and command.if_match != view.sha256:
-        raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
-    if document is not None and hashlib.sha256(document).hexdigest() != view.sha256:
-        raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
-
-
-def _check_restriction(view: RequestView, restriction: Restriction) -> None:
-    if view.inspection.docmdp == _NO_CHANGES:
-        raise ApplianceError(ErrorCode.PDF_LOCKED)
-    if restriction is not Restriction.NO_VALUE and view.inspection.signatures:
-        raise ApplianceError(ErrorCode.PDF_ALREADY_SIGNED)
-
-
-def _ended(
-    view: RequestView, signed: SignedDocumentView | None, activation: ActivationId
-) -> SignOutcome | None:
-    """The outcome once there is one.
-
-    Raises:
-        ApplianceError: what ended the attempt.
-    """
-    if view.state is RequestState.SIGNED and signed is not None:
-        return SignOutcome(view.id, signed)
-    if view.state is RequestState.IN_PROGRESS and view.activation == activation:
-        return None
-    given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
-    # Elsewhere the reason is what the signer wrote.
-    if given_back and view.reason in ErrorCode.__members__:
-        raise ApplianceError(ErrorCode(view.reason))
-    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
-
-
-def _consent(
-    signer: Signer,
-    view: RequestView,
-    credential: Credential,
-    activation: ActivationId,
-    item: NewItem,
-) -> AuditEvent:
-    """What the person consented to, for the audit."""
-    return AuditEvent(
-        EventKind.ACTIVATION_CREATED,
-        signer.actor,
-        integrator=view.integrator,
-        request=view.id,
-        activation=activation,
-        detail={
-            "credential": credential.id,
-            "documentSha256": item.document_sha256,
-            "paramsSha256": item.params_sha256,
-            "factors": [*signer.factors, SIGNING_PASSWORD],
-        },
-    )

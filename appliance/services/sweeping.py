@@ -27,6 +27,7 @@ from appliance.services.hsm_tasks import TASK_ATTEMPTS
 _BATCH: Final = 200
 _SLOTS_KEPT: Final = timedelta(days=1)
 _SESSIONS_KEPT: Final = timedelta(days=1)
+_TRIES_KEPT: Final = timedelta(days=2)
 _USED_UP: Final = "attempts used up"
 
 
@@ -156,18 +157,20 @@ class Sweeping:
                 )
         return len(failed)
 
-    async def forget_slots(self) -> int:
-        """Forget checks of signing passwords older than a day; how many."""
-        async with self._store.write() as records:
-            return await records.slots.sweep(self._clock.now() - _SLOTS_KEPT)
+    async def forget(self) -> int:
+        """Delete what is of no more use; how many rows.
 
-    async def forget_sessions(self) -> int:
-        """Forget sessions a day after their end, of frames and of the console.
-
-        A frame that is opened with a token of yesterday can still be told that
-        it has expired, by the page that its integrator may show.
+        Checks of signing passwords after a day, tries to sign in after two,
+        download links at their end, sessions of frames and of the console a
+        day after theirs: a frame opened with yesterday's token is still told,
+        by the page that its integrator may show, that it has expired.
         """
         now = self._clock.now()
         async with self._store.write() as records:
-            frames = await records.sessions.sweep(now - _SESSIONS_KEPT)
-            return frames + await records.console.sweep(now - _SESSIONS_KEPT)
+            return (
+                await records.slots.sweep(now - _SLOTS_KEPT)
+                + await records.logins.sweep(now - _TRIES_KEPT)
+                + await records.links.sweep(now)
+                + await records.sessions.sweep(now - _SESSIONS_KEPT)
+                + await records.console.sweep(now - _SESSIONS_KEPT)
+            )

@@ -1,5 +1,6 @@
 """Activations, items and intents in SQL."""
 
+import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -24,7 +25,6 @@ from appliance.domain.ids import (
     CredentialId,
     PersonId,
     RequestId,
-    new_id,
 )
 from appliance.domain.records.activations import (
     Claim,
@@ -35,7 +35,13 @@ from appliance.domain.records.activations import (
     Overdue,
     Terms,
 )
-from appliance.domain.vocab import ActivationState, IntentState, ItemState
+from appliance.domain.vocab import ActivationState, ItemState
+from appliance.storage.intents import (
+    complete_intent,
+    intents_of,
+    interrupt_intents,
+    open_intent,
+)
 from appliance.storage.leases import claim_one, fenced_update, release
 from appliance.storage.tables import activation, activation_item, intent
 from appliance.storage.types import Instant
@@ -98,12 +104,22 @@ class SqlActivations:
             raise ApplianceError(ErrorCode.INTERNAL)
         return _A(row.state), row.reason
 
+    async def next_claims(self, at: datetime, terms: Terms) -> int | None:
+        """How often what `claim_next` would take now was claimed before."""
+        query = (
+            select(activation.c.fence)
+            .where(_claimable(at, terms))
+            .order_by(activation.c.created)
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).scalar_one_or_none()
+
     async def claim_next(self, owner: str, at: datetime, terms: Terms) -> Claim | None:
         """Take the oldest activation that nobody has in hand."""
         row = await claim_one(
             self._connection,
             activation,
-            _claimable(at) & (activation.c.fence < terms.attempts),
+            _claimable(at, terms),
             owner,
             at + terms.lease,
             {},
@@ -174,47 +190,29 @@ class SqlActivations:
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""
-        return await self._interrupt(
-            (intent.c.activation == claim.id) & (intent.c.attempt < claim.fence), at
+        return await interrupt_intents(
+            self._connection,
+            (intent.c.activation == claim.id) & (intent.c.attempt < claim.fence),
+            at,
         )
 
     async def interrupt_item(
         self, claim: Claim, seq: int, at: datetime
     ) -> list[IntentRow]:
         """Close the open intents of an item that is given up; gives those closed."""
-        return await self._interrupt(
+        return await interrupt_intents(
+            self._connection,
             (intent.c.activation == claim.id)
             & (intent.c.item == seq)
             & (intent.c.attempt <= claim.fence),
             at,
         )
 
-    async def _interrupt(
-        self, which: ColumnElement[bool], at: datetime
-    ) -> list[IntentRow]:
-        rows = await self._connection.execute(
-            update(intent)
-            .where(which, intent.c.state == IntentState.OPEN.value)
-            .values(state=IntentState.INTERRUPTED.value, closed=at)
-            .returning(intent)
-        )
-        return [_intent(row) for row in rows]
-
     async def intend(self, claim: Claim, seq: int, digest: str, at: datetime) -> bool:
         """Record the exact digest about to be signed; False when fenced off."""
         if not await self._fenced(claim, {"fence": claim.fence}):
             return False
-        await self._connection.execute(
-            insert(intent).values(
-                id=new_id(),
-                activation=claim.id,
-                item=seq,
-                attempt=claim.fence,
-                digest=digest,
-                state=IntentState.OPEN.value,
-                at=at,
-            )
-        )
+        await open_intent(self._connection, claim, seq, digest, at)
         return True
 
     async def keyed(
@@ -231,16 +229,7 @@ class SqlActivations:
         }
         if not await self._item_moved(claim, seq, values):
             return False
-        await self._connection.execute(
-            update(intent)
-            .where(
-                intent.c.activation == claim.id,
-                intent.c.item == seq,
-                intent.c.attempt == claim.fence,
-                intent.c.state == IntentState.OPEN.value,
-            )
-            .values(state=IntentState.COMPLETED.value, closed=at)
-        )
+        await complete_intent(self._connection, claim, seq, at)
         return True
 
     async def item_done(self, claim: Claim, seq: int) -> bool:
@@ -334,16 +323,13 @@ class SqlActivations:
             )
             .values(state=ItemState.FAILED.value, reason=reason)
         )
-        return await self._interrupt(intent.c.activation == activation_id, at)
+        return await interrupt_intents(
+            self._connection, intent.c.activation == activation_id, at
+        )
 
     async def intents(self, activation_id: ActivationId) -> list[IntentRow]:
         """All intents of an activation, oldest first."""
-        rows = await self._connection.execute(
-            select(intent)
-            .where(intent.c.activation == activation_id)
-            .order_by(intent.c.at, intent.c.item)
-        )
-        return [_intent(row) for row in rows]
+        return await intents_of(self._connection, activation_id)
 
     async def _fenced(self, claim: Claim, values: Mapping[str, object]) -> bool:
         return await fenced_update(
@@ -371,15 +357,24 @@ def _in(state: ActivationState) -> ColumnElement[bool]:
     return activation.c.state == state.value
 
 
-def _claimable(at: datetime) -> ColumnElement[bool]:
-    """Waiting and in time, or let go of by whoever had it."""
+def _claimable(at: datetime, terms: Terms) -> ColumnElement[bool]:
+    """Waiting and in time, or let go of by whoever had it.
+
+    What kills its workers is left to expire. The finish phase may be tried as
+    often as leases can lapse in its time: a store that is away kills nobody.
+    """
+    tries = terms.attempts + math.ceil(terms.finish / terms.lease)
     return or_(
         _in(_A.WAITING) & (activation.c.claim_by > at),
         and_(
             activation.c.lease_until <= at,
             or_(
-                _in(_A.KEYING) & (activation.c.key_until > at),
-                _in(_A.FINISHING) & (activation.c.finish_until > at),
+                _in(_A.KEYING)
+                & (activation.c.key_until > at)
+                & (activation.c.fence < terms.attempts),
+                _in(_A.FINISHING)
+                & (activation.c.finish_until > at)
+                & (activation.c.fence < tries),
             ),
         ),
     )
@@ -398,14 +393,4 @@ def _item(row: Row[Any]) -> Item:
         contents_length=row.contents_length or 0,
         signed_attributes=row.signed_attributes,
         signature=row.signature,
-    )
-
-
-def _intent(row: Row[Any]) -> IntentRow:
-    return IntentRow(
-        ActivationId(row.activation),
-        row.item,
-        row.attempt,
-        row.digest,
-        IntentState(row.state),
     )

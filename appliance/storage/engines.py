@@ -70,8 +70,9 @@ def _open_sqlite(url: URL, settings: Settings) -> Engines:
     """A pool of readers, and one writer for whom this process's writers queue."""
     path = Path(url.database or "")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # SQLite would make it readable to all; its journal takes over this mode.
-    path.touch(mode=0o600, exist_ok=True)
+    # SQLite would make it readable to all; its journal takes over this mode. What
+    # a group may do is for the umask to say, as with documents.
+    path.touch(mode=0o660, exist_ok=True)
     wait_s = settings.database.busy_timeout_s
     reader = create_async_engine(
         url,

@@ -18,6 +18,7 @@ from appliance.domain.integration import (
     KeyView,
 )
 from appliance.domain.records.integration import DomainRow, KeyRow
+from appliance.storage.inserting import insert_into
 from appliance.storage.tables import (
     api_key,
     blocked_origin,
@@ -202,23 +203,14 @@ class SqlIntegrators:
     ) -> None:
         """Count a try of an origin that is not listed; keep the latest `keep`."""
         column = blocked_origin.c
-        counted = await self._connection.execute(
-            update(blocked_origin)
-            .where(column.integrator == whose, column.origin == origin)
-            .values(last=at, count=column.count + 1)
+        await self._connection.execute(
+            insert_into(self._connection, blocked_origin)
+            .values(integrator=whose, origin=origin, first=at, last=at, count=1)
+            .on_conflict_do_update(
+                index_elements=[column.integrator, column.origin],
+                set_={"last": at, "count": column.count + 1},
+            )
         )
-        if counted.rowcount:
-            return
-        # Of two that are first at once one is refused: its try is not counted.
-        try:
-            async with self._connection.begin_nested():
-                await self._connection.execute(
-                    insert(blocked_origin).values(
-                        integrator=whose, origin=origin, first=at, last=at, count=1
-                    )
-                )
-        except IntegrityError:
-            return
         newest = (
             select(column.origin)
             .where(column.integrator == whose)

@@ -181,7 +181,7 @@ def _install(app: Quart, settings: Settings, face: Face) -> None:
     async def finish(response: Response) -> Response:
         _begin()
         security.harden(response, face.headers, https=https)
-        cors.allow(request, response, origins)
+        cors.allow(request, response, origins | cors.opened())
         response.headers["X-Request-Id"] = g.request_id
         log.note(status=response.status_code, bytes=response.content_length)
         return response

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from http import HTTPStatus
 from typing import Final
 
-from quart import Request, Response
+from quart import Request, Response, g
 
 PATHS: Final = ("/solicitudes", "/auth")
 """Where other origins may call (decisions "CORS")."""
@@ -52,6 +52,21 @@ def allow(request: Request, response: Response, origins: Collection[str]) -> Non
         response.headers["Access-Control-Max-Age"] = str(_MAX_AGE_S)
     else:
         response.headers["Access-Control-Expose-Headers"] = _EXPOSED
+
+
+def open_to(origins: frozenset[str]) -> None:
+    """Let pages of more origins read the present answer.
+
+    Args:
+        origins: exact; for this answer alone.
+    """
+    g.cors_origins = origins
+
+
+def opened() -> frozenset[str]:
+    """Origins that `open_to` added for the present answer."""
+    added: frozenset[str] = g.get("cors_origins", frozenset())
+    return added
 
 
 def is_preflight(request: Request) -> bool:

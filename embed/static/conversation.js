@@ -1,13 +1,13 @@
 // What the host says, in the order it says it. A valid init is always answered.
 
 import { call, hasSession, openSession, renewSession } from "./api.js";
-import { decodeBase64 } from "./base64.js";
-import { Failure, Unreachable, ownFailure } from "./failure.js";
+import { decodeBase64, sha256 } from "./base64.js";
+import { Failure, ownFailure } from "./failure.js";
 import { firstFault } from "./guard.js";
 import { LEGACY_FIELD, MESSAGES, PROTOCOL_VERSION } from "./protocol.js";
+import { notice } from "./screen.js";
 
 const INIT_FIELDS = MESSAGES.init.fields.filter((field) => field.name !== "autoLoadFile");
-const LATE_INIT_MS = 1000;
 
 export class Conversation {
   #boot;
@@ -16,7 +16,9 @@ export class Conversation {
   #flow;
   #clock;
   #acked = false;
+  /** The init that holds: its token and everything it said of the signer. */
   #held = null;
+  /** The document that came with it, to know it when it comes again. */
   #file = null;
   #queue = Promise.resolve();
 
@@ -40,64 +42,57 @@ export class Conversation {
     const early = !this.#acked;
     const act = {
       init: () => this.#init(payload, origin),
-      "load.file": () => this.#loadFile(payload, origin, early),
+      "load.file": () => this.#loadFile(payload, early),
       "session.renew": () => this.#renew(payload),
       cancel: () => (this.#machine.accepts("cancel") ? this.#flow.cancel("host") : null),
     }[name];
     this.#queue = this.#queue.then(act).catch((error) => this.#report(error, origin));
+    // A fault of ours must not silence the conversation.
+    this.#queue = this.#queue.catch(reportError);
   }
 
   #report(error, origin) {
-    if (error instanceof Failure) this.#host.post("error", error.payload, origin);
-    else if (!(error instanceof Unreachable)) throw error;
+    if (!(error instanceof Failure)) throw error;
+    this.#host.post("error", error.payload, origin);
   }
 
+  // -- init -----------------------------------------------------------------------
+
   async #init(payload, origin) {
-    this.#check(payload);
-    const { autoLoadFile, ...rest } = payload;
-    const content = JSON.stringify([rest.sessionToken, rest.idemKey, rest.userData]);
-    let refused = null;
+    check(payload, this.#boot);
+    const { nonce, idemKey, sessionToken, userData } = payload;
+    const content = JSON.stringify([sessionToken, idemKey, userData]);
+    const known = content === this.#held && hasSession() && !this.#machine.is("blocked");
     let session = null;
-    if (content !== this.#held || !hasSession()) {
+    let refused = null;
+    if (!known) {
       try {
-        session = await this.#open(rest);
+        if (this.#busy() && !this.#sameToken(sessionToken)) throw ownFailure("SESSION_IN_USE");
+        session = await this.#open({ nonce, idemKey, sessionToken, userData });
         this.#held = content;
       } catch (error) {
         if (error.code !== "SESSION_IN_USE" || !this.#acked) return this.#refuse(error, origin);
         refused = error;
       }
     }
-    this.#host.pin(origin);
-    this.#acked = true;
-    this.#host.post("handshake.ack", {
-      protocol: PROTOCOL_VERSION,
-      sessionExpiresAt: (session ?? this.#flow.session).expiresAt,
-    });
+    this.#ack(session ?? this.#flow.session, origin);
     if (refused !== null) throw refused;
-    await this.#go(session, autoLoadFile);
+    if (session !== null) return this.#enter(session, userData, payload.autoLoadFile);
+    if (this.#machine.is("signed")) return this.#flow.guarded(() => this.#flow.replay());
+    return this.#again(payload.autoLoadFile);
   }
 
-  #check(payload) {
-    if (payload === null) throw ownFailure("INIT_INVALID", { field: "payload" });
-    if (LEGACY_FIELD in payload) {
-      // Told without its value: that must go nowhere any more.
-      call("legacy", { body: { session: this.#boot.session } }).catch(() => {});
-      throw ownFailure("LEGACY_CREDENTIALS", { field: LEGACY_FIELD });
-    }
-    const { dni, cuil } = payload.userData ?? {};
-    const fault = firstFault(payload, INIT_FIELDS) ?? (dni || cuil ? null : "userData.cuil");
-    if (fault !== null) throw ownFailure("INIT_INVALID", { field: fault });
+  /** Whether a signer has begun to authorise: then nothing is replaced any more. */
+  #busy() {
+    return this.#machine.is("authorising", "submitting", "reconciling");
   }
 
-  async #open(init) {
-    for (;;) {
-      try {
-        return await openSession({ page: this.#boot.session, init });
-      } catch (error) {
-        if (!(error instanceof Unreachable)) throw error;
-        await new Promise((again) => setTimeout(again, LATE_INIT_MS));
-      }
-    }
+  #sameToken(token) {
+    return this.#held !== null && JSON.parse(this.#held)[0] === token;
+  }
+
+  #open(init) {
+    return this.#flow.persist(() => openSession({ page: this.#boot.session, init }));
   }
 
   #refuse(error, origin) {
@@ -105,76 +100,105 @@ export class Conversation {
     else this.#report(error, origin);
   }
 
-  /** After the ack: the document, or wherever the session stands. */
-  async #go(session, file) {
-    if (session !== null) {
-      this.#flow.claim = claimOf(JSON.parse(this.#held)[2]);
-      this.#clock.set(session);
-      this.#enter(session);
-    } else if (this.#machine.is("signed")) {
-      return this.#flow.replay();
-    }
-    if (file?.base64) {
-      const mark = `${file.fileName}|${file.mime}|${await digest(file.base64)}`;
-      if (mark === this.#file && session === null) return undefined;
-      this.#file = mark;
-      if (!this.#machine.is("authorising", "submitting", "reconciling")) {
-        return this.#take(file);
-      }
-      throw ownFailure("SESSION_IN_USE");
-    }
-    return session === null ? undefined : this.#flow.resume(session);
+  #ack({ expiresAt }, origin) {
+    this.#host.pin(origin);
+    this.#acked = true;
+    this.#host.post("handshake.ack", {
+      protocol: PROTOCOL_VERSION,
+      sessionExpiresAt: expiresAt,
+    });
   }
 
-  #enter(session) {
+  /** A session was opened: its document, or wherever it stands. */
+  async #enter(session, userData, file) {
+    const again = this.#flow.session?.id === session.id;
+    this.#clock.set(session);
+    this.#flow.claim = claimOf(userData);
     this.#flow.session = session;
-    if (!this.#machine.is("authorising", "submitting", "reconciling", "signed")) {
+    if (!this.#busy() && !(again && this.#machine.is("signed"))) {
       this.#machine.move("connected");
     }
+    if (file?.base64 && session.state === "open") {
+      this.#file = await markOf(file);
+      return this.#take(file);
+    }
+    await this.#flow.guarded(() => this.#flow.resume(session));
+    if (file?.base64 && (await sha256(this.#bytesOf(file))) !== session.document?.sha256) {
+      throw ownFailure("SESSION_IN_USE");
+    }
+    return undefined;
   }
 
-  async #loadFile(payload, origin, early) {
-    if (early) return this.#report(ownFailure("HANDSHAKE_REQUIRED"), origin);
+  /** The init that holds came again, perhaps with another document. */
+  async #again(file) {
+    if (!file?.base64) return undefined;
+    const mark = await markOf(file);
+    if (mark === this.#file) return undefined;
+    if (!this.#machine.accepts("load.file")) throw ownFailure("SESSION_IN_USE");
+    this.#file = mark;
+    return this.#take(file);
+  }
+
+  // -- documents and renewal --------------------------------------------------------
+
+  async #loadFile(payload, early) {
+    if (early) throw ownFailure("HANDSHAKE_REQUIRED");
     if (!this.#machine.accepts("load.file")) throw ownFailure("SESSION_IN_USE");
     if (payload === null) throw ownFailure("INIT_INVALID", { field: "payload" });
     this.#file = null;
     return this.#take(payload);
   }
 
-  async #take(file) {
-    const fault = firstFault(file, MESSAGES["load.file"].fields);
-    if (fault === "mime" || (file.mime && file.mime.toLowerCase() !== "application/pdf")) {
+  #take(file) {
+    return this.#flow.take(this.#bytesOf(file), file.fileName);
+  }
+
+  /** The bytes of a document object, if it is as the contract has it. */
+  #bytesOf(file) {
+    if (file.mime && String(file.mime).toLowerCase() !== "application/pdf") {
       throw ownFailure("MIME", { field: "mime" });
     }
+    const fault = firstFault(file, MESSAGES["load.file"].fields);
     if (fault !== null) throw ownFailure("INIT_INVALID", { field: fault });
     const most = this.#boot.maxDocumentBytes;
-    if ((file.base64 ?? "").length > Math.ceil(most / 3) * 4 + 1024) {
+    if ((file.base64 ?? "").length > Math.ceil(most / 3) * 4) {
       throw ownFailure("DOCUMENT_TOO_LARGE", { limit: most, field: "base64" });
     }
     const bytes = decodeBase64(file.base64 ?? "");
     if (bytes === null) throw ownFailure("BASE64_INVALID", { field: "base64" });
-    return this.#flow.take(bytes, file.fileName);
+    return bytes;
   }
 
   async #renew(payload) {
-    if (!this.#machine.accepts("session.renew")) return;
-    const fault = payload === null ? "payload" : firstFault(payload, MESSAGES["session.renew"].fields);
-    if (fault !== null) throw ownFailure("INIT_INVALID", { field: fault });
     // Without a session there is nothing to carry over: init brings the new token.
-    if (!hasSession()) return;
-    const session = await renewSession(payload.sessionToken);
+    if (!this.#machine.accepts("session.renew") || !hasSession()) return;
+    const { fields } = MESSAGES["session.renew"];
+    const fault = payload === null ? "payload" : firstFault(payload, fields);
+    if (fault !== null) throw ownFailure("INIT_INVALID", { field: fault });
+    const { sessionToken } = payload;
+    const session = await this.#flow.persist(() => renewSession(sessionToken));
+    this.#held = JSON.stringify([sessionToken, ...JSON.parse(this.#held).slice(1)]);
     this.#clock.set(session);
-    if (this.#held) {
-      const [, ...rest] = JSON.parse(this.#held);
-      this.#held = JSON.stringify([payload.sessionToken, ...rest]);
-    }
+    notice(null);
     const blocked = this.#machine.is("blocked");
-    this.#flow.session = { ...this.#flow.session, ...session };
-    if (blocked) {
-      this.#machine.move("connected");
-      await this.#flow.resume(session);
-    }
+    this.#flow.session = session;
+    if (!blocked) return;
+    this.#machine.move("connected");
+    await this.#flow.guarded(() => this.#flow.resume(session));
   }
+}
+
+/** Throw what is wrong with an init. */
+function check(payload, boot) {
+  if (payload === null) throw ownFailure("INIT_INVALID", { field: "payload" });
+  if (LEGACY_FIELD in payload) {
+    // Told without its value: that must go nowhere any more.
+    call("legacy", { body: { session: boot.session } }).catch(() => {});
+    throw ownFailure("LEGACY_CREDENTIALS", { field: LEGACY_FIELD });
+  }
+  const { dni, cuil } = payload.userData ?? {};
+  const fault = firstFault(payload, INIT_FIELDS) ?? (dni || cuil ? null : "userData.cuil");
+  if (fault !== null) throw ownFailure("INIT_INVALID", { field: fault });
 }
 
 /** What of the host's data says who the signer is. */
@@ -184,7 +208,8 @@ function claimOf({ dni, cuil, email, name }) {
   );
 }
 
-async function digest(text) {
-  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  return new Uint8Array(bytes).join("-");
+/** Tells one document object from another without keeping it. */
+async function markOf({ fileName, mime, base64 }) {
+  const digest = await sha256(new TextEncoder().encode(String(base64)));
+  return JSON.stringify([fileName, mime, digest]);
 }

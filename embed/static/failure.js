@@ -2,17 +2,17 @@
 
 import { errorSentence } from "./i18n.js";
 
-/** Answers to the codes that the page gives by itself. */
+/** Categories of the codes that the page gives by itself. */
 const OWN = {
-  HANDSHAKE_REQUIRED: ["fix_request", false],
-  BASE64_INVALID: ["fix_request", false],
-  MIME: ["fix_request", false],
-  INIT_INVALID: ["fix_request", false],
-  LEGACY_CREDENTIALS: ["fix_request", false],
-  SESSION_IN_USE: ["new_session", false],
-  SESSION_TOKEN_EXPIRED: ["new_session", false],
-  DOCUMENT_TOO_LARGE: ["fix_request", false],
-  BUSY: ["retry", true],
+  HANDSHAKE_REQUIRED: "fix_request",
+  BASE64_INVALID: "fix_request",
+  MIME: "fix_request",
+  INIT_INVALID: "fix_request",
+  LEGACY_CREDENTIALS: "fix_request",
+  SESSION_IN_USE: "new_session",
+  SESSION_TOKEN_EXPIRED: "new_session",
+  DOCUMENT_TOO_LARGE: "fix_request",
+  DOCUMENT_CHANGED: "fix_request",
 };
 
 export class Failure extends Error {
@@ -48,7 +48,7 @@ export class Unreachable extends Error {}
  * @param {Object<string, unknown>} [values] for the sentence's places.
  */
 export function ownFailure(code, values = {}) {
-  const [category] = OWN[code];
+  const category = OWN[code];
   return new Failure({
     code,
     category,

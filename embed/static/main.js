@@ -10,7 +10,7 @@ import { Host } from "./host.js";
 import { currentLanguage, loadLanguage, t } from "./i18n.js";
 import { Machine } from "./machine.js";
 import { PROTOCOL_VERSION } from "./protocol.js";
-import { announce, notice } from "./screen.js";
+import { alert, announce, notice } from "./screen.js";
 import { alone, expiring, waiting } from "./steps.js";
 import { Viewer } from "./viewer.js";
 
@@ -68,11 +68,14 @@ function watchHeight() {
   parts.forEach((part) => observer.observe(part));
 }
 
+addEventListener("unhandledrejection", () => {
+  alert(t("Something went wrong. Try again, or start over."));
+});
 await loadLanguage(boot.language, boot.statics);
 dress();
 byId("language").addEventListener("click", switchLanguage);
 if (Host.present) {
-  flow.start(waiting);
+  flow.step(waiting);
   machine.move("ready");
   host.post("ready", {
     protocol: PROTOCOL_VERSION,
@@ -83,6 +86,6 @@ if (Host.present) {
   host.listen();
   watchHeight();
 } else {
-  flow.start(alone);
+  flow.step(alone);
 }
 document.documentElement.dataset.ready = "";

@@ -613,7 +613,7 @@ export const STATES = {
       "signature.completed"
     ],
     "leads": [
-      "signed"
+      "connected"
     ]
   },
   "failed": {
@@ -628,10 +628,14 @@ export const STATES = {
     ]
   },
   "cancelled": {
-    "accepts": [],
+    "accepts": [
+      "init"
+    ],
     "emits": [
       "cancelled"
     ],
-    "leads": []
+    "leads": [
+      "connected"
+    ]
   }
 };

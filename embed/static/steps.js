@@ -74,21 +74,13 @@ function warnings(session) {
 }
 
 /** The signer reads. */
-export function read({ session, go, save, change, cancel }) {
-  const { document } = session;
+export function read({ session, go, change, cancel }) {
   return {
     name: "read",
-    title: document.name,
-    body: [
-      facts([
-        [t("Pages"), String(document.pages.length)],
-        [t("Size"), size(document.size)],
-      ]),
-      warnings(session),
-    ],
+    title: session.document.name,
+    body: [warnings(session)],
     primary: { label: t("Continue"), act: go },
     secondary: [
-      { label: t("Download to read"), act: save },
       change ? { label: t("Change document"), act: change } : null,
       { label: t("Cancel"), act: cancel },
     ].filter(Boolean),
@@ -291,7 +283,7 @@ export function blocked({ failure, integrator }) {
     name: "blocked",
     title: failure.code === "SESSION_TOKEN_EXPIRED" ? t("The time is over") : t("It cannot go on here"),
     body: [
-      h("p", {}, failure.message),
+      failure.code === "SESSION_TOKEN_EXPIRED" ? null : h("p", {}, failure.message),
       h("p", {}, t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],

@@ -3,7 +3,7 @@
 // links of the document do nothing here. Where pdf.js cannot, the server's pictures.
 
 import { h } from "./dom.js";
-import { t } from "./i18n.js";
+import { size, t } from "./i18n.js";
 
 const MOST_PIXELS = 5_242_880; // of one canvas: more, and phones drop it
 const ZOOMS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
@@ -31,6 +31,7 @@ export class Viewer {
     this.#base = base;
     this.#picture = picture;
     this.#near = new IntersectionObserver((seen) => this.#come(seen), {
+      root: document,
       rootMargin: NEAR,
     });
     new ResizeObserver(() => this.#layout()).observe(root);
@@ -49,7 +50,8 @@ export class Viewer {
    * Show a document.
    * @param {Uint8Array} bytes taken over.
    * @param {Array<[number, number]>} sizes width and height of each page, in points.
-   * @returns {Promise<void>} once the first page is painted.
+   * @returns {Promise<{painted: Promise<void>}>} once it is opened; `painted` is when
+   *   the first page is on the screen: never, while nobody sees the frame.
    */
   async open(bytes, sizes) {
     await this.close();
@@ -71,13 +73,9 @@ export class Viewer {
     this.#root.replaceChildren(...this.#pages.map((page) => page.element));
     this.#layout();
     await this.#load(bytes);
-    await this.#draw(this.#pages[0]);
+    const drawn = this.#draw(this.#pages[0]);
     for (const page of this.#pages) this.#near.observe(page.element);
-    await new Promise((painted) => {
-      // A hidden frame paints nothing; it must not wait for ever.
-      requestAnimationFrame(() => requestAnimationFrame(painted));
-      setTimeout(painted, 500);
-    });
+    return { painted: drawn.then(() => new Promise(requestAnimationFrame)) };
   }
 
   /** Forget the document. */
@@ -125,7 +123,15 @@ export class Viewer {
     style.fontSize = `calc(${stamp.size} * var(--total-scale-factor) * 1px)`;
     page.element.append(mark);
     this.#stamp = mark;
-    mark.scrollIntoView({ block: "center" });
+    this.#bring(mark);
+  }
+
+  /** Scroll the document's own area, never the form away from who fills it in. */
+  #bring(mark) {
+    const area = this.#root.parentElement;
+    const { top, height } = mark.getBoundingClientRect();
+    const box = area.getBoundingClientRect();
+    area.scrollTop += top - box.top - (box.height - height) / 2;
   }
 
   async #load(bytes) {
@@ -231,8 +237,13 @@ export class Viewer {
   }
 }
 
-/** The bar over the document: zoom and place. */
-export function toolbar(viewer, pages) {
+/**
+ * The bar over the document.
+ * @param {Viewer} viewer
+ * @param {{pages: unknown[], size: number}} shown
+ * @param {() => void} save
+ */
+export function toolbar(viewer, { pages, size: bytes }, save) {
   const shown = h("output", { id: "zoom" }, "100 %");
   const change = (steps) => () => {
     shown.textContent = `${Math.round(viewer.zoom(steps) * 100)} %`;
@@ -240,7 +251,8 @@ export function toolbar(viewer, pages) {
   return h(
     "div",
     { class: "tools", role: "toolbar", "aria-label": t("Document view") },
-    h("span", { class: "counter" }, t("Pages: {pages}", { pages })),
+    h("span", { class: "counter" }, `${t("Pages: {pages}", { pages: pages.length })} · ${size(bytes)}`),
+    h("button", { type: "button", class: "plain", onclick: save }, t("Download")),
     h("button", { type: "button", onclick: change(-1), "aria-label": t("Smaller") }, "−"),
     shown,
     h("button", { type: "button", onclick: change(1), "aria-label": t("Bigger") }, "+"),

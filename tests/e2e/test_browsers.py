@@ -5,7 +5,14 @@ from collections.abc import Iterator
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.parts.browsers import Opener, axe, axe_everywhere, is_focused, press_on
+from tests.parts.browsers import (
+    Opener,
+    axe,
+    axe_everywhere,
+    is_focused,
+    press_on,
+    until,
+)
 from tests.parts.host_page import HostPage
 
 HOST = """<!doctype html><html lang="es"><title>Host</title><main><h1>Host</h1>
@@ -31,7 +38,7 @@ async def test_violation_inside_a_frame_of_another_site_is_caught(
     sites.put("/frame", inline, policy="default-src 'none'")
     page = await open_page()
     await page.goto(sites.url())
-    await page.wait_for_timeout(50)
+    await until(lambda: open_page.watch.violations)
 
     with pytest.raises(AssertionError, match="style-src-attr"):
         open_page.watch.check()
@@ -45,7 +52,7 @@ async def test_error_that_no_script_caught_is_noted(
     sites.put("/frame", FRAME.format(more="<script>throw new Error('ay')</script>"))
     page = await open_page()
     await page.goto(sites.url())
-    await page.wait_for_timeout(50)
+    await until(lambda: open_page.watch.errors)
 
     with pytest.raises(AssertionError, match="ay"):
         open_page.watch.check()
@@ -85,8 +92,8 @@ async def test_blocked_frame_is_seen_on_the_console(
     page = await open_page()
     await page.goto(sites.url())
 
-    assert page.frames[-1].url.startswith("chrome-error:")
-    assert any("frame-ancestors" in line for line in open_page.watch.console)
+    await until(lambda: page.frames[-1].url.startswith("chrome-error:"))
+    await until(lambda: "frame-ancestors" in "".join(open_page.watch.console))
 
 
 async def test_firefox_types_into_a_frame_of_another_site(

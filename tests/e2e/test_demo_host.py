@@ -16,6 +16,7 @@ from tests.parts.browsers import (
     choose_file,
     press_on,
     tab_to,
+    until,
 )
 from tests.parts.demo_site import EMAIL, DemoSite, demo_site
 from tests.parts.fake_frame import API_KEY
@@ -44,9 +45,15 @@ def start_site(tmp_path: Path) -> Iterator[StartSite]:
         yield start
 
 
+async def visit(page: Page, site: DemoSite) -> None:
+    """Open the page, and wait until its script has taken it up."""
+    await page.goto(site.url)
+    await expect(page.locator("form:not([inert])")).to_be_visible()
+
+
 async def fill(page: Page, site: DemoSite, content: bytes = PDF) -> None:
     """Open the page and give it a document."""
-    await page.goto(site.url)
+    await visit(page, site)
     await choose_file(page.locator("#file"), "acta ñ.pdf", content)
 
 
@@ -298,6 +305,7 @@ async def test_reloaded_frame_gets_init_again(
     await frame.evaluate("received.length = 0; post('ready', {})")
 
     await expect(page.locator("#log code", has_text="svc.init")).to_have_count(2)
+    await frame.wait_for_function("received.length > 0")
     (message,) = await received(frame)
     assert message["payload"]["sessionToken"] == "token-1"
 
@@ -333,13 +341,12 @@ async def test_policy_of_the_page_keeps_other_frames_out(
 ) -> None:
     """The page's policy allows the configured frame and no other."""
     page = await open_page()
-    await page.goto(start_site().url)
+    await visit(page, start_site())
     await page.evaluate(
         "document.body.append(Object.assign(document.createElement('iframe'),"
         " { src: 'https://other.example/' }))"
     )
-    await expect(page.locator("iframe")).to_have_count(1)
-    await page.wait_for_timeout(100)
+    await until(lambda: open_page.watch.violations)
 
     open_page.watch.expect_violation("frame-src.*other.example")
 
@@ -376,7 +383,7 @@ async def test_wrong_fields_are_told_beside_them(
 ) -> None:
     """Each wrong field says what it wants, and the first gets the focus."""
     site = start_site()
-    await page.goto(site.url)
+    await visit(page, site)
     await page.fill("#cuil", "20267565393")
     await page.fill("#email", "bruno")
     await page.click("#open")
@@ -420,7 +427,7 @@ async def test_every_state_is_accessible_in_every_look(
         faults[name] = await axe_everywhere(page)
 
     faults: dict[str, list[str]] = {}
-    await page.goto(site.url)
+    await visit(page, site)
     await look("1-form")
     for summary in await page.locator("form summary").all():
         await summary.click()
@@ -465,7 +472,7 @@ async def test_english_page_has_no_spanish_left(
 ) -> None:
     """Every sentence of the page has its English."""
     page = await open_page(locale="en-GB")
-    await page.goto(start_site().url)
+    await visit(page, start_site())
 
     await expect(page.locator("html")).to_have_attribute("lang", "en")
     await expect(page.get_by_role("button", name="Start signing")).to_be_visible()

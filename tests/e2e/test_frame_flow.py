@@ -1,22 +1,37 @@
-"""The frame, from a host on another site to a signed document."""
+"""The frame, from a host on another site to a signed document.
+
+Source: spec "What the service does", "States and transitions"; decisions "Iframe".
+"""
 
 import base64
 import hashlib
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
 
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.browsers import Opener
-from tests.parts.frame_host import FrameSite, file_of
-from tests.validators import pdfsig, pyhanko_valid
+from tests.parts.browsers import (
+    Opener,
+    axe,
+    choose_file,
+    is_focused,
+    press_on,
+    tab_to,
+)
+from tests.parts.frame_host import ALLOW, FrameSite, file_of, user_data
+from tests.validators import pdfsig, pyhanko_valid, signature_boxes
+
+PDF = pdfs.one_page()
 
 
 async def test_host_of_another_site_gets_the_signed_document(
-    appliance: Appliance, site: FrameSite, person: TestPerson, open_page: Opener
+    appliance: Appliance, site: FrameSite, person: TestPerson, page: Page
 ) -> None:
-    """Ready, init, ack, document, signature, completed: the contract's order."""
-    page = await open_page("desktop")
-    init = await site.open(page, person, autoLoadFile=file_of(pdfs.one_page()))
+    """Base64 whose bytes are those that `document` describes, and a valid PDF."""
+    init = await site.open(page, person, autoLoadFile=file_of(PDF))
     await ceremony.whole(site.frame(page), person)
     completed = await site.wait(page, "signature.completed")
 
@@ -28,6 +43,491 @@ async def test_host_of_another_site_gets_the_signed_document(
         "mime": "application/pdf",
     }
     assert completed["idemKey"] == init["idemKey"]
+    assert completed["delivery"]["mode"] == "binary"
+    assert signed.startswith(PDF)
     (verdict,) = pdfsig(signed)
     assert verdict.valid
     assert pyhanko_valid(signed, appliance.roots)
+
+
+async def test_iframe_has_the_attributes_of_the_contract(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The page's iframe is as the contract has it, and the frame works in it."""
+    await site.open(page, person)
+    frame = page.locator("iframe")
+
+    assert await frame.get_attribute("allow") == ALLOW
+    assert await page.evaluate("document.getElementById('firma') === frames[0]")
+    policy = await site.frame(page).evaluate("document.featurePolicy.allowedFeatures()")
+    assert {"camera", "microphone", "clipboard-read", "clipboard-write"} <= set(policy)
+
+
+async def test_large_document_is_delivered_by_its_address(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Above the integrator's limit the mode is `url`; its page may fetch it."""
+    site.deliver_inline_up_to(1000)
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    await ceremony.whole(site.frame(page), person)
+    completed = await site.wait(page, "signature.completed")
+
+    delivery = completed["delivery"]
+    assert delivery["mode"] == "url"
+    assert "fileBase64" not in delivery
+    size, digest = await page.evaluate(
+        """async (url) => {
+          const bytes = await (await fetch(url)).arrayBuffer();
+          const hash = await crypto.subtle.digest("SHA-256", bytes);
+          const hex = [...new Uint8Array(hash)]
+            .map((byte) => byte.toString(16).padStart(2, "0")).join("");
+          return [bytes.byteLength, hex];
+        }""",
+        delivery["url"],
+    )
+    assert completed["document"]["size"] == size
+    assert completed["document"]["sha256"] == digest
+
+
+async def test_binary_delivery_has_an_address_too(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """`url` is additive: the same bytes, for hosts that would rather fetch them."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    await ceremony.whole(site.frame(page), person)
+    delivery = (await site.wait(page, "signature.completed"))["delivery"]
+
+    fetched = site.fetch(delivery["url"])
+    assert fetched == base64.b64decode(delivery["fileBase64"])
+
+
+async def test_signer_brings_the_document(
+    appliance: Appliance, site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Document loading is optional: the signer picks a file of their own."""
+    await site.open(page, person)
+    frame = site.frame(page)
+    await ceremony.at(frame, "pick")
+    await choose_file(frame.locator("#file"), "acta ñandú.pdf", PDF)
+    await ceremony.whole(frame, person)
+    completed = await site.wait(page, "signature.completed")
+
+    assert completed["document"]["fileName"] == "acta ñandú.pdf"
+    signed = base64.b64decode(completed["delivery"]["fileBase64"])
+    assert pyhanko_valid(signed, appliance.roots)
+
+
+async def test_signer_picks_a_request_of_this_integrator(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Only this integrator's pending requests are offered, to a proven signer."""
+    mine = site.new_request(person, PDF, "pendiente.pdf")
+    site.appliance.new_request(person, PDF, "ajeno.pdf")
+    await site.open(page, person)
+    frame = site.frame(page)
+    await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "requests")
+    assert await frame.locator(".choices button").all_inner_texts() == ["pendiente.pdf"]
+    await frame.get_by_role("button", name="pendiente.pdf").click()
+    await ceremony.choose_place(frame)
+    await ceremony.sign(frame, person)
+    completed = await site.wait(page, "signature.completed")
+
+    assert completed["signedDocId"] == str(mine)
+    assert (mine, "firmada") in site.requests(person)
+
+
+async def test_cancelled_frame_leaves_a_picked_request_pending(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """A request from elsewhere is not rejected because a frame was closed."""
+    mine = site.new_request(person, PDF, "pendiente.pdf")
+    await site.open(page, person)
+    frame = site.frame(page)
+    await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
+    await ceremony.give_code(frame, person)
+    await frame.get_by_role("button", name="pendiente.pdf").click()
+    await ceremony.at(frame, "place")
+    await frame.get_by_role("button", name="Cancelar").click()
+    await site.wait(page, "cancelled")
+
+    assert site.requests(person) == [(mine, "pendiente")]
+
+
+@pytest.mark.parametrize("digits", [8, 7])
+async def test_dni_alone_finds_the_one_person(
+    site: FrameSite, person: TestPerson, page: Page, digits: int
+) -> None:
+    """`dni` is the alternative to `cuil`; seven digits are padded."""
+    wanted = person
+    if digits == 7:
+        wanted = site.appliance.new_person(number=1_234_567)
+    said = user_data(wanted)
+    del said["cuil"]
+    said["dni"] = wanted.cuil[2:10].lstrip("0") if digits == 7 else wanted.cuil[2:10]
+    await site.open(page, None, userData=said, autoLoadFile=file_of(PDF))
+    await ceremony.whole(site.frame(page), wanted)
+
+    await site.wait(page, "signature.completed")
+
+
+async def test_dni_that_finds_nobody_asks_for_the_cuil(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The frame asks; the host need not know."""
+    said = {"dni": "11222333", "email": person.email}
+    await site.open(page, None, userData=said, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.at(frame, "identify")
+    await frame.fill("#cuil", person.cuil)
+    await ceremony.go(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.choose_place(frame)
+    await ceremony.sign(frame, person)
+
+    await site.wait(page, "signature.completed")
+
+
+@pytest.mark.parametrize("who", ["unknown", "other address", "disabled"])
+async def test_signer_who_does_not_fit_is_told_the_same(
+    site: FrameSite, person: TestPerson, page: Page, who: str
+) -> None:
+    """Unknown, known under another address, or disabled: one body for all."""
+    said = user_data(person)
+    if who == "unknown":
+        said["cuil"] = "20-26756539-3"
+    if who == "other address":
+        said["email"] = "otra@demo.example"
+    if who == "disabled":
+        site.disable(person)
+    await site.open(page, None, userData=said, autoLoadFile=file_of(PDF))
+    await ceremony.read(site.frame(page))
+    error = await site.wait(page, "error")
+
+    del error["requestId"]
+    assert error == {
+        "code": "IDENTITY_MISMATCH",
+        "message": "Estos datos no coinciden con una persona registrada.",
+        "category": "fix_request",
+        "retryable": False,
+    }
+
+
+async def test_code_works_once(
+    site: FrameSite, person: TestPerson, open_page: Opener
+) -> None:
+    """A code that another session used up is not right any more."""
+    one, two = await open_page(), await open_page()
+    for page in (one, two):
+        await site.open(page, person, autoLoadFile=file_of(PDF))
+        await ceremony.read(site.frame(page))
+        await ceremony.at(site.frame(page), "code")
+    code = person.totp.now()
+    for page in (one, two):
+        await site.frame(page).fill("#code", code)
+        await ceremony.go(site.frame(page))
+
+    await ceremony.at(site.frame(one), "place")
+    await expect(site.frame(two).locator("#alert")).to_contain_text("código")
+
+
+async def test_wrong_password_says_how_many_are_left(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """It counts after the right code only, and the host is not bothered with it."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.choose_place(frame)
+    await ceremony.at(frame, "password")
+    await frame.fill("#password", "otra contraseña")
+    await ceremony.go(frame)
+
+    await expect(frame.locator("#alert")).to_contain_text("Intentos restantes: 9.")
+    assert await is_focused(frame.locator("#password"))
+    await ceremony.sign(frame, person)
+    await site.wait(page, "signature.completed")
+    assert await site.errors(page) == []
+
+
+@pytest.mark.parametrize(
+    ("corner", "page_number"),
+    [("topLeft", 1), ("topRight", 2), ("bottomRight", 3), ("none", 1)],
+)
+async def test_mark_lies_where_it_was_shown(
+    site: FrameSite, person: TestPerson, page: Page, corner: str, page_number: int
+) -> None:
+    """The box on the screen and the annotation in the file are one place."""
+    await site.open(page, person, autoLoadFile=file_of(pdfs.pages(3)))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "place")
+    await frame.check(f"input[value={corner}]")
+    await frame.fill("#page", str(page_number))
+    await frame.locator("#page").blur()
+    shown = None
+    if corner != "none":
+        await expect(
+            frame.locator(f".page:nth-child({page_number}) .stamp")
+        ).to_be_visible()
+        shown = await frame.locator(".stamp").evaluate(
+            """(e) => { const p = e.parentElement.getBoundingClientRect();
+              const s = e.getBoundingClientRect();
+              return [(s.x - p.x) / p.width * 595, (s.y - p.y) / p.height * 842,
+                      s.width / p.width * 595, s.height / p.height * 842]; }"""
+        )
+    await ceremony.go(frame)
+    await ceremony.sign(frame, person)
+    completed = await site.wait(page, "signature.completed")
+
+    found = signature_boxes(base64.b64decode(completed["delivery"]["fileBase64"]))
+    if shown is None:
+        assert found == []
+    else:
+        ((number, x0, y0, x1, y1),) = found
+        assert number == page_number
+        assert [x0, 842 - y1, x1 - x0, y1 - y0] == pytest.approx(shown, abs=1.5)
+
+
+async def test_page_past_the_end_is_refused_at_its_field(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The error stands at the field, which has the focus."""
+    await site.open(page, person, autoLoadFile=file_of(pdfs.pages(2)))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "place")
+    await frame.fill("#page", "9")
+    await ceremony.go(frame)
+
+    await expect(frame.locator("#alert")).to_contain_text("9")
+    await expect(frame.locator("#page")).to_have_attribute("aria-invalid", "true")
+
+
+async def test_keyboard_alone_signs(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """From the document to the download nobody needs a mouse."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    main = frame.locator("#bar .primary")
+    await ceremony.at(frame, "read")
+    await press_on(page, main)
+    await ceremony.at(frame, "code")
+    await tab_to(page, frame.locator("#code"))
+    await page.keyboard.type(person.totp.now())
+    await page.keyboard.press("Enter")
+    await ceremony.at(frame, "place")
+    await tab_to(page, frame.locator("input[value=bottomLeft]"))
+    await page.keyboard.press("ArrowDown")
+    await expect(frame.locator("input[value=bottomRight]")).to_be_checked()
+    await press_on(page, main)
+    await ceremony.at(frame, "password")
+    await tab_to(page, frame.locator("#password"))
+    await page.keyboard.type(person.signing_password)
+    await page.keyboard.press("Enter")
+    await ceremony.at(frame, "done")
+    async with page.expect_download() as download:
+        await press_on(page, main)
+
+    saved = await download.value
+    assert saved.suggested_filename == "contrato.pdf"
+
+
+async def test_focus_begins_each_step_at_its_title(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """A signer inside the frame hears the new step; one outside keeps the focus."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.at(frame, "read")
+    assert not await frame.evaluate("document.hasFocus()")
+    await ceremony.go(frame)
+    await ceremony.at(frame, "code")
+
+    assert await is_focused(frame.locator("#title"))
+
+
+async def test_language_is_switched_in_the_frame(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Spanish of Argentina first, English one press away, errors included."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.at(frame, "read")
+    await expect(frame.locator("html")).to_have_attribute("lang", "es-AR")
+    await frame.locator("#language").click()
+    await expect(frame.locator("html")).to_have_attribute("lang", "en")
+    await ceremony.go(frame)
+    await ceremony.at(frame, "code")
+    await expect(frame.locator("#title")).to_have_text("Your code")
+    await frame.fill("#code", "000000")
+    await ceremony.go(frame)
+
+    await expect(frame.locator("#alert")).to_contain_text("The code is not right")
+
+
+_NO_STORAGE = """
+if (parent !== window) {
+  for (const name of ["localStorage", "sessionStorage", "indexedDB", "caches"]) {
+    Object.defineProperty(window, name, { get() { throw new DOMException("no"); } });
+  }
+  Object.defineProperty(document, "cookie", {
+    get() { throw new DOMException("no"); }, set() { throw new DOMException("no"); },
+  });
+  Object.defineProperty(navigator, "serviceWorker", { get() { throw Error("no"); } });
+}
+"""
+
+
+async def test_frame_needs_neither_cookie_nor_storage(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """With storage and cookies of third parties refused, it signs all the same."""
+    await page.add_init_script(_NO_STORAGE)
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    await ceremony.whole(site.frame(page), person)
+    await site.wait(page, "signature.completed")
+
+    assert await page.context.cookies() == []
+
+
+async def test_frame_leaves_nothing_in_the_browser(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """No cookie, no storage, no database after a whole signature."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    await ceremony.whole(site.frame(page), person)
+    left = await site.frame(page).evaluate(
+        """async () => {
+          const looks = [() => document.cookie.length, () => localStorage.length,
+            () => sessionStorage.length,
+            async () => (await indexedDB.databases()).length,
+            async () => (await caches.keys()).length];
+          // Where the browser gives third parties no storage, there is nothing.
+          return Promise.all(looks.map(async (look) => {
+            try { return await look(); } catch { return 0; }
+          }));
+        }"""
+    )
+
+    assert left == [0, 0, 0, 0, 0]
+    assert await page.context.cookies() == []
+
+
+async def test_key_in_a_browser_is_refused_and_flagged(
+    site: FrameSite, page: Page
+) -> None:
+    """A page that calls the session endpoint itself gets nothing; the key is marked."""
+    await site.visit(page)
+    outcome = await page.evaluate(
+        """([url, key]) => fetch(url, { method: "POST", headers: { "X-Api-Key": key } })
+             .then((a) => a.status, () => "blocked")""",
+        [
+            f"{site.appliance.base_url}/api/integration/session/new?id={site.code}",
+            site.key,
+        ],
+    )
+    assert outcome == "blocked"
+
+    # A request without the header's preflight: an extension, or an old browser.
+    assert site.call_as_browser() == 403
+    assert site.flagged() == ["browser"]
+
+
+async def test_many_pages_are_drawn_when_they_come_near(
+    site: FrameSite, person: TestPerson, phone: Page
+) -> None:
+    """80 pages on a phone: few canvases at a time, the last page readable."""
+    await site.open(phone, person, autoLoadFile=file_of(pdfs.pages(80)))
+    loaded = await site.wait(phone, "document.loaded")
+    frame = site.frame(phone)
+    assert loaded["pages"] == 80
+    assert await frame.locator("canvas").count() < 8
+    await frame.locator(".page").last.scroll_into_view_if_needed()
+
+    await expect(frame.locator(".page").last.locator(".textLayer")).to_have_text(
+        "Page 80"
+    )
+    assert await frame.locator("canvas").count() < 12
+    assert await frame.locator("#bar .primary").is_visible()
+
+
+async def test_document_that_the_browser_cannot_draw_is_shown_by_pictures(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Without pdf.js the server's pictures serve, and the signature is made."""
+    await page.route("**/pdf.min.mjs", lambda route: route.abort())
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    await site.wait(page, "document.loaded")
+    frame = site.frame(page)
+
+    await expect(frame.locator(".page img")).to_be_visible()
+    await ceremony.whole(frame, person)
+
+
+@pytest.mark.parametrize(("width", "height"), [(400, 500), (320, 256), (844, 390)])
+async def test_small_frames_hide_nothing(
+    site: FrameSite, person: TestPerson, open_page: Opener, width: int, height: int
+) -> None:
+    """The least recommended size, 400 % zoom, and a phone on its side."""
+    page = await open_page(viewport={"width": width, "height": height})
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    faults: dict[str, Any] = {}
+
+    async def look(step: str) -> None:
+        await ceremony.at(frame, step)
+        wide = await frame.evaluate(
+            "(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)"
+            "(document.documentElement)"
+        )
+        low = await frame.evaluate(_SMALL_TARGETS)
+        if wide or low:
+            faults[step] = [wide, low]
+        await open_page.picture(page, f"frame-small-{width}x{height}-{step}")
+
+    await look("read")
+    await ceremony.go(frame)
+    await look("code")
+    await ceremony.give_code(frame, person)
+    await look("place")
+    await ceremony.go(frame)
+    await look("password")
+    await ceremony.sign(frame, person)
+    await look("done")
+
+    assert not faults, faults
+
+
+_SMALL_TARGETS = """() => [...document.querySelectorAll("button, input, a, .button")]
+  .filter((e) => e.checkVisibility() && !e.closest(".visually-hidden"))
+  .map((e) => e.type === "radio" ? e.closest("label") : e)
+  .filter((e) => { const b = e.getBoundingClientRect();
+                   return b.height < 44 || b.width < 44; })
+  .filter((e) => !e.matches("#alert a, #file"))
+  .map((e) => e.outerHTML.slice(0, 100))"""
+
+
+async def test_motion_and_colours_follow_the_signer(
+    site: FrameSite, person: TestPerson, open_page: Opener
+) -> None:
+    """Reduced motion slows the spinner down; forced colours keep every choice seen."""
+    page = await open_page(reduced_motion="reduce", forced_colors="active")
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "place")
+    outline = await frame.locator(".corner:has(:checked)").evaluate(
+        "(e) => getComputedStyle(e).outlineStyle"
+    )
+
+    assert outline == "solid"
+    assert await axe(frame) == []
+    await open_page.picture(page, "frame-forced-colours")

@@ -190,10 +190,9 @@ def test_final_state_allows_no_move(
     Source: decisions "estados".
     """
     assert STATES[state](appliance, signer, client) == state
-    (request, *_) = [
-        each["solicitudId"]
-        for each in client.get("/solicitudes", params={"estado": state}).json()
-    ]
+    query: dict[str, str | int] = {"estado": state, "limite": 1}
+    (newest,) = client.get("/solicitudes", params=query).json()
+    request = newest["solicitudId"]
 
     problem(reject(client, request), 409, "STATE")
     again = sign(client, signer, request, fontSize=20)

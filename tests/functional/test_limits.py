@@ -1,6 +1,7 @@
 """Limits that the operator sets."""
 
 import json
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -63,3 +64,22 @@ def test_body_that_stalls_is_given_up(tight: Appliance) -> None:
     (answer,) = raw(tight, start, b'{"usuario":')
 
     assert (answer.status, answer.code) == (408, "BODY_TIMEOUT")
+
+
+def test_answer_before_the_body_is_read(appliance: Appliance) -> None:
+    """A client that is still sending gets its answer, and can go on after it.
+
+    Source: RFC 9112, 9.6.
+    """
+
+    def much() -> Iterator[bytes]:
+        for _ in range(320):
+            yield b" " * 65_536
+
+    with appliance.client() as client:
+        refused = client.post("/solicitudes/firmar", content=much())
+        after = client.get("/healthz")
+
+    problem(refused, 401, "TOKEN_MISSING")
+    assert refused.headers["Connection"] == "close"
+    assert after.status_code == 200

@@ -84,19 +84,20 @@ def test_secret_in_no_environment_or_command_line(
         assert not [secret for secret in secrets if secret in shown]
 
 
-def test_files_are_their_owners_alone(appliance: Appliance, signer: TestPerson) -> None:
-    """Secrets, tokens, documents, sockets and the record are closed to others.
+def test_files_are_closed_to_others(appliance: Appliance, signer: TestPerson) -> None:
+    """Secrets and tokens are their owner's; documents and record no stranger's.
 
     It does not take a closed data folder: an operator may have made that.
     """
     appliance.new_request(signer, pdfs.one_page())
     folder = appliance.folder
-    closed = [
-        *(folder / name for name in ("secrets", "documents", "run", "redis")),
-        folder / "hsm" / "tokens",
-        *(folder / "secrets").iterdir(),
-        *folder.glob("rubrica.db*"),
-    ]
+    secret = [*(folder / "secrets").rglob("*"), folder / "secrets"]
+    private = [folder / "hsm" / "tokens", folder / "run", folder / "redis"]
+    shared = [folder / "documents", *folder.glob("rubrica.db*")]
 
-    assert len(closed) >= 12
-    assert {path.name for path in closed if path.stat().st_mode & 0o077} == set()
+    assert len(secret) >= 6
+    assert len(shared) >= 2
+    assert {
+        path.name for path in secret + private if path.stat().st_mode & 0o077
+    } == set()
+    assert {path.name for path in shared if path.stat().st_mode & 0o007} == set()

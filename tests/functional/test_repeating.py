@@ -173,6 +173,9 @@ def test_work_that_outlasts_the_call_is_202(
             answer = sign(client, tight_signer, request)
             listed = client.get("/solicitudes").json()
             moved = sign(client, tight_signer, request, fontSize=20)
+            rejected = client.post(
+                f"/solicitudes/{request}/rechazar", json={"motivo": "tarde"}
+            )
         finally:
             for worker in workers:
                 worker.resume()
@@ -186,4 +189,5 @@ def test_work_that_outlasts_the_call_is_202(
     assert int(answer.headers["Retry-After"]) > 0
     assert {e["solicitudId"]: e["estado"] for e in listed}[request] == "en_proceso"
     problem(moved, 409, "IN_PROGRESS")
+    problem(rejected, 409, "STATE")
     assert later.json()["status"] == "success"

@@ -450,11 +450,11 @@ async def test_page_tells_the_integrators_origins(desk: Desk) -> None:
     assert page.event_prefix == "svc"
     assert await desk.sessions.page(None, page.session_public_id) == page
     desk.clock.forward(1800 + 86_400)
-    await sweeping(desk).forget_sessions()
+    await sweeping(desk).forget()
     late = await desk.sessions.page(opened.token, None)
     assert late == replace(page, kind=PageKind.EXPIRED)
     desk.clock.forward(1)
-    await sweeping(desk).forget_sessions()
+    await sweeping(desk).forget()
     gone = await desk.sessions.page(opened.token, None)
     assert gone.kind is PageKind.UNKNOWN
 

@@ -81,13 +81,3 @@ async def test_link_audited(parts: Parts) -> None:
 
     assert (row.event.event, row.event.actor) == (EventKind.LINK_CREATED, "person:x")
     assert clave not in repr(row)
-
-
-async def test_sweep_forgets_ended_links(parts: Parts) -> None:
-    """Ended links are deleted, living ones stay."""
-    await parts.links.mint(ONE)
-    parts.clock.forward(901)
-    clave = await parts.links.mint(ONE)
-
-    assert await parts.links.sweep() == 1
-    assert await parts.links.open(clave, ONE)

@@ -329,11 +329,3 @@ async def test_next_code_skips_used_ones(parts: Parts) -> None:
 
     assert 0 < wait_s <= STEP_S
     assert (await parts.login.otp(again.login_token, code, HERE)).expires_in_s == 900
-
-
-async def test_sweep_forgets_old_tries(parts: Parts) -> None:
-    """Tries of more than two days ago are deleted."""
-    await code_of(parts, "nadie@example.com")
-    parts.clock.forward(3 * 86_400)
-
-    assert (await parts.login.sweep(), await parts.login.sweep()) == (1, 0)

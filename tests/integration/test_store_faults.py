@@ -12,6 +12,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.storage.engines import open_engines
+from appliance.storage.migrate import migrate
 from appliance.storage.store import SqlStore
 from tests.core_parts import CoreParts, core_settings, open_core_parts
 from tests.parts.postgres import PostgresServer
@@ -50,11 +51,11 @@ async def test_store_unavailable_when_postgres_is_away(
 
 @pytest.mark.parametrize("write", [False, True])
 async def test_store_comes_back_with_postgres(
-    tmp_path: Path, postgres_server: PostgresServer, postgres_url: str, *, write: bool
+    tmp_path: Path, postgres_server: PostgresServer, migrated_url: str, *, write: bool
 ) -> None:
     """Connections are cut and new ones refused; later the same store works."""
-    name = database_name(postgres_url)
-    async with open_core_parts(core_settings(tmp_path, postgres_url)) as core:
+    name = database_name(migrated_url)
+    async with open_core_parts(core_settings(tmp_path, migrated_url)) as core:
         assert await code_of(core.store, write=True) is None
 
         postgres_server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
@@ -67,11 +68,11 @@ async def test_store_comes_back_with_postgres(
 
 
 async def test_store_unavailable_when_postgres_goes_in_mid_transaction(
-    tmp_path: Path, postgres_server: PostgresServer, postgres_url: str
+    tmp_path: Path, postgres_server: PostgresServer, migrated_url: str
 ) -> None:
     """A connection that is cut under a transaction takes all of it back."""
-    name = database_name(postgres_url)
-    async with open_core_parts(core_settings(tmp_path, postgres_url)) as core:
+    name = database_name(migrated_url)
+    async with open_core_parts(core_settings(tmp_path, migrated_url)) as core:
         signer = await core.add_signer()
 
         async def count() -> None:
@@ -95,6 +96,7 @@ async def test_store_unavailable_when_sqlite_stays_locked(tmp_path: Path) -> Non
     settings = core_settings(
         tmp_path, database={"url": "sqlite", "busy_timeout_s": 0.1}
     )
+    await migrate(settings)
     async with open_core_parts(settings) as core:
         holder = open_engines(settings)
         async with holder.writer.begin() as connection:

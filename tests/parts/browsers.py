@@ -9,9 +9,11 @@ and errors that no script caught; the fixture fails the test at its end. The
 browsers are Debian's; Playwright only drives them.
 """
 
+import asyncio
 import os
 import re
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -204,6 +206,19 @@ async def firefox(
         yield browser
     finally:
         await browser.close()
+
+
+async def until(happened: Callable[[], object], *, most_s: float = 10) -> None:
+    """Wait for what a browser does in its own time.
+
+    Args:
+        happened: true, or anything but empty, when it did.
+        most_s: seconds after which it counts as not happening.
+    """
+    deadline = time.monotonic() + most_s
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        await asyncio.sleep(0.02)
 
 
 async def axe(frame: Frame | Page) -> list[str]:

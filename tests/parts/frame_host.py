@@ -9,21 +9,31 @@ The page logs every message that it gets, with origin and source, and does what 
 plan says: when it sends init, with what, and to which origin.
 """
 
+import asyncio
 import base64
 import json
 import uuid
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final
 
 import httpx
 from playwright.async_api import Frame, Page
+from sqlalchemy import select, update
 
 from appliance.bootstrap import Front
+from appliance.domain.ids import RequestId
+from appliance.domain.vocab import PersonState
+from appliance.services.intake import IntakeOrder
+from appliance.storage.tables import audit_event, embed_session, login_secret
+from appliance.storage.tables import person as person_table
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.host_page import HostPage
 
 ALLOW: Final = "clipboard-read; clipboard-write; camera *; microphone"
 """Source: contract, "Iframe embedding"."""
+CONTRACT: Final = ("ready", "handshake.ack", "signature.completed", "error")
+"""Messages to the host that the contract has, without prefix."""
 _PAGE: Final = """<!doctype html>
 <html lang="es"><meta charset="utf-8"><title>Sitio del integrador</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -66,6 +76,8 @@ class FrameSite:
     register: bool = True
     """Whether the page's origin is an allowed domain."""
     prefix: str = "svc"
+    iframe_url: str = ""
+    """Where the frame is; the appliance's own when empty."""
     key: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
@@ -82,6 +94,7 @@ class FrameSite:
             )
             return made.secret
 
+        self.iframe_url = self.iframe_url or self.appliance.iframe_url
         self.key = self.appliance.do(make)
         self.host.put("/", _PAGE)
 
@@ -89,6 +102,19 @@ class FrameSite:
     def origin(self) -> str:
         """Of the host page."""
         return self.host.origin(self.host_name)
+
+    def page(self) -> str:
+        """The host page, to be served somewhere else too."""
+        return _PAGE
+
+    def seen(self) -> list[str]:
+        """Registered origins whose page showed the frame."""
+
+        async def read(front: Front) -> list[str]:
+            listed = await front.integrators.domains(self.code)
+            return [view.origin for view in listed if view.seen is not None]
+
+        return self.appliance.do(read)
 
     def token(self) -> str:
         """A session token, as the integrator's backend gets it."""
@@ -103,7 +129,7 @@ class FrameSite:
 
     def src(self, token: str) -> str:
         """The iframe's address for a token."""
-        return f"{self.appliance.iframe_url}/embed/?sessionToken={token}"
+        return f"{self.iframe_url}/embed/?sessionToken={token}"
 
     def init(
         self, token: str, person: TestPerson | None, **changes: Any
@@ -132,7 +158,7 @@ class FrameSite:
         """Send the frame a message."""
         await page.evaluate(
             "([type, payload, target]) => send(type, payload, target)",
-            [f"{self.prefix}.{name}", payload, target or self.appliance.iframe_url],
+            [f"{self.prefix}.{name}", payload, target or self.iframe_url],
         )
 
     async def open(
@@ -147,6 +173,15 @@ class FrameSite:
         await self.send(page, "init", init)
         await self.wait(page, "handshake.ack")
         return init
+
+    async def errors(self, page: Page) -> list[str]:
+        """Codes of the errors that the page got, in order."""
+        return [payload["code"] for payload in await self.payloads(page, "error")]
+
+    async def types(self, page: Page) -> list[str]:
+        """Types of the contract's messages that the page got, in order."""
+        found = [message["type"] for message in await self.log(page)]
+        return [kind for kind in found if kind.partition(".")[2] in CONTRACT]
 
     async def log(self, page: Page) -> list[dict[str, Any]]:
         """Messages that the page got, in order."""
@@ -176,7 +211,7 @@ class FrameSite:
 
     def frame(self, page: Page, index: int = -1) -> Frame:
         """The frame's content."""
-        inside = [f for f in page.frames if f.url.startswith(self.appliance.iframe_url)]
+        inside = [f for f in page.frames if f.url.startswith(self.iframe_url)]
         return inside[index]
 
     def requests(self, person: TestPerson) -> list[tuple[int, str]]:
@@ -186,6 +221,126 @@ class FrameSite:
             async with front.core.store.read() as records:
                 views = await records.requests.all(200)
             return [(v.id, v.state.value) for v in views if v.person == person.id]
+
+        return self.appliance.do(read)
+
+    def expire(self, token: str, seconds_left: float = -1) -> None:
+        """Have a session end that many seconds from now."""
+
+        async def change(front: Front) -> None:
+            index = front.lookup.index(
+                f"session-token/{front.settings.environment.value}", token
+            )
+            until = front.clock.now() + timedelta(seconds=seconds_left)
+            async with front.core.store.write() as records:
+                await records.sessions._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                    update(embed_session)
+                    .where(embed_session.c.token_index == index)
+                    .values(until=until)
+                )
+
+        self.appliance.do(change)
+
+    def deliver_inline_up_to(self, limit_bytes: int) -> None:
+        """Set the integrator's limit of inline delivery."""
+
+        async def change(front: Front) -> None:
+            await front.integrators.change(
+                "operator", self.code, delivery_limit_bytes=limit_bytes
+            )
+
+        self.appliance.do(change)
+
+    def new_request(self, person: TestPerson, pdf: bytes, name: str) -> int:
+        """A document of this integrator for somebody to sign."""
+        order = IntakeOrder(self.code, person.cuil, name, None, "operador", "operator")
+        return self.appliance.do(lambda front: front.intake.create_request(order, pdf))
+
+    def disable(self, person: TestPerson) -> None:
+        """Have a person be disabled."""
+
+        async def change(front: Front) -> None:
+            async with front.core.store.write() as records:
+                await records.people._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                    update(person_table)
+                    .where(person_table.c.id == person.id)
+                    .values(state=PersonState.DISABLED.value)
+                )
+
+        self.appliance.do(change)
+
+    def fetch(self, url: str) -> bytes:
+        """Fetch a download address, as the integrator's backend would."""
+        answer = httpx.get(url)
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    def call_as_browser(self) -> int:
+        """Ask for a session with the marks of a browser; the status."""
+        answer = httpx.post(
+            f"{self.appliance.base_url}/api/integration/session/new",
+            params={"id": self.code},
+            headers={
+                "X-Api-Key": self.key,
+                "Origin": self.origin,
+                "Sec-Fetch-Site": "cross-site",
+            },
+        )
+        return answer.status_code
+
+    def flagged(self) -> list[str]:
+        """Why keys of this integrator are flagged."""
+
+        async def read(front: Front) -> list[str]:
+            keys = await front.integrators.keys(self.code)
+            return [key.flag_reason.value for key in keys if key.flag_reason]
+
+        return self.appliance.do(read)
+
+    def end_request(self, request: int) -> None:
+        """Have the time of a request be over."""
+
+        async def change(front: Front) -> None:
+            async with front.core.store.write() as records:
+                await records.requests.prolong(RequestId(request), front.clock.now())
+
+        self.appliance.do(change)
+
+    def revoke(self) -> None:
+        """Revoke the integrator's API key."""
+
+        async def change(front: Front) -> None:
+            for key in await front.integrators.keys(self.code):
+                await front.integrators.revoke_key("operator", key.id)
+
+        self.appliance.do(change)
+
+    async def next_code(self, person: TestPerson) -> None:
+        """Have the person's code be one that was not used yet, without waiting."""
+
+        async def forget(front: Front) -> None:
+            async with front.core.store.write() as records:
+                await records.logins._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                    update(login_secret)
+                    .where(login_secret.c.person == person.id)
+                    .values(last_step=0)
+                )
+
+        await asyncio.to_thread(self.appliance.do, forget)
+
+    def audit(self) -> list[str]:
+        """What the audit says of this integrator, newest last."""
+
+        async def read(front: Front) -> list[str]:
+            async with front.core.store.read() as records:
+                whose = await records.integrators.get(self.code)
+                assert whose is not None
+                rows = await records.audit._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                    select(audit_event.c.event)
+                    .where(audit_event.c.integrator == whose.id)
+                    .order_by(audit_event.c.at)
+                )
+                return [row.event for row in rows]
 
         return self.appliance.do(read)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from quart import Quart
 
-from appliance.api import auth, public, solicitudes, wire
+from appliance.api import auth, public, sessions, solicitudes, wire
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.vocab import FontName, FontStyle, Restriction
@@ -73,8 +73,9 @@ def test_reference_lists_every_address() -> None:
     """The table of addresses is the URL map."""
     app = Quart("x", static_folder=None)
     app.url_map.converters["digits"] = Digits
-    for blueprint in (solicitudes.blueprint, auth.blueprint, public.blueprint):
-        app.register_blueprint(blueprint)
+    # All but the pages: they are for people, and link to one another.
+    for face in (solicitudes, auth, sessions, public):
+        app.register_blueprint(face.blueprint)
     served = {
         (method, re.sub(r"<[^>]+>", "{id}", rule.rule))
         for rule in app.url_map.iter_rules()

@@ -33,6 +33,7 @@ form.addEventListener("submit", async (event) => {
   order = made;
   await open();
 });
+form.inert = false;
 
 /** A field of the form stands only where its choice does. */
 function followSource() {

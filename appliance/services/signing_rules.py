@@ -1,0 +1,113 @@
+"""What signing decides from a request's state, without any I/O.
+
+Source: decisions "repeating firmar", "restriccion", "seeing before signing".
+"""
+
+import hashlib
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import ActivationId
+from appliance.domain.person import Credential
+from appliance.domain.records.activations import NewItem
+from appliance.domain.request import (
+    RequestView,
+    SignCommand,
+    SignedDocumentView,
+    Signer,
+    SignOutcome,
+)
+from appliance.domain.vocab import EventKind, RequestState, Restriction
+
+_NO_CHANGES: Final = 1
+SIGNING_PASSWORD: Final = "sign-pwd"  # noqa: S105 (a word, no secret)
+"""The factor that each signature adds to those of the sign-in."""
+
+
+def repeated(view: RequestView, fingerprint: str) -> bool:
+    """Whether this call repeats one that is done or going on.
+
+    Raises:
+        ApplianceError: `ALREADY_SIGNED`, `IN_PROGRESS` or `STATE`.
+
+    Source: decisions "repeating firmar".
+    """
+    if view.state is RequestState.PENDING:
+        return False
+    same = view.params_sha256 == fingerprint
+    if view.state is RequestState.SIGNED and not same:
+        raise ApplianceError(ErrorCode.ALREADY_SIGNED)
+    if view.state is RequestState.IN_PROGRESS and not same:
+        raise ApplianceError(ErrorCode.IN_PROGRESS)
+    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
+        return True
+    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
+
+
+def check_document(
+    view: RequestView, command: SignCommand, document: bytes | None
+) -> None:
+    """Refuse a document that is not the one the caller means.
+
+    Raises:
+        ApplianceError: `DOCUMENT_CHANGED` or `DOCUMENT_MISMATCH`.
+    """
+    if command.if_match is not None and command.if_match != view.sha256:
+        raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
+    if document is not None and hashlib.sha256(document).hexdigest() != view.sha256:
+        raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
+
+
+def check_restriction(view: RequestView, restriction: Restriction) -> None:
+    """Refuse what the document's earlier signatures do not allow.
+
+    Raises:
+        ApplianceError: `PDF_LOCKED` or `PDF_ALREADY_SIGNED`.
+    """
+    if view.inspection.docmdp == _NO_CHANGES:
+        raise ApplianceError(ErrorCode.PDF_LOCKED)
+    if restriction is not Restriction.NO_VALUE and view.inspection.signatures:
+        raise ApplianceError(ErrorCode.PDF_ALREADY_SIGNED)
+
+
+def ended(
+    view: RequestView, signed: SignedDocumentView | None, activation: ActivationId
+) -> SignOutcome | None:
+    """The outcome once there is one.
+
+    Raises:
+        ApplianceError: what ended the attempt.
+    """
+    if view.state is RequestState.SIGNED and signed is not None:
+        return SignOutcome(view.id, signed)
+    if view.state is RequestState.IN_PROGRESS and view.activation == activation:
+        return None
+    given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
+    # Elsewhere the reason is what the signer wrote.
+    if given_back and view.reason in ErrorCode.__members__:
+        raise ApplianceError(ErrorCode(view.reason))
+    raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
+
+
+def consent(
+    signer: Signer,
+    view: RequestView,
+    credential: Credential,
+    activation: ActivationId,
+    item: NewItem,
+) -> AuditEvent:
+    """What the person consented to, for the audit."""
+    return AuditEvent(
+        EventKind.ACTIVATION_CREATED,
+        signer.actor,
+        integrator=view.integrator,
+        request=view.id,
+        activation=activation,
+        detail={
+            "credential": credential.id,
+            "documentSha256": item.document_sha256,
+            "paramsSha256": item.params_sha256,
+            "factors": [*signer.factors, SIGNING_PASSWORD],
+        },
+    )

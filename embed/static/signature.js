@@ -1,0 +1,158 @@
+// From the proven signer to the signature: the mark's place, the password, the outcome.
+
+import { call } from "./api.js";
+import { encodeBase64 } from "./base64.js";
+import { byId } from "./dom.js";
+import { Unreachable } from "./failure.js";
+import { t } from "./i18n.js";
+import { alert, notice } from "./screen.js";
+import { LOOK_AGAIN_MS, SESSION_OVER, Stage, pause } from "./stage.js";
+import * as steps from "./steps.js";
+
+/** Somebody else's call is making, or made, this very signature. */
+const MADE_ELSEWHERE = new Set(["IN_PROGRESS", "ALREADY_SIGNED"]);
+const CANNOT_BE_SIGNED = new Set(["SIGNING_FAILED", "STATE"]);
+
+export class Signature extends Stage {
+  #chosen = { corner: "bottomLeft", page: 1 };
+  #placed = false;
+
+  /** Begin with the choice of place. */
+  async authorised() {
+    this._machine.move("authorising");
+    this.#placed = false;
+    this.#chosen = { corner: "bottomLeft", page: 1 };
+    await this.place();
+  }
+
+  async place() {
+    await this.persist(() => this.#look());
+    this.step(() =>
+      steps.place({
+        session: this.session,
+        chosen: this.#chosen,
+        change: (change) => this.#choose(change),
+        go: async () => {
+          if (await this.#choose({ page: this.#page() })) this.password();
+        },
+        cancel: () => this.cancel("signer"),
+      }),
+    );
+  }
+
+  /** The page as it stands in its input, if there is one. */
+  #page() {
+    const input = document.getElementById("page");
+    return input === null ? this.#chosen.page : Number(input.value);
+  }
+
+  async #choose(change) {
+    const before = this.#chosen;
+    this.#chosen = { ...before, ...change };
+    try {
+      await this.#look();
+      return true;
+    } catch (error) {
+      this.#chosen = before;
+      this.tell(error, { field: "page" });
+      return false;
+    }
+  }
+
+  /** Ask where the mark would lie, and show it on its page. */
+  async #look() {
+    const chosen = this.#chosen;
+    const { stamp } = await call("place", { body: chosen });
+    if (chosen === this.#chosen) this._viewer.mark(stamp);
+    this.#placed = true;
+  }
+
+  password() {
+    this.step(() =>
+      steps.password({
+        session: this.session,
+        back: () => this.place(),
+        cancel: () => this.cancel("signer"),
+        go: (form) => this.#sign(form.get("password")),
+      }),
+    );
+  }
+
+  async #sign(password) {
+    if (!password) {
+      alert(t("Type your signing password."), "password");
+      return undefined;
+    }
+    const { sha256 } = byId("viewer").dataset;
+    this._machine.move("submitting");
+    this.step(() => steps.signing({ checking: false }));
+    try {
+      this.session = await call("sign", { body: { ...this.#chosen, sha256, password } });
+    } catch (error) {
+      return error instanceof Unreachable ? this.reconcile() : this.#refused(error);
+    }
+    return this.session.state === "signed" ? this.finish() : this.reconcile();
+  }
+
+  #refused(error) {
+    if (MADE_ELSEWHERE.has(error.code)) return this.reconcile();
+    if (CANNOT_BE_SIGNED.has(error.code)) return this.fail(error);
+    this._machine.move("authorising");
+    this.password();
+    this.tell(error, { field: "password" });
+    return undefined;
+  }
+
+  /** Ask until the server knows the outcome; never say before that it failed. */
+  async reconcile() {
+    this._through("authorising");
+    if (this._machine.is("authorising")) this._machine.move("submitting");
+    this._machine.move("reconciling");
+    this.step(() => steps.signing({ checking: true }));
+    for (let idle = 0; this._machine.is("reconciling"); await pause(LOOK_AGAIN_MS)) {
+      try {
+        this.session = await call("state?wait=1");
+      } catch (error) {
+        if (SESSION_OVER.has(error.code)) return this.block(error);
+        continue;
+      }
+      if (this.session.state === "signed") return this.finish();
+      if (this.session.state === "failed") return this.fail(this.recorded(this.session));
+      // Not begun: the call never arrived, or it was undone. Seen twice, it is so.
+      idle = this.session.state === "signing" ? 0 : idle + 1;
+      if (idle > 1) return this.#undone();
+    }
+    return undefined;
+  }
+
+  async #undone() {
+    this._machine.move("authorising");
+    if (!this.#placed) await this.persist(() => this.#look());
+    this.password();
+    alert(this.session.reason?.message ?? t("It was not signed. Try again."), "password");
+  }
+
+  /** The result is stored: show it, and tell the host. */
+  async finish() {
+    this._machine.move("signed");
+    notice(null);
+    this._viewer.mark(null);
+    this.step(() =>
+      steps.done({
+        session: this.session,
+        save: () => this.save("download", this.session.completed.document.fileName),
+      }),
+    );
+    await this.guarded(() => this.replay());
+  }
+
+  /** Tell the host of the signature; as often as asked, always the same event. */
+  async replay() {
+    const { delivery, ...event } = await this.persist(() => call("completed"));
+    if (delivery.mode === "binary") {
+      const bytes = await this.persist(() => call("download", { raw: true }));
+      delivery.fileBase64 = await encodeBase64(bytes);
+    }
+    this._host.post("signature.completed", { ...event, delivery });
+  }
+}

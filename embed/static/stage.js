@@ -1,0 +1,162 @@
+// What every part of the ceremony stands on: the session, the step on the screen, and
+// one way of meeting errors.
+
+import { call } from "./api.js";
+import { Failure, Unreachable } from "./failure.js";
+import { t } from "./i18n.js";
+import { alert, announce, notice, show } from "./screen.js";
+import * as steps from "./steps.js";
+
+/** Errors that the signer mends here: no business of the host's. */
+const MENDED_HERE = new Set([
+  "OTP_INVALID",
+  "SIGN_PASSWORD_WRONG",
+  "RATE_LIMITED",
+  "FIELD_INVALID",
+  "BUSY",
+]);
+export const SESSION_OVER = new Set([
+  "SESSION_TOKEN_EXPIRED",
+  "SESSION_TOKEN_INVALID",
+  "SESSION_SUPERSEDED",
+  "TOKEN_MISSING",
+]);
+export const LOOK_AGAIN_MS = 1500;
+
+export const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
+
+export class Stage {
+  /** What the server last said of the session. */
+  session = null;
+  _redraw = () => {};
+
+  /**
+   * @param {object} boot
+   * @param {import("./host.js").Host} host
+   * @param {import("./machine.js").Machine} machine
+   * @param {import("./viewer.js").Viewer} viewer
+   */
+  constructor(boot, host, machine, viewer) {
+    this._boot = boot;
+    this._host = host;
+    this._machine = machine;
+    this._viewer = viewer;
+  }
+
+  /** Show a step; `make` is called again when the language changes. */
+  step(make) {
+    this._redraw = () => show(make());
+    this._redraw();
+  }
+
+  /** Draw the present step again. */
+  redraw() {
+    this._redraw();
+  }
+
+  /** Nothing goes on here: show why, and tell the host. */
+  block(failure) {
+    // What has ended stays so.
+    if (this._machine.is("signed", "failed", "cancelled")) {
+      alert(failure.message);
+      return;
+    }
+    notice(null);
+    this._machine.move("blocked");
+    const { integrator } = this._boot;
+    this.step(() => steps.blocked({ failure, integrator }));
+    this._host.post("error", failure.payload);
+  }
+
+  /** The server says that this document cannot be signed. */
+  fail(failure) {
+    this._through("authorising");
+    this._machine.move("failed");
+    this.step(() => steps.failed({ failure }));
+    this._host.post("error", failure.payload);
+  }
+
+  /** The reason that the record gives. */
+  recorded(session) {
+    const { code, category, message } = session.reason;
+    return new Failure({ code, category, detail: message, requestId: session.id });
+  }
+
+  /** Come to a later state of the flow from wherever a session is taken up. */
+  _through(state) {
+    if (this._machine.is("connected", "loading", "reviewing")) this._machine.move(state);
+  }
+
+  /** Ask until the network is there: for what may be asked any number of times. */
+  async persist(ask) {
+    for (let lost = false; ; lost = true) {
+      try {
+        const answer = await ask();
+        if (lost) notice(null);
+        return answer;
+      } catch (error) {
+        if (!(error instanceof Unreachable)) throw error;
+        notice(t("There is no connection; trying again."));
+        await pause(LOOK_AGAIN_MS);
+      }
+    }
+  }
+
+  /** Do something that the signer asked for, and meet its errors. */
+  async guarded(act) {
+    try {
+      await act();
+    } catch (error) {
+      this.tell(error);
+    }
+  }
+
+  /**
+   * Show an error, and tell the host of what cannot be mended here.
+   * @param {unknown} error
+   * @param {{quiet?: boolean, field?: string}} [how] quiet: not to the host; field:
+   *   where on the screen.
+   */
+  tell(error, { quiet = false, field } = {}) {
+    if (error instanceof Unreachable) {
+      alert(t("There is no connection. Try again."));
+      return;
+    }
+    if (!(error instanceof Failure)) throw error;
+    if (SESSION_OVER.has(error.code)) {
+      this.block(error);
+      return;
+    }
+    const left = error.problem.attemptsLeft;
+    const more = left === undefined ? "" : ` ${t("Attempts left: {count}.", { count: left })}`;
+    alert(error.message + more, field);
+    if (!quiet && !MENDED_HERE.has(error.code)) this._host.post("error", error.payload);
+  }
+
+  /** Save a file on the signer's device. */
+  async save(path, name) {
+    await this.guarded(async () => {
+      const bytes = await call(path, { raw: true });
+      const url = URL.createObjectURL(new Blob([bytes], { type: "application/pdf" }));
+      Object.assign(document.createElement("a"), { href: url, download: name }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+      announce(t("Download started."));
+    });
+  }
+
+  /** @param {"signer"|"host"} reason who ends it. */
+  async cancel(reason) {
+    await this.guarded(async () => {
+      await call("cancel", { body: { reason } });
+      this.ended(reason);
+    });
+  }
+
+  /** It ended without a signature. */
+  ended(reason = "signer") {
+    notice(null);
+    this._machine.move("cancelled");
+    this.step(() => steps.cancelled());
+    this._host.post("cancelled", { reason });
+  }
+}

@@ -1,0 +1,258 @@
+"""Hosts as they are: impatient, repeating, mounting twice; and what goes wrong.
+
+Source: spec "Errors"; decisions "repeated init".
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests import pdfs
+from tests.parts import ceremony
+from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.browsers import Opener
+from tests.parts.frame_host import FrameSite, file_of
+from tests.parts.host_page import HostPage
+from tests.parts.second_frame import second_frame
+
+PDF = pdfs.one_page()
+QUIET_MS = 700
+
+
+async def test_host_that_repeats_with_new_nonces_until_acked_gets_one_signature(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """300 ms after mount and every 500 ms, as hosts without `ready` do."""
+    token = site.token()
+    init = site.init(token, person, autoLoadFile=file_of(PDF))
+    await site.visit(page)
+    await page.evaluate(
+        """([src, init, target]) => {
+          const frame = mount(src);
+          const acked = () => log.some((m) => m.type === "svc.handshake.ack");
+          const say = () => {
+            if (acked()) return;
+            const payload = { ...init, nonce: crypto.randomUUID() };
+            // Until the frame has its origin the browser drops this with a warning.
+            frame.contentWindow.postMessage({ type: "svc.init", payload }, target);
+            setTimeout(say, 500);
+          };
+          setTimeout(say, 300);
+        }""",
+        [site.src(token), init, site.iframe_url],
+    )
+    await site.wait(page, "handshake.ack")
+    await ceremony.whole(site.frame(page), person)
+    await site.wait(page, "signature.completed")
+
+    assert [state for _, state in site.requests(person)] == ["firmada"]
+    assert len(await site.payloads(page, "document.loaded")) == 1
+    assert await site.errors(page) == []
+
+
+async def test_host_that_starts_on_load_gets_one_signature(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """`onload` instead of `ready`."""
+    token = site.token()
+    init = site.init(token, person, autoLoadFile=file_of(PDF))
+    await site.visit(page)
+    await page.evaluate(
+        """([src, payload, target]) => {
+          const frame = mount(src);
+          frame.addEventListener("load", () =>
+            frame.contentWindow.postMessage({ type: "svc.init", payload }, target));
+        }""",
+        [site.src(token), init, site.iframe_url],
+    )
+    await site.wait(page, "handshake.ack")
+    await ceremony.whole(site.frame(page), person)
+    await site.wait(page, "signature.completed")
+
+    assert [state for _, state in site.requests(person)] == ["firmada"]
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["both stay", "first removed"])
+async def test_host_that_mounts_twice_gets_one_signature(
+    site: FrameSite, person: TestPerson, page: Page, *, keep: bool
+) -> None:
+    """The second frame takes the session over; the first cannot sign with it."""
+    token = site.token()
+    init = site.init(token, person, autoLoadFile=file_of(PDF))
+    await site.visit(page)
+    await site.mount(page, token)
+    await site.wait(page, "ready")
+    await site.send(page, "init", init)
+    await site.wait(page, "handshake.ack")
+    await site.wait(page, "document.loaded")
+    if not keep:
+        await page.evaluate("frames[0].remove()")
+    await site.mount(page, token)
+    await site.wait(page, "ready", 2)
+    await site.send(page, "init", {**init, "nonce": "second mount"})
+    await site.wait(page, "handshake.ack", 2)
+    if keep:
+        first = site.frame(page, 0)
+        await ceremony.at(first, "read")
+        await ceremony.go(first)
+        await ceremony.at(first, "blocked")
+        assert await site.errors(page) == ["SESSION_SUPERSEDED"]
+    await ceremony.whole(site.frame(page), person)
+    await site.wait(page, "signature.completed")
+
+    assert [state for _, state in site.requests(person)] == ["firmada"]
+
+
+@pytest.fixture(scope="module")
+def renamed_frame(appliance: Appliance) -> Iterator[str]:
+    """A frame whose messages have another prefix."""
+    with second_frame(appliance, event_prefix="firma-sur") as url:
+        yield url
+
+
+async def test_host_under_another_prefix_gets_one_signature(
+    appliance: Appliance,
+    renamed_frame: str,
+    host: HostPage,
+    person: TestPerson,
+    page: Page,
+) -> None:
+    """The prefix is a setting, and the same everywhere."""
+    site = FrameSite(appliance, host, prefix="firma-sur", iframe_url=renamed_frame)
+    init = await site.open(page, person)
+    await site.send(page, "load.file", file_of(PDF))
+    await ceremony.whole(site.frame(page), person)
+    completed = await site.wait(page, "signature.completed")
+
+    assert completed["idemKey"] == init["idemKey"]
+    assert await site.types(page) == [
+        "firma-sur.ready",
+        "firma-sur.handshake.ack",
+        "firma-sur.signature.completed",
+    ]
+
+
+async def test_unregistered_domain_is_blocked_and_noted(
+    appliance: Appliance, host: HostPage, open_page: Opener
+) -> None:
+    """The frame does not load, and the integrator's list names who tried."""
+    site = FrameSite(appliance, host, register=False)
+    page = await open_page()
+    await site.visit(page)
+    await site.mount(page, site.token())
+    await page.wait_for_timeout(QUIET_MS)
+
+    assert await site.log(page) == []
+    assert any("frame-ancestors" in line for line in open_page.watch.console)
+    assert site.blocked() == [site.origin]
+
+
+async def test_another_port_of_a_registered_host_is_blocked(
+    site: FrameSite, open_page: Opener
+) -> None:
+    """Origins are exact: scheme, host and port."""
+    with HostPage() as elsewhere:
+        elsewhere.put("/", site.page())
+        page = await open_page()
+        await page.goto(elsewhere.url())
+        await site.mount(page, site.token())
+        await page.wait_for_timeout(QUIET_MS)
+
+        assert await site.log(page) == []
+        assert site.blocked() == [elsewhere.origin()]
+
+
+async def test_registered_domain_is_seen(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """A page that may show the frame is noted as seen."""
+    await site.open(page, person)
+
+    assert site.seen() == [site.origin]
+
+
+async def test_policy_of_the_host_keeps_ready_away(
+    site: FrameSite, open_page: Opener
+) -> None:
+    """A Content-Security-Policy of the host blocks the frame: no `ready` comes."""
+    site.host.put(
+        "/strict", site.page(), policy="frame-src 'none'; script-src 'unsafe-inline'"
+    )
+    page = await open_page()
+    await page.goto(site.host.url("/strict"))
+    await site.mount(page, site.token())
+    await page.wait_for_timeout(QUIET_MS)
+
+    assert await site.log(page) == []
+    open_page.watch.expect_violation("frame-src")
+
+
+async def test_wrong_target_origin_gets_no_handshake(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """A message to another origin than the iframe's never arrives."""
+    token = site.token()
+    await site.visit(page)
+    await site.mount(page, token)
+    await site.wait(page, "ready")
+    wrong = site.iframe_url.replace("localhost", "127.0.0.1")
+    await site.send(page, "init", site.init(token, person), wrong)
+    await page.wait_for_timeout(QUIET_MS)
+
+    assert await site.types(page) == ["svc.ready"]
+
+
+async def test_expired_token_is_told_inside_and_outside(
+    site: FrameSite, open_page: Opener
+) -> None:
+    """HTTP 401, `svc.ready`, `svc.error` SESSION_TOKEN_EXPIRED, words for people."""
+    page = await open_page()
+    token = site.token()
+    site.expire(token)
+    statuses: list[int] = []
+    page.on(
+        "response",
+        lambda r: statuses.append(r.status) if "/embed/?" in r.url else None,
+    )
+    await site.visit(page)
+    await site.mount(page, token)
+
+    error = await site.wait(page, "error")
+    assert statuses == [401]
+    assert error["code"] == "SESSION_TOKEN_EXPIRED"
+    assert error["category"] == "new_session"
+    assert (await site.types(page))[0] == "svc.ready"
+    title = page.frame_locator("iframe").locator("h1")
+    await expect(title).to_have_text("Se terminó el tiempo")
+
+
+async def test_new_token_revives_a_frame_that_opened_expired(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The host asks its backend for another token and sends init: it connects."""
+    token = site.token()
+    site.expire(token)
+    await site.visit(page)
+    await site.mount(page, token)
+    await site.wait(page, "error")
+    fresh = site.init(site.token(), person, autoLoadFile=file_of(PDF))
+    await site.send(page, "init", fresh)
+
+    await site.wait(page, "handshake.ack")
+    await site.wait(page, "document.loaded")
+
+
+async def test_unknown_token_shows_words_and_runs_no_script(
+    site: FrameSite, page: Page
+) -> None:
+    """Anybody may frame it: there is nothing in it, and it says nothing."""
+    await site.visit(page)
+    await site.mount(page, "A" * 43)
+    title = page.frame_locator("iframe").locator("h1")
+
+    await expect(title).to_have_text("Esta sesión no existe")
+    await asyncio.sleep(QUIET_MS / 1000)
+    assert await site.log(page) == []
+    assert await site.frame(page).locator("script").count() == 0

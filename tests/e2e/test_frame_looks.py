@@ -1,0 +1,168 @@
+"""Every state of the frame in every look: pictures, axe, nothing runs out."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.async_api import Frame, Page, Route, expect
+
+from tests import pdfs
+from tests.parts import ceremony
+from tests.parts.appliance import TestPerson
+from tests.parts.browsers import LOOKS, Opener, axe
+from tests.parts.ceremony import at, go
+from tests.parts.frame_host import FrameSite, file_of
+
+MORE_LOOKS = {("phone", "dark"), ("desktop", "light")}
+_TOO_WIDE = """() => [...document.querySelectorAll("body *")]
+  .filter((e) => e.checkVisibility() && !e.closest("#viewer, .visually-hidden")
+     && e.getBoundingClientRect().right > innerWidth + 1)
+  .map((e) => e.outerHTML.slice(0, 120))"""
+
+
+@dataclass
+class Looks:
+    """Looks at a frame in one size and scheme, and keeps what is wrong."""
+
+    opener: Opener
+    page: Page
+    look: str
+    faults: dict[str, list[str]] = field(default_factory=dict)
+
+    async def see(self, frame: Frame | Page, name: str) -> None:
+        """Take a picture, run axe, look for what is cut off at the side."""
+        await self.opener.picture(self.page, f"frame-{name}-{self.look}")
+        found = await axe(frame)
+        found += await frame.evaluate(_TOO_WIDE)
+        if found:
+            self.faults[name] = found
+
+
+def looks() -> list[object]:
+    """All looks; half of them behind `--long`."""
+    return [
+        pytest.param(*look, marks=[pytest.mark.long] if look in MORE_LOOKS else [])
+        for look in LOOKS
+    ]
+
+
+@pytest.mark.parametrize(("size", "scheme"), looks())
+async def test_ceremony_is_accessible_in_every_look(
+    site: FrameSite, person: TestPerson, open_page: Opener, size: str, scheme: str
+) -> None:
+    """From waiting for the host to the signed document, errors included."""
+    page = await open_page(size, scheme)
+    looks = Looks(open_page, page, f"{size}-{scheme}")
+    token = site.token()
+    await site.visit(page)
+    await site.mount(page, token)
+    await site.wait(page, "ready")
+    frame = site.frame(page)
+    await looks.see(frame, "01-waiting")
+    await site.send(page, "init", site.init(token, person))
+    await at(frame, "pick")
+    await looks.see(frame, "02-pick")
+    await site.send(page, "load.file", file_of(pdfs.javascript(), "Acuerdo ñandú.pdf"))
+    await at(frame, "read")
+    await site.wait(page, "document.loaded")
+    await looks.see(frame, "03-read")
+    await go(frame)
+    await at(frame, "code")
+    await looks.see(frame, "04-code")
+    await frame.fill("#code", "000000")
+    await go(frame)
+    await expect(frame.locator("#alert")).to_be_visible()
+    await looks.see(frame, "05-code-wrong")
+    await ceremony.give_code(frame, person)
+    await at(frame, "place")
+    await frame.check("input[value=topRight]")
+    await expect(frame.locator(".stamp")).to_be_visible()
+    await looks.see(frame, "06-place")
+    await go(frame)
+    await at(frame, "password")
+    await looks.see(frame, "07-password")
+    await frame.fill("#password", "no es esta")
+    await go(frame)
+    await expect(frame.locator("#alert")).to_be_visible()
+    await looks.see(frame, "08-password-wrong")
+    await _sign_slowly(looks, frame, person)
+    await at(frame, "done")
+    await looks.see(frame, "11-done")
+
+    assert not looks.faults, looks.faults
+
+
+async def _sign_slowly(looks: Looks, frame: Frame, person: TestPerson) -> None:
+    """Sign, with time to look at it, and with the answer lost on the way."""
+    signed = asyncio.Event()
+
+    async def lose(route: Route) -> None:
+        await route.fetch()
+        await signed.wait()
+        await route.abort()
+
+    async def hold(route: Route) -> None:
+        await signed.wait()
+        await asyncio.sleep(0.5)
+        await route.continue_()
+
+    await looks.page.route("**/embed/api/sign", lose)
+    await looks.page.route("**/embed/api/state?wait=1", hold)
+    await ceremony.sign(frame, person)
+    await at(frame, "signing")
+    await looks.see(frame, "09-signing")
+    signed.set()
+    await expect(frame.locator("html")).to_have_attribute("data-state", "reconciling")
+    await looks.see(frame, "10-checking")
+
+
+@pytest.mark.parametrize(("size", "scheme"), looks())
+async def test_other_states_are_accessible_in_every_look(
+    site: FrameSite,
+    person: TestPerson,
+    open_page: Opener,
+    size: str,
+    scheme: str,
+) -> None:
+    """Asking who it is, lists, ends, and pages that do not go on."""
+    page = await open_page(size, scheme)
+    looks = Looks(open_page, page, f"{size}-{scheme}")
+    stranger = {"dni": "11222333", "email": "nadie@demo.example"}
+    await site.open(page, None, userData=stranger)
+    frame = site.frame(page)
+    await at(frame, "pick")
+    await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
+    await at(frame, "identify")
+    await looks.see(frame, "12-identify")
+    await frame.fill("#cuil", "20-26756539-3")
+    await go(frame)
+    await expect(frame.locator("#alert")).to_be_visible()
+    await looks.see(frame, "13-identify-unknown")
+    await frame.fill("#cuil", person.cuil)
+    await frame.fill("#email", person.email)
+    await go(frame)
+    await ceremony.give_code(frame, person)
+    await at(frame, "requests")
+    await looks.see(frame, "14-requests")
+    await frame.get_by_role("button", name="Volver").click()
+    await frame.get_by_role("button", name="Cancelar").click()
+    await at(frame, "cancelled")
+    await looks.see(frame, "15-cancelled")
+
+    token = site.token()
+    site.expire(token)
+    await site.visit(page)
+    await site.mount(page, token)
+    await site.wait(page, "error")
+    await looks.see(site.frame(page), "16-expired")
+
+    await site.visit(page)
+    await site.mount(page, "x" * 43)
+    await expect(page.frame_locator("iframe").locator("h1")).to_be_visible()
+    await looks.see(site.frame(page), "17-unknown")
+
+    await page.goto(site.src(site.token()))
+    await at(page.main_frame, "alone")
+    await looks.see(page, "18-alone")
+
+    assert not looks.faults, looks.faults

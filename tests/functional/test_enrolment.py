@@ -1,0 +1,67 @@
+"""Enrolment by a link, up to the first signature, on a whole appliance."""
+
+import re
+
+import httpx
+import pyotp
+
+from appliance.bootstrap import Front
+from appliance.domain.ids import PersonId
+from tests import pdfs
+from tests.parts.appliance import Appliance, TestPerson
+from tests.validators import pdfsig
+
+CUIL = "27314159263"
+
+
+async def _person(front: Front) -> PersonId:
+    async with front.core.store.read() as records:
+        person = await records.people.by_cuil(CUIL)
+    assert person is not None
+    return person.id
+
+
+def test_invited_person_enrols_and_signs(appliance: Appliance) -> None:
+    """From the operator's link to a valid signature, with nobody else's help."""
+    invited = appliance.rubrica(
+        *("person", "invite", "--cuil", CUIL, "--name", "Eva Ríos"),
+        *("--email", "eva@demo.example", "--vouched-by", "demo"),
+    )
+    assert invited.returncode == 0, invited.stderr
+    url = invited.stdout.splitlines()[0]
+    assert url.startswith(f"{appliance.base_url}/alta/")
+
+    page = httpx.get(url).text
+    seed = re.search(r"<code>([A-Z2-7 ]+)</code>", page)
+    assert seed is not None
+    totp = pyotp.TOTP(seed[1].replace(" ", ""))
+    login, signing = "una clave de ingreso", "una clave de firma"
+    done = httpx.post(
+        url,
+        data={
+            "login_password": login,
+            "login_password_again": login,
+            "signing_password": signing,
+            "signing_password_again": signing,
+            "totp_code": totp.now(),
+        },
+        timeout=60,
+    )
+
+    assert "ya podés firmar" in done.text
+    assert httpx.get(url).status_code == 409
+    person_id = appliance.do(_person)
+    person = TestPerson(
+        person_id, CUIL, "Eva Ríos", "eva@demo.example", login, signing, totp
+    )
+    request = appliance.new_request(person, pdfs.one_page())
+    with appliance.client(person) as client:
+        answer = client.post(
+            "/solicitudes/firmar", json={"solicitudId": request, "password": signing}
+        )
+        assert answer.status_code == 200, answer.text
+        (verdict,) = pdfsig(client.get(answer.json()["documentoFirmado"]).content)
+    assert verdict.valid
+    log = appliance.log.read_text()
+    for secret in (login, signing, totp.secret, url.rpartition("/")[2]):
+        assert secret not in log

@@ -1,0 +1,21 @@
+"""`rubrica up` beside one that runs."""
+
+import httpx
+
+from tests.parts.appliance import Appliance
+
+
+def test_up_twice_on_one_folder_is_refused(appliance: Appliance) -> None:
+    """Exit 78 and one line that names the address; the first one runs on."""
+    before = appliance.children("")
+
+    done = appliance.rubrica("up")
+
+    assert done.returncode == 78
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(appliance.settings.web.listen_api)
+    assert "Address already in use" in line
+    assert [each.pid for each in appliance.children("")] == [
+        each.pid for each in before
+    ]
+    assert httpx.get(f"{appliance.base_url}/readyz", timeout=10).status_code == 200

@@ -1,0 +1,281 @@
+"""Attempts at the signing password: count, lock and slots, on both databases.
+
+Source: decisions "attempts", "wrong signing password".
+"""
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import pytest
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import RequestId
+from appliance.domain.records.people import SigningSecret
+from appliance.domain.request import Signer
+from appliance.domain.vocab import SlotOutcome
+from appliance.services.attempts import Attempts
+from appliance.services.passwords import HashSlots
+from appliance.services.signing_password import SigningPasswords
+from appliance.settings import SigningSettings
+from tests.core_parts import PASSWORD, CoreParts, cheap_password_secret
+
+C = ErrorCode
+
+
+@dataclass
+class Desk:
+    """Somebody who signs a request, and the checks of their password."""
+
+    core: CoreParts
+    attempts: Attempts
+    signer: Signer
+    request: RequestId
+
+    async def attempt(
+        self, password: bytes, request: RequestId | None = None
+    ) -> ApplianceError | None:
+        """Check a password as signing does; the refusal, if any."""
+        try:
+            slot = await self.attempts.check(
+                self.signer, request or self.request, password
+            )
+        except ApplianceError as exc:
+            return exc
+        async with self.core.store.write() as records:
+            await self.attempts.passed(records, self.signer, slot)
+        return None
+
+    async def left(self, password: bytes) -> object:
+        """What `attemptsLeft` says after a wrong password."""
+        refusal = await self.attempt(password)
+        assert refusal is not None
+        assert refusal.code is C.SIGN_PASSWORD_WRONG
+        return refusal.extras["attemptsLeft"]
+
+    async def secret(self) -> SigningSecret:
+        """What is kept of the password."""
+        async with self.core.store.read() as records:
+            secret = await records.people.signing_secret(self.signer.person)
+        assert secret is not None
+        return secret
+
+    async def take_slots(self, count: int) -> None:
+        """Checks that are running, and do not end."""
+        async with self.core.store.write() as records:
+            for _ in range(count):
+                await records.slots.take(
+                    self.signer.person, self.request, self.core.now
+                )
+
+    async def running(self) -> int:
+        """Checks that are running."""
+        since = self.core.now - timedelta(seconds=60)
+        async with self.core.store.read() as records:
+            return await records.slots.running(self.signer.person, since)
+
+
+async def desk_of(core: CoreParts, slot_wait_s: float = 0.3) -> Desk:
+    """With slots that are waited for that long."""
+    passwords = SigningPasswords(b"p" * 32, HashSlots(2))
+    signer = await core.add_signer(await cheap_password_secret(passwords))
+    request = await core.add_request(signer.person)
+    settings = SigningSettings(slot_wait_s=slot_wait_s)
+    return Desk(
+        core, Attempts(core.store, passwords, core.clock, settings), signer, request
+    )
+
+
+@pytest.fixture
+async def desk(core: CoreParts) -> Desk:
+    """On each database."""
+    return await desk_of(core)
+
+
+@pytest.fixture
+async def sqlite_desk(sqlite_core: CoreParts) -> Desk:
+    """On SQLite."""
+    return await desk_of(sqlite_core)
+
+
+def wrong(number: int) -> bytes:
+    """A wrong password."""
+    return b"equivocada %d" % number
+
+
+async def test_ten_wrong_passwords_lock(desk: Desk) -> None:
+    """Nine are told how many are left, the tenth locks, the right one is too late."""
+    left = [await desk.left(wrong(n)) for n in range(9)]
+    tenth = await desk.attempt(wrong(9))
+    right = await desk.attempt(PASSWORD)
+
+    assert left == [9, 8, 7, 6, 5, 4, 3, 2, 1]
+    assert tenth is not None
+    assert right is not None
+    assert (tenth.code, right.code) == (C.SIGN_LOCKED, C.SIGN_LOCKED)
+    secret = await desk.secret()
+    assert (secret.counted, secret.locked_at) == (10, desk.core.now)
+    events = await desk.core.audited()
+    assert events.count("sign.password_wrong") == 10
+    assert events.count("sign.locked") == 1
+
+
+async def test_right_password_sets_the_count_to_nothing(desk: Desk) -> None:
+    """After a right one all ten are left again."""
+    for number in range(9):
+        await desk.attempt(wrong(number))
+
+    right = await desk.attempt(PASSWORD)
+
+    assert right is None
+    assert (await desk.secret()).counted == 0
+    assert await desk.left(wrong(20)) == 9
+
+
+async def test_same_wrong_password_counts_once_a_minute(desk: Desk) -> None:
+    """A client that repeats a call is not punished for it."""
+    left = [await desk.left(wrong(1)) for _ in range(5)]
+    desk.core.clock.forward(59)
+    left.append(await desk.left(wrong(1)))
+    desk.core.clock.forward(1)
+    left.append(await desk.left(wrong(1)))
+
+    assert left == [9] * 6 + [8]
+
+
+async def test_same_wrong_password_counts_on_each_request(desk: Desk) -> None:
+    """The same guess at another request is another guess."""
+    other = await desk.core.add_request(desk.signer.person)
+
+    await desk.attempt(wrong(1))
+    await desk.attempt(wrong(1), other)
+
+    assert (await desk.secret()).counted == 2
+
+
+async def test_same_wrong_password_at_once_counts_once(desk: Desk) -> None:
+    """Also when the repeats run side by side."""
+    await asyncio.gather(*(desk.attempt(wrong(1)) for _ in range(8)))
+
+    assert (await desk.secret()).counted == 1
+
+
+async def test_alternating_passwords_count_once_each(desk: Desk) -> None:
+    """A, B, A, B: two were counted."""
+    left = [await desk.left(wrong(n % 2)) for n in range(4)]
+
+    assert left == [9, 8, 8, 8]
+
+
+async def test_fifty_parallel_guesses_stay_within_the_limit(desk: Desk) -> None:
+    """Of fifty guesses at once ten are checked, and not one more."""
+    refusals = await asyncio.gather(*(desk.attempt(wrong(n)) for n in range(50)))
+
+    codes = [refusal and refusal.code for refusal in refusals]
+    checked = (await desk.core.audited()).count("sign.password_wrong")
+    assert checked == 10
+    assert codes.count(C.SIGN_PASSWORD_WRONG) == 9
+    assert codes.count(C.SIGN_LOCKED) + codes.count(C.RATE_LIMITED) == 41
+    assert codes.count(C.SIGN_LOCKED) >= 1
+    assert (await desk.secret()).counted == 10
+
+
+async def test_parallel_guesses_of_two_processes_stay_within_the_limit(
+    desk: Desk,
+) -> None:
+    """The limit holds between processes: it stands in the database."""
+    passwords = SigningPasswords(b"p" * 32, HashSlots(2))
+    other = replace(
+        desk,
+        attempts=Attempts(
+            desk.core.other_store(),
+            passwords,
+            desk.core.clock,
+            SigningSettings(slot_wait_s=0.3),
+        ),
+    )
+
+    await asyncio.gather(*((desk, other)[n % 2].attempt(wrong(n)) for n in range(30)))
+
+    assert (await desk.core.audited()).count("sign.password_wrong") == 10
+    assert (await desk.secret()).counted == 10
+
+
+async def test_right_passwords_at_once_all_pass(core: CoreParts) -> None:
+    """A person who signs many at once waits for slots and is never refused."""
+    desk = await desk_of(core, slot_wait_s=30)
+    refusals = await asyncio.gather(*(desk.attempt(PASSWORD) for _ in range(15)))
+
+    assert refusals == [None] * 15
+    assert await desk.running() == 0
+
+
+async def test_no_slot_free_is_rate_limited(sqlite_desk: Desk) -> None:
+    """Ten checks that hang: the next one waits `slot_wait_s`, then 429, not 423."""
+    await sqlite_desk.take_slots(10)
+    begun = time.monotonic()
+
+    refusal = await sqlite_desk.attempt(PASSWORD)
+
+    assert refusal is not None
+    assert refusal.code is C.RATE_LIMITED
+    assert refusal.extras == {"retryAfter": 5}
+    assert 0.3 <= time.monotonic() - begun < 2
+    assert (await sqlite_desk.secret()).counted == 0
+
+
+async def test_counted_and_running_share_the_limit(sqlite_desk: Desk) -> None:
+    """Six counted and four running leave no room."""
+    for number in range(6):
+        await sqlite_desk.attempt(wrong(number))
+    await sqlite_desk.take_slots(4)
+
+    refusal = await sqlite_desk.attempt(PASSWORD)
+
+    assert refusal is not None
+    assert refusal.code is C.RATE_LIMITED
+
+
+async def test_slot_that_gets_free_is_taken(sqlite_desk: Desk) -> None:
+    """A check that waits goes on as soon as another one ends."""
+    await sqlite_desk.take_slots(9)
+    async with sqlite_desk.core.store.write() as records:
+        last = await records.slots.take(
+            sqlite_desk.signer.person, sqlite_desk.request, sqlite_desk.core.now
+        )
+    waiting = asyncio.create_task(sqlite_desk.attempt(PASSWORD))
+    await asyncio.sleep(0.05)
+
+    async with sqlite_desk.core.store.write() as records:
+        await records.slots.close(last, SlotOutcome.RIGHT, None)
+
+    assert await waiting is None
+
+
+async def test_slot_older_than_a_minute_is_free(desk: Desk) -> None:
+    """Checks of processes that died hold nobody up for longer, uncounted."""
+    await desk.take_slots(10)
+
+    desk.core.clock.forward(60)
+
+    assert await desk.attempt(PASSWORD) is None
+    assert (await desk.secret()).counted == 0
+
+
+async def test_wrong_check_closes_its_slot(desk: Desk) -> None:
+    """What ended is not running."""
+    await desk.attempt(wrong(1))
+    await desk.attempt(wrong(1))
+
+    assert await desk.running() == 0
+
+
+async def test_person_without_a_password_cannot_sign(sqlite_desk: Desk) -> None:
+    """Nobody is told apart by a crash."""
+    nobody = replace(sqlite_desk.signer, person="nobody")  # type: ignore[arg-type]  # an id
+
+    refusal = await replace(sqlite_desk, signer=nobody).attempt(PASSWORD)
+
+    assert refusal is not None
+    assert refusal.code is C.CERTIFICATE_NOT_USABLE

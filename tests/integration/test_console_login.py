@@ -1,0 +1,184 @@
+"""Sign-in to the console, on both databases."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pyotp
+import pytest
+
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.integration import NewConsoleSession
+from appliance.domain.vocab import Environment, EventKind
+from appliance.services.console import ConsoleLogin, SignIn
+from appliance.services.passwords import HashSlots, Passwords
+from appliance.storage import tables
+from tests.parts.stores import Desk, open_desk
+
+PASSWORD = "una clave de consola"
+HERE = "192.0.2.1"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+    """Services on a fresh database."""
+    url = "sqlite"
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
+    async with open_desk(tmp_path, url) as made:
+        yield made
+
+
+async def new_user(desk: Desk, name: str = "marta") -> pyotp.TOTP:
+    """A user; gives what their telephone has."""
+    made = await desk.console.create_user("operator", name, PASSWORD)
+    totp = pyotp.parse_uri(made.totp_uri)
+    assert isinstance(totp, pyotp.TOTP)
+    return totp
+
+
+async def sign_in(
+    desk: Desk, code: str, name: str = "marta", password: str = PASSWORD
+) -> NewConsoleSession:
+    """Try to sign in."""
+    return await desk.console.sign_in(SignIn(name, password, code), HERE)
+
+
+def code_now(desk: Desk, totp: pyotp.TOTP) -> str:
+    """The code at the desk's time."""
+    return totp.at(desk.clock.now())
+
+
+async def test_sign_in_opens_a_session_for_eight_hours(desk: Desk) -> None:
+    """Name, password and code give a session that ends by itself."""
+    totp = await new_user(desk)
+
+    opened = await sign_in(desk, code_now(desk, totp), name=" Marta ")
+
+    found = await desk.console.by_token(opened.token)
+    assert found == opened.session
+    assert found.user.name == "marta"
+    desk.clock.forward(8 * 3600 - 1)
+    await desk.console.by_token(opened.token)
+    desk.clock.forward(1)
+    with pytest.raises(ApplianceError) as over:
+        await desk.console.by_token(opened.token)
+    assert over.value.code is ErrorCode.TOKEN_EXPIRED
+    assert len(await desk.audited(EventKind.CONSOLE_LOGIN_COMPLETED)) == 1
+
+
+async def test_whatever_is_wrong_is_told_alike(desk: Desk) -> None:
+    """Unknown name, wrong password, wrong code: one answer."""
+    totp = await new_user(desk)
+    code = code_now(desk, totp)
+    for name, password, given in (
+        ("nobody", PASSWORD, code),
+        ("marta", "otra clave de consola", code),
+        ("marta", "corta", code),
+        ("marta", PASSWORD, "000000" if code != "000000" else "000001"),
+    ):
+        desk.clock.forward(86_400 * 2)
+        with pytest.raises(ApplianceError) as refused:
+            await sign_in(desk, given, name, password)
+        assert refused.value.code is ErrorCode.LOGIN_FAILED
+    assert len(await desk.audited(EventKind.CONSOLE_LOGIN_WRONG)) == 4
+
+
+async def test_code_works_once_however_many_try(desk: Desk) -> None:
+    """Of several calls with one code, one opens a session."""
+    totp = await new_user(desk)
+    code = code_now(desk, totp)
+
+    done = await asyncio.gather(
+        *(sign_in(desk, code) for _ in range(3)), return_exceptions=True
+    )
+
+    assert sum(isinstance(one, NewConsoleSession) for one in done) == 1
+
+
+async def test_guessing_is_slowed_down(desk: Desk) -> None:
+    """After five wrong tries in a minute the sixth has to wait."""
+    await new_user(desk)
+    for _ in range(5):
+        with pytest.raises(ApplianceError):
+            await sign_in(desk, "000000", password="no es esta clave")
+
+    with pytest.raises(ApplianceError) as refused:
+        await sign_in(desk, "000000")
+
+    assert refused.value.code is ErrorCode.RATE_LIMITED
+
+
+async def test_sign_out_ends_the_session(desk: Desk) -> None:
+    """After signing out the cookie opens nothing; doing it twice is no error."""
+    opened = await sign_in(desk, code_now(desk, await new_user(desk)))
+
+    await desk.console.sign_out(opened.token)
+    await desk.console.sign_out(opened.token)
+
+    with pytest.raises(ApplianceError) as over:
+        await desk.console.by_token(opened.token)
+    assert over.value.code is ErrorCode.TOKEN_INVALID
+    assert len(await desk.audited(EventKind.CONSOLE_LOGOUT)) == 1
+
+
+async def test_form_of_another_session_is_not_its_own(desk: Desk) -> None:
+    """A form token is of one session, and of no other."""
+    totp = await new_user(desk)
+    first = await sign_in(desk, code_now(desk, totp))
+    desk.clock.forward(60)
+    second = await sign_in(desk, code_now(desk, totp))
+    own = desk.console.is_own_form
+
+    assert own(first.session, first.session.csrf)
+    assert not own(first.session, second.session.csrf)
+    assert not own(first.session, "")
+    assert not own(first.session, "ñ")
+
+
+async def test_secrets_stand_nowhere_in_the_record(desk: Desk) -> None:
+    """Token, seed and password are hashed or sealed, and in no repr."""
+    made = await desk.console.create_user("operator", "marta", PASSWORD)
+    totp = pyotp.parse_uri(made.totp_uri)
+    assert isinstance(totp, pyotp.TOTP)
+    opened = await sign_in(desk, code_now(desk, totp))
+
+    async with desk.store._engines.reader.connect() as connection:
+        users = (await connection.execute(tables.console_user.select())).all()
+        sessions = (await connection.execute(tables.console_session.select())).all()
+    kept = repr([users, sessions, made, opened])
+    for secret in (totp.secret, PASSWORD, opened.token, opened.session.csrf):
+        assert secret not in kept
+
+
+async def test_session_of_the_other_environment_is_none(desk: Desk) -> None:
+    """A cookie of PREPROD opens nothing in PROD, on a copied record too."""
+    opened = await sign_in(desk, code_now(desk, await new_user(desk)))
+    prod = desk.settings.model_copy(
+        update={"environment": Environment.PROD, "trial": False}
+    )
+    there = ConsoleLogin(
+        desk.store,
+        desk.lookup,
+        desk.sealer,
+        desk.clock,
+        Passwords(HashSlots()),
+        prod,
+    )
+
+    with pytest.raises(ApplianceError) as refused:
+        await there.by_token(opened.token)
+
+    assert refused.value.code is ErrorCode.TOKEN_INVALID
+
+
+async def test_user_is_checked_before_it_is_made(desk: Desk) -> None:
+    """A short password, a strange name or a name in use is refused."""
+    for name, password in (("marta", "corta once"), ("Marta!", PASSWORD)):
+        with pytest.raises(FieldInvalidError):
+            await desk.console.create_user("operator", name, password)
+    await new_user(desk)
+    with pytest.raises(ApplianceError) as taken:
+        await new_user(desk)
+    assert taken.value.code is ErrorCode.ALREADY_EXISTS
+    assert [user.name for user in await desk.console.users()] == ["marta"]

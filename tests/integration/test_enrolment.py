@@ -1,0 +1,352 @@
+"""The page behind an enrolment link, over HTTP and real storage."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pyotp
+import pytest
+from quart.typing import TestClientProtocol as HttpClient
+
+from appliance.api import enrolment
+from appliance.asgi import create_api
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.integration import Invitation
+from appliance.domain.vocab import EventKind, PersonState, VouchedBy
+from appliance.web import language
+from tests.web_parts import BASE_URL, CUIL, EMAIL, Parts, open_parts
+
+LOGIN, SIGNING = "una clave de ingreso", "una clave de firma"
+_HERE = Path(__file__).resolve().parents[2] / "appliance" / "api"
+_SAID = re.compile(r"\bt\(\s*[\"']([^\"']+)[\"']\s*\)")
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    """The core of a face."""
+    async with open_parts(tmp_path, web={"body_timeout_s": 2}) as made:
+        yield made
+
+
+@pytest.fixture
+def client(parts: Parts) -> HttpClient:
+    """A browser's calls."""
+    return create_api(parts).test_client()
+
+
+async def invite(parts: Parts, name: str = "Ana <Núñez>") -> Invitation:
+    """A person invited by an officer."""
+    return await parts.invitations.invite(
+        "console:c1", CUIL, name, EMAIL, VouchedBy.OFFICER
+    )
+
+
+async def fields(parts: Parts, link: Invitation, **other: str) -> dict[str, str]:
+    """The form, filled in well but for what is given."""
+    view = await parts.enrolment.look(link.code)
+    return {
+        "login_password": LOGIN,
+        "login_password_again": LOGIN,
+        "signing_password": SIGNING,
+        "signing_password_again": SIGNING,
+        "totp_code": pyotp.TOTP(view.totp_secret).at(parts.clock.now()),
+        **other,
+    }
+
+
+async def test_link_leads_to_the_api_and_shows_once(parts: Parts) -> None:
+    """The link is 256 bits on the address of the API, kept as a hash."""
+    link = await invite(parts)
+
+    assert link.url == f"{BASE_URL}/alta/{link.code}"
+    assert len(link.code) == 43
+    assert link.code not in repr(link)
+    assert (link.until - parts.clock.now()).days == 3
+
+
+async def test_page_shows_person_qr_and_key(parts: Parts, client: HttpClient) -> None:
+    """The form shows whose it is, escaped, and the seed as QR and as text."""
+    link = await invite(parts)
+    view = await parts.enrolment.look(link.code)
+
+    answer = await client.get(f"/alta/{link.code}")
+    page = await answer.get_data(as_text=True)
+
+    assert answer.status_code == 200
+    assert "Ana &lt;Núñez&gt;" in page
+    assert "20-26756539-3" in page
+    assert "<svg" in page
+    assert view.totp_secret in page.replace(" ", "")
+    assert "PREPROD" in page
+    # The same at every look, so that a scan before a reload still serves.
+    assert (await parts.enrolment.look(link.code)).totp_secret == view.totp_secret
+
+
+async def test_page_is_under_a_strict_policy(parts: Parts, client: HttpClient) -> None:
+    """Nothing inline, nothing from elsewhere, no frame, no cache, no cookie."""
+    link = await invite(parts)
+
+    answer = await client.get(f"/alta/{link.code}")
+
+    policy = answer.headers["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert "Set-Cookie" not in answer.headers
+    page = await answer.get_data(as_text=True)
+    assert "style=" not in page
+    assert "<script" not in page
+    assert not re.search(r"\son[a-z]+=", page)
+
+
+async def test_style_is_served_and_nothing_else(client: HttpClient) -> None:
+    """The static route serves the files that pages load, by name."""
+    style = await client.get("/static/alta.css")
+
+    assert style.status_code == 200
+    assert style.headers["Content-Type"].startswith("text/css")
+    for name in ("alta.html", "..%2Fenrolment.py", "%2e%2e"):
+        assert (await client.get(f"/static/{name}")).status_code == 404
+
+
+async def test_page_speaks_the_readers_language(
+    parts: Parts, client: HttpClient
+) -> None:
+    """Spanish by default, English on request; `lang` says so."""
+    link = await invite(parts)
+    for wanted, lang, words in (
+        ("", "es-AR", "Elegí cómo ingresás"),
+        ("en", "en", "Choose how you sign in"),
+    ):
+        answer = await client.get(
+            f"/alta/{link.code}", headers={"Accept-Language": wanted}
+        )
+        page = await answer.get_data(as_text=True)
+        assert f'<html lang="{lang}">' in page
+        assert words in page
+
+
+def test_every_sentence_of_the_page_is_there_in_spanish() -> None:
+    """No template says what the catalogue does not have."""
+    said = {
+        sentence
+        for template in (_HERE / "templates").glob("*.html")
+        for sentence in _SAID.findall(template.read_text(encoding="utf-8"))
+    }
+    said |= {enrolment._DIFFER, *enrolment._BY_ERROR.values()}
+
+    assert len(said) > 30
+    assert [s for s in said if language.translate("es", s) == s] == []
+
+
+async def test_enrolment_gives_secrets_and_asks_for_a_certificate(
+    parts: Parts, client: HttpClient
+) -> None:
+    """Both passwords work, the code is used, and the HSM has a task."""
+    link = await invite(parts)
+    form = await fields(parts, link)
+
+    answer = await client.post(f"/alta/{link.code}", form=form)
+
+    assert answer.status_code == 200
+    assert "ya podés firmar" in await answer.get_data(as_text=True)
+    async with parts.store.read() as records:
+        person = await records.people.get(link.person)
+        secret = await records.people.signing_secret(link.person)
+    assert person is not None
+    assert person.state is PersonState.ACTIVE
+    assert secret is not None
+    challenge = await parts.login.login(CUIL, LOGIN.encode(), "192.0.2.1")
+    with pytest.raises(ApplianceError) as used:
+        await parts.login.otp(challenge.login_token, form["totp_code"], "192.0.2.1")
+    assert used.value.code is ErrorCode.OTP_INVALID
+    assert await events(parts) == [
+        (EventKind.PERSON_INVITED, "console:c1"),
+        (EventKind.PERSON_ENROLLED, f"person:{link.person}"),
+        (EventKind.TASK_CREATED, f"person:{link.person}"),
+    ]
+
+
+async def events(parts: Parts) -> list[tuple[EventKind, str]]:
+    """What was recorded of enrolment, in order."""
+    async with parts.store.read() as records:
+        writers = await records.audit.writers()
+        rows = [row for w in writers for row in await records.audit.of_writer(w)]
+    kinds = {
+        EventKind.PERSON_INVITED,
+        EventKind.PERSON_ENROLLED,
+        EventKind.TASK_CREATED,
+    }
+    return [(r.event.event, r.event.actor) for r in rows if r.event.event in kinds]
+
+
+async def test_invited_person_cannot_sign_in(parts: Parts) -> None:
+    """Before the enrolment there is nothing to sign in with."""
+    await invite(parts)
+
+    with pytest.raises(ApplianceError) as refused:
+        await parts.login.login(CUIL, LOGIN.encode(), "192.0.2.1")
+
+    assert refused.value.code is ErrorCode.LOGIN_FAILED
+
+
+async def test_link_works_once(parts: Parts, client: HttpClient) -> None:
+    """A used link says so in words, to whoever opens or sends it."""
+    link = await invite(parts)
+    form = await fields(parts, link)
+    await client.post(f"/alta/{link.code}", form=form)
+
+    for answer in (
+        await client.get(f"/alta/{link.code}"),
+        await client.post(f"/alta/{link.code}", form=form),
+    ):
+        assert answer.status_code == 409
+        assert answer.headers["Content-Type"].startswith("text/html")
+        assert "ya se usó" in await answer.get_data(as_text=True)
+    assert len(await events(parts)) == 3
+
+
+async def test_expired_link_says_so(parts: Parts, client: HttpClient) -> None:
+    """After its three days a link opens nothing, and says why."""
+    link = await invite(parts)
+    parts.clock.forward(259_200)
+
+    answer = await client.get(f"/alta/{link.code}")
+
+    assert answer.status_code == 409
+    assert "venció" in await answer.get_data(as_text=True)
+
+
+async def test_unknown_link_says_so(client: HttpClient) -> None:
+    """What is no link of ours is not known, whatever it is."""
+    for code in ("x", "x" * 43, "x" * 5000, "%C3%A1"):
+        answer = await client.get(f"/alta/{code}")
+        assert answer.status_code == 404
+        assert "No se conoce" in await answer.get_data(as_text=True)
+
+
+async def test_new_link_ends_the_earlier_one(parts: Parts) -> None:
+    """A renewed invitation leaves one link that works, with another seed."""
+    first = await invite(parts)
+    seed = (await parts.enrolment.look(first.code)).totp_secret
+
+    second = await parts.invitations.renew("console:c1", CUIL)
+
+    with pytest.raises(ApplianceError) as over:
+        await parts.enrolment.look(first.code)
+    assert over.value.code is ErrorCode.ENROLMENT_EXPIRED
+    assert (await parts.enrolment.look(second.code)).totp_secret != seed
+    assert second.person == first.person
+
+
+async def test_person_who_enrolled_gets_no_new_link(
+    parts: Parts, client: HttpClient
+) -> None:
+    """A link must not give somebody else's account new secrets."""
+    link = await invite(parts)
+    await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+
+    for work in (parts.invitations.renew("console:c1", CUIL), invite(parts)):
+        with pytest.raises(ApplianceError) as refused:
+            await work
+        assert refused.value.code in {
+            ErrorCode.PERSON_NOT_FOUND,
+            ErrorCode.ALREADY_EXISTS,
+        }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"login_password_again": "otra cosa"}, "login_password_again"),
+        ({"signing_password_again": "otra cosa"}, "signing_password_again"),
+        (
+            {"login_password": "corta", "login_password_again": "corta"},
+            "login_password",
+        ),
+        (
+            {"signing_password": LOGIN, "signing_password_again": LOGIN},
+            "signing_password",
+        ),
+        ({"totp_code": "12345"}, "totp_code"),
+        ({"totp_code": "abcdef"}, "totp_code"),
+    ],
+)
+async def test_mistake_is_shown_at_its_field_and_changes_nothing(
+    parts: Parts, client: HttpClient, wrong: dict[str, str], field: str
+) -> None:
+    """The form comes back with the mistake named, without what was typed."""
+    link = await invite(parts)
+    form = await fields(parts, link, **wrong)
+
+    answer = await client.post(f"/alta/{link.code}", form=form)
+    page = await answer.get_data(as_text=True)
+
+    assert answer.status_code == 422
+    assert f'id="{field}-error"' in page
+    assert f'href="#{field}"' in page
+    assert not any(value in page for value in form.values() if len(value) > 5)
+    await parts.enrolment.look(link.code)
+
+
+async def test_form_that_is_none_is_refused_in_words(
+    parts: Parts, client: HttpClient
+) -> None:
+    """Missing, unknown and doubled fields are no 500 and no half enrolment."""
+    link = await invite(parts)
+    whole = "&".join(f"{k}={v}" for k, v in (await fields(parts, link)).items())
+    urlencoded = {"Content-Type": "application/x-www-form-urlencoded"}
+    for body, headers in (
+        ("", urlencoded),
+        ("login_password=%FF", urlencoded),
+        (whole + "&role=admin", urlencoded),
+        (whole + "&totp_code=1", urlencoded),
+        ("{}", {"Content-Type": "application/json"}),
+    ):
+        answer = await client.post(f"/alta/{link.code}", data=body, headers=headers)
+        assert answer.status_code in {400, 415}
+        assert answer.headers["Content-Type"].startswith("text/html")
+    await parts.enrolment.look(link.code)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (ErrorCode.HSM_UNAVAILABLE, "se está generando"),
+        (ErrorCode.TASK_FAILED, "No se pudo generar"),
+    ],
+)
+async def test_result_says_when_there_is_no_certificate_yet(
+    parts: Parts, client: HttpClient, code: ErrorCode, words: str
+) -> None:
+    """A slow or failed HSM is told as it is: the enrolment itself is done."""
+    link = await invite(parts)
+    parts.tasks.failure = ApplianceError(code)
+
+    answer = await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+
+    assert answer.status_code == 200
+    assert words in await answer.get_data(as_text=True)
+
+
+async def test_demo_is_refused_outside_a_trial(parts: Parts) -> None:
+    """Nobody vouches for a person as `demo` where certificates count."""
+    with pytest.raises(ApplianceError) as refused:
+        await parts.invitations.invite("operator", CUIL, "A", EMAIL, VouchedBy.DEMO)
+
+    assert refused.value.code is ErrorCode.NOT_A_TRIAL
+
+
+async def test_seed_and_code_stand_nowhere_in_the_record(parts: Parts) -> None:
+    """The link is hashed and the seed sealed, in tables and in the audit."""
+    link = await invite(parts)
+    view = await parts.enrolment.look(link.code)
+
+    kept = (parts.settings.data_dir / "rubrica.db").read_bytes()
+    kept += (parts.settings.data_dir / "rubrica.db-wal").read_bytes()
+    for secret in (link.code, view.totp_secret, EMAIL):
+        assert secret.encode() not in kept
+    assert view.totp_secret not in repr(view)

@@ -1,0 +1,71 @@
+"""What is deleted by itself when it is of no more use."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from appliance.domain.errors import ApplianceError
+from appliance.domain.ids import RequestId
+from appliance.services.sweeping import Sweeping
+from tests.fakes import FakeOutcomes
+from tests.web_parts import DATABASES, Parts, database, open_parts
+
+ONE = RequestId(1)
+
+
+@pytest.fixture(params=DATABASES)
+def tables(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Settings of a fresh database of either kind."""
+    return database(request.param, request)
+
+
+@pytest.fixture
+async def parts(tmp_path: Path, tables: dict[str, str]) -> AsyncIterator[Parts]:
+    """Storage with a request."""
+    async with open_parts(tmp_path, database=tables) as made:
+        person, _ = await made.add_person()
+        await made.add_requests(person, ONE)
+        yield made
+
+
+def sweeping_of(parts: Parts) -> Sweeping:
+    """The reconciler over the parts' record and clock."""
+    return Sweeping(parts.store, FakeOutcomes(), parts.clock)
+
+
+async def test_forget_deletes_ended_links_alone(parts: Parts) -> None:
+    """Ended links go, living ones stay."""
+    await parts.links.mint(ONE)
+    parts.clock.forward(901)
+    clave = await parts.links.mint(ONE)
+
+    assert await sweeping_of(parts).forget() == 1
+    assert await parts.links.open(clave, ONE)
+
+
+async def test_forget_deletes_tries_of_two_days_ago(parts: Parts) -> None:
+    """Old tries to sign in go, once."""
+    with pytest.raises(ApplianceError):
+        await parts.login.login("nadie@example.com", b"not-the-password", "192.0.2.1")
+    parts.clock.forward(3 * 86_400)
+
+    assert (await sweeping_of(parts).forget(), await sweeping_of(parts).forget()) == (
+        1,
+        0,
+    )
+
+
+async def test_forget_keeps_a_check_of_a_signing_password_for_a_day(
+    parts: Parts,
+) -> None:
+    """Checks go after a day, not before."""
+    async with parts.store.write() as records:
+        view = await records.requests.get(ONE)
+        assert view is not None
+        await records.slots.take(view.person, ONE, parts.clock.now())
+    parts.clock.forward(86_399)
+
+    assert await sweeping_of(parts).forget() == 0
+    parts.clock.forward(2)
+    assert await sweeping_of(parts).forget() == 1

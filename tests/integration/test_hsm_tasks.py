@@ -1,0 +1,249 @@
+"""The life of an HSM task, on both databases."""
+
+import asyncio
+
+import pytest
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
+from appliance.domain.person import Credential
+from appliance.domain.records.tasks import TaskClaim, WorkerStatus
+from appliance.domain.vocab import CredentialState, TaskState, VouchedBy
+from appliance.services.hsm_tasks import TASK_ATTEMPTS, HsmTasks, submit_issue
+from appliance.services.sweeping import Sweeping
+from tests.core_parts import CoreParts
+
+
+def worker(core: CoreParts, slot: str = "signing/h/1") -> HsmTasks:
+    """A worker's transactions."""
+    return HsmTasks(core.store, core.clock, slot, new_id())
+
+
+async def submit(core: CoreParts, person: PersonId) -> TaskId:
+    """Ask for a key and a certificate."""
+    task = TaskId(new_id())
+    async with core.store.write() as records:
+        await submit_issue(records, person, VouchedBy.DEMO, core.clock, task)
+    return task
+
+
+async def claimed(tasks: HsmTasks) -> TaskClaim:
+    """Claim a task that is there."""
+    claim = await tasks.claim_next()
+    assert claim is not None
+    return claim
+
+
+def credential(core: CoreParts, person: PersonId, identifier: str) -> Credential:
+    """What a task made."""
+    return Credential(
+        id=CredentialId(identifier),
+        person=person,
+        key_mode="resident",
+        key_token="firma",
+        cka_id=b"\1",
+        certificate=b"certificate",
+        chain=(),
+        not_before=core.now,
+        not_after=core.now,
+        vouched_by=VouchedBy.DEMO,
+        state=CredentialState.ACTIVE,
+    )
+
+
+async def state(core: CoreParts, task: TaskId) -> tuple[TaskState, str]:
+    """How a task stands."""
+    async with core.store.read() as records:
+        status = await records.tasks.status(task)
+    assert status is not None
+    return status.state, status.reason
+
+
+async def test_task_is_done_with_its_credential(core: CoreParts) -> None:
+    """Asked for, claimed, committed with the credential, and told to who waits."""
+    signer = await core.add_signer(credential=False)
+    task = await submit(core, signer.person)
+    tasks = worker(core)
+
+    claim = await claimed(tasks)
+    order = await tasks.issue_order(claim)
+    made = credential(core, signer.person, task)
+    assert await tasks.issued(claim, made, "ab" * 32)
+
+    assert (claim.id, order.person.id) == (task, signer.person)
+    assert order.vouched_by is VouchedBy.DEMO
+    assert await tasks.wait(task, 1) == {"credential": task}
+    async with core.store.read() as records:
+        assert await records.credentials.active(signer.person) == made
+    assert await core.audited() == ["task.created", "credential.issued"]
+
+
+async def test_task_claimed_by_one_of_twenty(core: CoreParts) -> None:
+    """Twenty claimants of two processes, three tasks, the oldest first."""
+    signer = await core.add_signer(credential=False)
+    made = []
+    for _ in range(3):
+        made.append(await submit(core, signer.person))
+        core.clock.forward(1)
+    stores = (core.store, core.other_store())
+    first = await claimed(worker(core))
+
+    taken = await asyncio.gather(
+        *(
+            HsmTasks(stores[n % 2], core.clock, f"signing/h/{n}", "p").claim_next()
+            for n in range(20)
+        )
+    )
+
+    assert first.id == made[0]
+    assert sorted(each.id for each in taken if each) == sorted(made[1:])
+
+
+async def test_task_claimed_again_when_its_lease_ends(core: CoreParts) -> None:
+    """A lease of 30 s; renewing prolongs it; the overtaken one is refused."""
+    signer = await core.add_signer(credential=False)
+    task = await submit(core, signer.person)
+    dead, heir = worker(core), worker(core, "signing/h/2")
+    old = await claimed(dead)
+    core.clock.forward(20)
+    assert await dead.renew(old)
+    core.clock.forward(29)
+    assert await heir.claim_next() is None
+    core.clock.forward(1)
+
+    new = await claimed(heir)
+    done = [
+        await dead.renew(old),
+        await dead.issued(old, credential(core, signer.person, "x"), "ab" * 32),
+        await dead.failed(old, "X"),
+    ]
+
+    assert (old.fence, new.fence) == (1, 2)
+    assert done == [False] * 3
+    assert await state(core, task) == (TaskState.RUNNING, "")
+    async with core.store.read() as records:
+        assert await records.credentials.active(signer.person) is None
+
+
+async def test_task_of_a_restarted_worker_is_free_at_once(core: CoreParts) -> None:
+    """A new start of slot 1 lets go of its tasks, and not of slot 10's."""
+    signer = await core.add_signer(credential=False)
+    for _ in range(2):
+        await submit(core, signer.person)
+    for slot in ("signing/h/1", "signing/h/10"):
+        await claimed(worker(core, slot))
+
+    released = await core.claiming("signing/h/1").release_own()
+
+    assert released == 1
+    assert await worker(core).claim_next() is not None
+    assert await worker(core).claim_next() is None
+
+
+async def test_failed_task_is_told(core: CoreParts) -> None:
+    """Who waits learns why, and it is audited."""
+    signer = await core.add_signer(credential=False)
+    task = await submit(core, signer.person)
+    tasks = worker(core)
+
+    await tasks.failed(await claimed(tasks), "KEY_SELF_TEST")
+
+    with pytest.raises(ApplianceError) as caught:
+        await tasks.wait(task, 1)
+    assert caught.value.code is ErrorCode.TASK_FAILED
+    assert caught.value.params == {"reason": "KEY_SELF_TEST"}
+    assert (await core.audited())[-1] == "task.failed"
+
+
+async def test_task_whose_attempts_are_used_up_fails(core: CoreParts) -> None:
+    """Five workers died of it: it ends, once, and who waits is told."""
+    signer = await core.add_signer(credential=False)
+    task = await submit(core, signer.person)
+    tasks = worker(core)
+    sweeping = Sweeping(core.store, core.outcomes, core.clock)
+    other = Sweeping(core.other_store(), core.outcomes, core.clock)
+    for _ in range(TASK_ATTEMPTS):
+        assert await sweeping.fail_tasks() == 0
+        last = await claimed(tasks)
+        core.clock.forward(30)
+
+    unclaimable = await tasks.claim_next()
+    failed = await asyncio.gather(sweeping.fail_tasks(), other.fail_tasks())
+
+    assert unclaimable is None
+    assert sorted(failed) == [0, 1]
+    assert await sweeping.fail_tasks() == 0
+    assert await state(core, task) == (TaskState.FAILED, "attempts used up")
+    assert (await core.audited()).count("task.failed") == 1
+    # The last of them wakes up after all: too late.
+    made = credential(core, signer.person, "x")
+    assert not await tasks.issued(last, made, "ab" * 32)
+
+
+async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
+    """While the last lease lasts the task is not given up."""
+    signer = await core.add_signer(credential=False)
+    task = await submit(core, signer.person)
+    tasks = worker(core)
+    for _ in range(TASK_ATTEMPTS - 1):
+        await claimed(tasks)
+        core.clock.forward(30)
+    last = await claimed(tasks)
+
+    core.clock.forward(29)
+    given_up = await Sweeping(core.store, core.outcomes, core.clock).fail_tasks()
+    done = await tasks.issued(last, credential(core, signer.person, task), "ab" * 32)
+
+    assert (given_up, done) == (0, True)
+    assert await state(core, task) == (TaskState.DONE, "")
+
+
+async def test_wait_ends_without_an_answer(sqlite_core: CoreParts) -> None:
+    """Nobody does the task: `HSM_UNAVAILABLE` after the time."""
+    signer = await sqlite_core.add_signer(credential=False)
+    task = await submit(sqlite_core, signer.person)
+
+    with pytest.raises(ApplianceError) as caught:
+        await worker(sqlite_core).wait(task, 0.05)
+
+    assert caught.value.code is ErrorCode.HSM_UNAVAILABLE
+
+
+async def test_wait_for_no_task_is_refused(sqlite_core: CoreParts) -> None:
+    """A task that is not there cannot be waited for."""
+    with pytest.raises(ApplianceError) as caught:
+        await worker(sqlite_core).wait(TaskId("none"), 1)
+
+    assert caught.value.code is ErrorCode.TASK_FAILED
+
+
+async def test_order_for_nobody_is_refused(sqlite_core: CoreParts) -> None:
+    """A task whose person is not there names that."""
+    await submit(sqlite_core, PersonId("nobody"))
+    tasks = worker(sqlite_core)
+    claim = await claimed(tasks)
+
+    with pytest.raises(ApplianceError) as caught:
+        await tasks.issue_order(claim)
+
+    assert caught.value.code is ErrorCode.PERSON_NOT_FOUND
+
+
+async def test_heartbeat_is_the_slots_last_word(core: CoreParts) -> None:
+    """One row a slot, and only those that spoke of late are alive."""
+    for at in range(2):
+        core.clock.forward(at)
+        async with core.store.write() as records:
+            for number in (1, 2):
+                status = WorkerStatus(
+                    f"signing/h/{number}", f"p{at}", core.now, "ready", ""
+                )
+                await records.workers.beat(status)
+    since = core.now
+    core.clock.forward(5)
+    async with core.store.write() as records:
+        last = WorkerStatus("signing/h/2", "p3", core.now, "pin", "refused")
+        await records.workers.beat(last)
+
+    async with core.store.read() as records:
+        assert await records.workers.alive(since) == [last]

@@ -1,0 +1,231 @@
+"""Documents in a folder: durable, whole, and shared with the group alone."""
+
+import asyncio
+import hashlib
+import os
+import resource
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId
+from appliance.storage.documents import LocalDocuments
+
+ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
+TWO = IntegratorId("00000000-0000-4000-8000-000000000002")
+PDF = b"%PDF-1.7\n" + bytes(range(256)) * 100
+SHA256 = hashlib.sha256(PDF).hexdigest()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where documents are kept; not there yet."""
+    return tmp_path / "deep" / "documents"
+
+
+@pytest.fixture
+def documents(folder: Path) -> LocalDocuments:
+    """An empty store."""
+    return LocalDocuments(folder)
+
+
+def kept(folder: Path) -> list[Path]:
+    """Every file of the store."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+@contextmanager
+def umask(value: int) -> Iterator[None]:
+    """With another umask."""
+    before = os.umask(value)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+async def refusal(
+    documents: LocalDocuments, integrator: str, sha256: str
+) -> ErrorCode | None:
+    """How reading a document is refused."""
+    try:
+        await documents.get(IntegratorId(integrator), sha256)
+    except ApplianceError as exc:
+        return exc.code
+    return None
+
+
+async def test_document_reads_back(documents: LocalDocuments, folder: Path) -> None:
+    """By its integrator and SHA-256, in one file and no other."""
+    assert await documents.put(ONE, PDF) == SHA256
+
+    assert await documents.get(ONE, SHA256) == PDF
+    assert kept(folder) == [folder / ONE / SHA256[:2] / f"{SHA256}.pdf"]
+
+
+async def test_document_kept_again_is_the_same(
+    documents: LocalDocuments, folder: Path
+) -> None:
+    """Written once; a second time leaves the file as it is."""
+    await documents.put(ONE, PDF)
+    (file,) = kept(folder)
+    before = file.stat()
+
+    assert await documents.put(ONE, PDF) == SHA256
+
+    after = file.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+async def test_document_kept_by_twenty_at_once(
+    documents: LocalDocuments, folder: Path
+) -> None:
+    """All of them are told the same; one whole file is there."""
+    told = await asyncio.gather(*(documents.put(ONE, PDF) for _ in range(20)))
+
+    assert set(told) == {SHA256}
+    assert len(kept(folder)) == 1
+    assert await documents.get(ONE, SHA256) == PDF
+
+
+async def test_document_of_one_integrator_is_absent_for_another(
+    documents: LocalDocuments,
+) -> None:
+    """The same bytes are not shared between tenants."""
+    await documents.put(ONE, PDF)
+
+    assert await refusal(documents, TWO, SHA256) is ErrorCode.STORE_UNAVAILABLE
+
+
+async def test_empty_document_is_kept(documents: LocalDocuments) -> None:
+    """No bytes are bytes too."""
+    sha256 = await documents.put(ONE, b"")
+
+    assert await documents.get(ONE, sha256) == b""
+
+
+@pytest.mark.parametrize("altered", [b"", PDF[:-1], PDF + b"\n", b"x" + PDF[1:]])
+async def test_altered_document_is_not_given_out(
+    documents: LocalDocuments, folder: Path, altered: bytes
+) -> None:
+    """What was cut, grown or changed on disk is `STORE_UNAVAILABLE`."""
+    await documents.put(ONE, PDF)
+    (file,) = kept(folder)
+    file.write_bytes(altered)
+
+    assert await refusal(documents, ONE, SHA256) is ErrorCode.STORE_UNAVAILABLE
+
+
+async def test_altered_document_is_whole_again_when_kept_again(
+    documents: LocalDocuments, folder: Path
+) -> None:
+    """Keeping the right bytes heals the file."""
+    await documents.put(ONE, PDF)
+    (file,) = kept(folder)
+    file.write_bytes(b"spoiled")
+
+    await documents.put(ONE, PDF)
+
+    assert await documents.get(ONE, SHA256) == PDF
+    assert kept(folder) == [file]
+
+
+@pytest.mark.parametrize(
+    ("integrator", "sha256"),
+    [
+        ("../../../../../../../../../etc/passwd", SHA256),
+        (ONE, "../" * 21 + "x"),
+        (ONE, SHA256.upper()),
+        (ONE, SHA256[:-1]),
+        (ONE, SHA256 + "\n"),
+        (ONE + "\n", SHA256),
+        (ONE, ""),
+        ("", SHA256),
+        (ONE + "/", SHA256),
+        ("." * 36, SHA256),
+        (ONE, "\0" * 64),
+    ],
+)
+async def test_path_tricks_are_refused(
+    documents: LocalDocuments, integrator: str, sha256: str
+) -> None:
+    """Nothing but an id and 64 hex digits makes a path."""
+    await documents.put(ONE, PDF)
+
+    assert await refusal(documents, integrator, sha256) is (ErrorCode.STORE_UNAVAILABLE)
+
+
+async def test_failed_write_leaves_nothing(
+    documents: LocalDocuments, folder: Path
+) -> None:
+    """A disk that takes no more: refused by name, no half file, no rest."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    try:
+        with pytest.raises(ApplianceError) as caught:
+            await documents.put(ONE, PDF)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert kept(folder) == []
+    assert await documents.put(ONE, PDF) == SHA256
+
+
+async def test_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    """A file where the folder should be is no crash."""
+    (tmp_path / "file").write_text("x")
+
+    with pytest.raises(ApplianceError) as caught:
+        await LocalDocuments(tmp_path / "file" / "documents").put(ONE, PDF)
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+
+
+async def test_bytes_and_names_are_synced_in_order(
+    documents: LocalDocuments, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes before the name, the name before the answer, new folders too."""
+    synced: list[tuple[Path, bool]] = []
+    fsync = os.fsync
+
+    def watched(handle: int) -> None:
+        there = (folder / ONE / SHA256[:2] / f"{SHA256}.pdf").exists()
+        synced.append((Path(f"/proc/self/fd/{handle}").readlink(), there))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    await documents.put(ONE, PDF)
+
+    *folders, (temporary, before), (last, after) = synced
+    assert [path for path, _ in folders] == [
+        folder.parent.parent,
+        folder.parent,
+        folder,
+        folder / ONE,
+    ]
+    assert (temporary.parent, before) == (folder / ONE / SHA256[:2], False)
+    assert temporary.name.startswith(".new-")
+    assert (last, after) == (folder / ONE / SHA256[:2], True)
+
+
+@pytest.mark.parametrize(
+    ("mask", "file_mode", "folder_mode"),
+    [(0o077, 0o600, 0o700), (0o007, 0o660, 0o770), (0o000, 0o660, 0o770)],
+)
+def test_modes_follow_the_umask_and_leave_others_out(
+    folder: Path, mask: int, file_mode: int, folder_mode: int
+) -> None:
+    """A trial (umask 077) stays private; roles of one group (007) share."""
+    with umask(mask):
+        LocalDocuments(folder)._put(ONE, PDF)
+
+    (file,) = kept(folder)
+    assert stat.S_IMODE(file.stat().st_mode) == file_mode
+    assert {stat.S_IMODE(path.stat().st_mode) for path in file.parents[:4]} == {
+        folder_mode
+    }

@@ -1,0 +1,307 @@
+"""What ends by itself: activations, requests, tasks and slots, on both databases.
+
+Source: design §3 "Lifetimes"; decisions "estados".
+"""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from appliance.domain.errors import ErrorCode
+from appliance.domain.ids import ActivationId, RequestId
+from appliance.domain.vocab import (
+    ActivationState,
+    IntentState,
+    ItemState,
+    RequestState,
+    SlotOutcome,
+)
+from appliance.services.claiming import Work
+from appliance.services.sweeping import Sweeping
+from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
+
+A, R = ActivationState, RequestState
+EXPIRED = "ACTIVATION_EXPIRED"
+
+
+def sweeping(core: CoreParts, *, other: bool = False) -> Sweeping:
+    """The reconciler, of this process or of another one."""
+    store = core.other_store() if other else core.store
+    return Sweeping(store, core.outcomes, core.clock)
+
+
+async def claimed(core: CoreParts, items: int = 1) -> Work:
+    """A worker has an activation of that many items in hand."""
+    await core.add_activation(await core.add_signer(), items)
+    work = await core.claiming().claim_next()
+    assert work is not None
+    return work
+
+
+def requests_of(work: Work) -> list[RequestId]:
+    """Its requests, in order."""
+    return [item.request for item in work.claim.items]
+
+
+async def test_unclaimed_activation_expires(core: CoreParts) -> None:
+    """Nobody claims within 60 s: `pendiente` again, and the caller is told."""
+    signer = await core.add_signer()
+    request = await core.add_request(signer.person)
+    activation = await core.begin(signer, [request])
+
+    core.clock.forward(59)
+    early = await sweeping(core).expire_activations()
+    core.clock.forward(1)
+    late = await sweeping(core).expire_activations()
+
+    assert (early, late) == (0, 1)
+    assert await core.request_states([request]) == [(R.PENDING, EXPIRED)]
+    assert await core.activation_state(activation) == (A.EXPIRED, EXPIRED)
+    assert core.outcomes.announced == [activation]
+    assert (await core.audited())[-2:] == ["request.returned", "activation.expired"]
+
+
+async def test_expired_request_may_be_signed_again(core: CoreParts) -> None:
+    """A new activation takes the request as if nothing had been."""
+    signer = await core.add_signer()
+    request = await core.add_request(signer.person)
+    await core.begin(signer, [request])
+    core.clock.forward(60)
+    await sweeping(core).expire_activations()
+
+    again = await core.begin(signer, [request])
+
+    view = await core.view(request)
+    assert (view.state, view.reason, view.activation) == (R.IN_PROGRESS, "", again)
+
+
+async def test_living_lease_is_waited_for(core: CoreParts) -> None:
+    """Past its time, but in the hands of a worker: not ended under it."""
+    await claimed(core)
+    core.clock.forward(55)
+    work = await core.claiming("signing/h/2").claim_next()
+    assert work is not None
+
+    core.clock.forward(7)  # 62 s after the claim; the lease ends at 65 s
+    during = await sweeping(core).expire_activations()
+    core.clock.forward(4)
+    after = await sweeping(core).expire_activations()
+
+    assert (during, after) == (0, 1)
+
+
+async def test_key_phase_ends_and_its_intent_with_it(core: CoreParts) -> None:
+    """A dead worker's intent is closed when the activation expires."""
+    work = await claimed(core)
+    await core.claiming().intend(work.claim, work.claim.items[0], DIGEST)
+
+    core.clock.forward(61)
+    await sweeping(core).expire_activations()
+
+    assert await core.request_states(requests_of(work)) == [(R.PENDING, EXPIRED)]
+    (intent,) = await core.intents(work.claim.id)
+    assert intent.state is IntentState.INTERRUPTED
+    assert "key.interrupted" in await core.audited()
+
+
+async def test_late_worker_is_refused_after_expiry(core: CoreParts) -> None:
+    """A worker that wakes after the end can store nothing."""
+    work = await claimed(core)
+    worker = core.claiming()
+    item = work.claim.items[0]
+    await worker.intend(work.claim, item, DIGEST)
+    core.clock.forward(61)
+    await sweeping(core).expire_activations()
+
+    done = await worker.keyed(work.claim, item, MADE, DIGEST)
+
+    assert not done
+    (intent,) = await core.intents(work.claim.id)
+    assert intent.state is IntentState.INTERRUPTED
+    assert await core.request_states(requests_of(work)) == [(R.PENDING, EXPIRED)]
+
+
+async def test_signatures_made_are_kept_for_finishing(core: CoreParts) -> None:
+    """Of three items one is published, one keyed, one not: only that goes back."""
+    work = await claimed(core, items=3)
+    worker = core.claiming()
+    first, second, third = work.claim.items
+    for item in (first, second):
+        await worker.intend(work.claim, item, DIGEST)
+        await worker.keyed(work.claim, item, MADE, DIGEST)
+    await worker.finished(
+        work.claim, first, signed_view(await core.view(first.request))
+    )
+    await worker.intend(work.claim, third, DIGEST)
+
+    core.clock.forward(63)
+    await sweeping(core).expire_activations()
+
+    assert await core.request_states(requests_of(work)) == [
+        (R.SIGNED, ""),
+        (R.IN_PROGRESS, ""),
+        (R.PENDING, EXPIRED),
+    ]
+    assert (await core.activation_state(work.claim.id))[0] is A.FINISHING
+    heir = await core.claiming("signing/h/2").claim_next()
+    assert heir is not None
+    assert heir.claim.state is A.FINISHING
+    assert [item.state for item in heir.claim.items] == [
+        ItemState.DONE,
+        ItemState.KEYED,
+        ItemState.FAILED,
+    ]
+    assert await core.claiming().finished(
+        heir.claim, second, signed_view(await core.view(second.request))
+    )
+    assert (await core.activation_state(work.claim.id))[0] is A.DONE
+    assert {intent.state for intent in await core.intents(work.claim.id)} == {
+        IntentState.COMPLETED,
+        IntentState.INTERRUPTED,
+    }
+
+
+async def test_finish_phase_that_takes_too_long_fails(core: CoreParts) -> None:
+    """Ten minutes after the key phase what could not be published is `fallida`."""
+    work = await claimed(core)
+    worker = core.claiming()
+    item = work.claim.items[0]
+    await worker.intend(work.claim, item, DIGEST)
+    await worker.keyed(work.claim, item, MADE, DIGEST)
+
+    core.clock.forward(660)
+    early = await sweeping(core).expire_activations()
+    core.clock.forward(1)
+    late = await sweeping(core).expire_activations()
+
+    assert (early, late) == (0, 1)
+    assert await core.request_states([item.request]) == [(R.FAILED, "SIGNING_FAILED")]
+    assert await core.activation_state(work.claim.id) == (A.FAILED, "SIGNING_FAILED")
+    assert not await worker.finished(
+        work.claim, item, signed_view(await core.view(item.request))
+    )
+    async with core.store.read() as records:
+        assert await records.documents.signed(item.request) is None
+
+
+async def test_every_intent_ends_one_way_or_the_other(core: CoreParts) -> None:
+    """Whatever became of them, no intent is left open."""
+    for fate in ("keyed", "given back", "dies"):
+        work = await claimed(core)
+        worker, item = core.claiming(), work.claim.items[0]
+        await worker.intend(work.claim, item, DIGEST)
+        if fate == "keyed":
+            await worker.keyed(work.claim, item, MADE, DIGEST)
+        if fate == "given back":
+            await worker.returned(work.claim, [item], ErrorCode.HSM_UNAVAILABLE)
+        core.clock.forward(1)
+    seen = [row.event.activation for row in await core.audit()]
+
+    core.clock.forward(700)
+    await sweeping(core).expire_activations()
+    await sweeping(core).expire_activations()
+
+    states = [
+        intent.state
+        for activation in dict.fromkeys(seen)
+        if activation is not None
+        for intent in await core.intents(ActivationId(activation))
+    ]
+    assert sorted(states) == ["completada", "interrumpida", "interrumpida"]
+
+
+async def test_two_reconcilers_at_once_end_each_activation_once(
+    core: CoreParts,
+) -> None:
+    """Ten overdue activations, four sweeps of two processes side by side."""
+    signer = await core.add_signer()
+    requests = [await core.add_request(signer.person) for _ in range(10)]
+    for request in requests:
+        await core.begin(signer, [request])
+    core.clock.forward(60)
+    both = [sweeping(core), sweeping(core, other=True)]
+
+    ended = await asyncio.gather(*(each.expire_activations() for each in both * 2))
+    ended += [await both[0].expire_activations()]
+
+    assert sum(ended) == 10
+    assert await core.request_states(requests) == [(R.PENDING, EXPIRED)] * 10
+    assert (await core.audited()).count("request.returned") == 10
+
+
+async def test_request_expires_when_its_time_is_over(core: CoreParts) -> None:
+    """`pendiente` past its date is `vencida`; what is being signed is not."""
+    signer = await core.add_signer()
+    soon = core.now + timedelta(hours=1)
+    due = await core.add_request(signer.person, expires=soon)
+    busy = await core.add_request(signer.person, expires=soon)
+    later = await core.add_request(signer.person, expires=core.now + timedelta(hours=3))
+    never = await core.add_request(signer.person)
+    await core.begin(signer, [busy])
+
+    early = await sweeping(core).expire_requests()
+    core.clock.forward(3600)
+    moved = await sweeping(core).expire_requests()
+    again = await sweeping(core).expire_requests()
+
+    assert (early, moved, again) == (0, 1, 0)
+    assert [
+        state for state, _ in await core.request_states([due, busy, later, never])
+    ] == [
+        R.EXPIRED,
+        R.IN_PROGRESS,
+        R.PENDING,
+        R.PENDING,
+    ]
+    row = (await core.audit())[-1]
+    assert (row.event.event.value, row.event.request) == ("request.expired", due)
+
+
+async def test_two_reconcilers_at_once_expire_each_request_once(
+    core: CoreParts,
+) -> None:
+    """Thirty due requests, four sweeps side by side, none failing."""
+    signer = await core.add_signer()
+    soon = core.now + timedelta(hours=1)
+    requests = [await core.add_request(signer.person, expires=soon) for _ in range(30)]
+    core.clock.forward(3600)
+    both = [sweeping(core), sweeping(core, other=True)]
+
+    moved = await asyncio.gather(*(each.expire_requests() for each in both * 2))
+
+    assert sum(moved) == 30
+    assert {state for state, _ in await core.request_states(requests)} == {R.EXPIRED}
+    assert (await core.audited()).count("request.expired") == 30
+
+
+async def test_slots_forgotten_after_a_day(core: CoreParts) -> None:
+    """Checks of passwords are kept a day, and no longer."""
+    signer = await core.add_signer()
+    request = await core.add_request(signer.person)
+    async with core.store.write() as records:
+        old = await records.slots.take(signer.person, request, core.now)
+        await records.slots.close(old, SlotOutcome.WRONG, "ab" * 32)
+    core.clock.forward(86_000)
+    async with core.store.write() as records:
+        await records.slots.take(signer.person, request, core.now)
+    core.clock.forward(401)
+    both = [sweeping(core), sweeping(core, other=True)]
+
+    forgotten = await asyncio.gather(*(each.forget() for each in both))
+
+    assert sum(forgotten) == 1
+    async with core.store.read() as records:
+        since = core.now - timedelta(days=2)
+        assert await records.slots.running(signer.person, since) == 1
+
+
+@pytest.mark.parametrize(
+    "sweep", ["expire_activations", "expire_requests", "fail_tasks", "forget"]
+)
+async def test_sweep_of_nothing_does_nothing(
+    sqlite_core: CoreParts, sweep: str
+) -> None:
+    """An empty record stays empty, and nothing is audited."""
+    assert await getattr(sweeping(sqlite_core), sweep)() == 0
+    assert await sqlite_core.audited() == []
