@@ -10,7 +10,7 @@ from jinja2 import StrictUndefined
 from quart import Quart, g, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 
-from admin_ui import assets, session, times, words
+from admin_ui import assets, session, story, times, words
 from admin_ui.core import KEY, core
 from admin_ui.pages import (
     audit,
@@ -104,6 +104,7 @@ def _prepare_templates(app: Quart) -> None:
     env.filters["machine"] = times.machine
     env.globals["asset"] = assets.address
     env.globals["words"] = words
+    env.globals["stories"] = story
     env.globals["N_"] = words.N_
     app.context_processor(_context)
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from quart import Blueprint, Response
 
-from admin_ui import lists, times, words
+from admin_ui import lists, story, times, words
 from admin_ui.core import core
 from admin_ui.render import page
 from appliance.domain.console import AuditFilter
@@ -16,7 +16,7 @@ blueprint = Blueprint("audit", __name__, url_prefix="/admin/audit")
 
 
 def _say_event(value: str) -> str:
-    return words.event(EventKind(value))
+    return story.event(EventKind(value))
 
 
 @blueprint.get("")
@@ -54,7 +54,7 @@ async def show() -> Response:
         found=found,
         asked=asked,
         chips=chips,
-        kinds=sorted(EventKind, key=words.event),
+        kinds=sorted(EventKind, key=story.event),
         integrators=await core().integrators.list(),
         following=asked.after(found.page.following),
         paged=bool(lists.cursor()),

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import pytest
 
-from admin_ui import assets, times, words
+from admin_ui import assets, story, times, words
 from appliance.domain.errors import ApplianceError
 from appliance.domain.integration import FlagReason
 from appliance.domain.vocab import (
@@ -61,7 +61,7 @@ def test_spanish_is_argentine() -> None:
 @pytest.mark.parametrize(
     ("vocabulary", "table"),
     [
-        (EventKind, words.EVENTS),
+        (EventKind, story.EVENTS),
         (RequestState, words.REQUEST_STATES),
         (PersonState, words.PERSON_STATES),
         (CredentialState, words.CREDENTIAL_STATES),
