@@ -71,7 +71,8 @@ def create_console(console: AdminFront) -> Quart:
     app = create_app("admin_ui", settings=console.settings, face=face)
     app.extensions[KEY] = console
     _prepare_templates(app)
-    app.add_url_rule("/", "root", public(_root))
+    for short in ("/", "/admin"):
+        app.add_url_rule(short, "root", public(_root))
     app.register_blueprint(assets.blueprint)
     for page in _PAGES:
         app.register_blueprint(page.blueprint)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from quart import Response, g, make_response, redirect, render_template, url_for
 
 from admin_ui import words
-from admin_ui.session import is_partial
+from admin_ui.session import is_partial, known
 from appliance.domain.errors import ApplianceError
 from appliance.web import problems
 
@@ -105,7 +105,9 @@ async def error_page(error: ApplianceError) -> Response:
         error: what happened.
     """
     status = problems.ANSWERS[error.code].status
-    g.setdefault("console", None)
+    if "console" not in g:
+        # Nothing was asked of the session yet: there is no such address.
+        g.console = await known()
     template = "parts/error.html" if is_partial() else "error.html"
     response = await page(
         template,

@@ -98,6 +98,14 @@ async def _signed_in() -> ConsoleSession | None:
     return session
 
 
+async def known() -> ConsoleSession | None:
+    """Whose cookie this is, where a page only looks different by it."""
+    try:
+        return await _signed_in()
+    except ApplianceError:
+        return None
+
+
 def _check_origin() -> None:
     """Demand the browser's word that a page of the console itself asks.
 

@@ -394,6 +394,15 @@ async def test_invitation_refused(
     assert (await site.front.views.people(PeopleFilter())).rows == ()
 
 
+async def test_invitation_tells_all_faults_at_once(site: Site) -> None:
+    """Nobody has to send a form once for each fault."""
+    wrong = {"cuil": "1", "name": "", "email": "x", "checked": ""}
+
+    answer = await site.post("/admin/people", **invitation(**wrong))
+
+    assert [bool(answer.fault_of(name)) for name in wrong] == [True] * 4
+
+
 async def test_person_is_invited_once(site: Site) -> None:
     """A page sent again makes no second link."""
     await site.post("/admin/people", **invitation())

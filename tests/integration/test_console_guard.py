@@ -150,6 +150,19 @@ async def test_token_may_come_as_a_header(inside: Site) -> None:
     assert answer.status == 303
 
 
+async def test_short_addresses_lead_home(site: Site) -> None:
+    """Whoever types the host alone gets to the console."""
+    for path in ("/", "/admin"):
+        assert (await site.get(path)).location == "/admin/"
+
+
+async def test_lost_administrator_finds_the_way_back(inside: Site) -> None:
+    """An address that is not there shows the menu to whoever is signed in."""
+    assert "Integradores" in (await inside.get("/admin/nada")).text
+    inside.cookies.clear()
+    assert "Integradores" not in (await inside.get("/admin/nada")).text
+
+
 async def test_every_answer_has_the_headers(inside: Site) -> None:
     """Pages, errors, redirects and files carry policy and isolation."""
     for path in ("/admin/", "/admin/nada", "/", "/admin/login"):

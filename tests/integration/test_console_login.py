@@ -58,13 +58,49 @@ async def test_sign_in_opens_a_session_for_eight_hours(desk: Desk) -> None:
     found = await desk.console.by_token(opened.token)
     assert found == opened.session
     assert found.user.name == "marta"
-    desk.clock.forward(8 * 3600 - 1)
-    await desk.console.by_token(opened.token)
-    desk.clock.forward(1)
+    for _ in range(24):
+        desk.clock.forward(20 * 60 - 1)
+        await desk.console.by_token(opened.token)
+    desk.clock.forward(24)
     with pytest.raises(ApplianceError) as over:
         await desk.console.by_token(opened.token)
     assert over.value.code is ErrorCode.TOKEN_EXPIRED
     assert len(await desk.audited(EventKind.CONSOLE_LOGIN_COMPLETED)) == 1
+
+
+async def test_session_ends_after_half_an_hour_without_use(desk: Desk) -> None:
+    """A page that renews itself is no use."""
+    totp = await new_user(desk)
+    opened = await sign_in(desk, code_now(desk, totp))
+    desk.clock.forward(29 * 60)
+    await desk.console.by_token(opened.token)
+    desk.clock.forward(29 * 60)
+    await desk.console.by_token(opened.token, active=False)
+    desk.clock.forward(60)
+
+    with pytest.raises(ApplianceError) as over:
+        await desk.console.by_token(opened.token)
+
+    assert over.value.code is ErrorCode.TOKEN_EXPIRED
+
+
+async def test_confirmation_takes_a_fresh_code(desk: Desk) -> None:
+    """Neither a wrong code nor the one of the sign-in proves anybody again."""
+    totp = await new_user(desk)
+    code = code_now(desk, totp)
+    opened = await sign_in(desk, code)
+    for wrong in (code, "", "12345", "abcdef"):
+        with pytest.raises(ApplianceError) as refused:
+            await desk.console.confirm(opened.session, wrong, "192.0.2.1")
+        assert refused.value.code is ErrorCode.OTP_INVALID
+        desk.clock.forward(120)
+    assert len(await desk.audited(EventKind.CONSOLE_CODE_WRONG)) == 4
+
+    fresh = code_now(desk, totp)
+    await desk.console.confirm(opened.session, fresh, "192.0.2.1")
+
+    with pytest.raises(ApplianceError):
+        await desk.console.confirm(opened.session, fresh, "192.0.2.1")
 
 
 async def test_whatever_is_wrong_is_told_alike(desk: Desk) -> None:
