@@ -27,6 +27,7 @@ from appliance.domain.ports import (
 from appliance.domain.records import Store
 from appliance.services.attempts import Attempts
 from appliance.services.console import ConsoleLogin
+from appliance.services.console_views import ConsoleViews
 from appliance.services.enrolment import Enrolment
 from appliance.services.frame_identity import FrameIdentity
 from appliance.services.frame_requests import FrameRequests
@@ -40,6 +41,7 @@ from appliance.services.integrators import Integrators
 from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login
+from appliance.services.officers import Officers
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.progress import Progress
@@ -139,6 +141,8 @@ class AdminFront:
     integrators: Integrators
     console: ConsoleLogin
     invitations: Invitations
+    views: ConsoleViews
+    officers: Officers
 
 
 @asynccontextmanager
@@ -341,4 +345,6 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             integrators=Integrators(store, lookup, clock, settings.environment),
             console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
             invitations=Invitations(store, lookup, sealer, clock, settings),
+            views=ConsoleViews(store, sealer, lookup, clock),
+            officers=Officers(store),
         )

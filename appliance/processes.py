@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import ctypes
+import fcntl
 import os
 import signal
 import socket
 import stat
+import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ _PR_SET_PDEATHSIG = 1
 _PROBE_S = 1.0
 _SHARED = 0o660
 """Of files that processes share: never others, and what the umask leaves."""
+_LOOK_AGAIN_S = 0.1
 
 
 def bind(address: str, backlog: int) -> socket.socket:
@@ -92,14 +95,49 @@ def _answers(path: Path) -> bool:
         return True
 
 
+def hold_alone(path: Path, patience_s: float) -> int:
+    """Hold a lock file for the life of this process and of all its children.
+
+    Children inherit the lock, so that it outlives a parent that was killed
+    until the last of them has stopped: nobody takes their sockets meanwhile.
+
+    Args:
+        path: of the lock file, made when it is not there.
+        patience_s: longest wait for others to let go, in seconds.
+
+    Returns:
+        Its descriptor, closed in programs that are executed.
+
+    Raises:
+        SettingsError: others still hold it.
+    """
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            if time.monotonic() > deadline:
+                os.close(lock)
+                msg = f"{path}: another one runs here and does not stop"
+                raise SettingsError(msg) from exc
+            time.sleep(_LOOK_AGAIN_S)
+        else:
+            return lock
+
+
 def die_with_parent(parent: int) -> None:
-    """Have this process told to stop when the process that forked it dies.
+    """Have this process killed when the process that forked it dies.
+
+    Killed, not told to stop: a front that stops gracefully waits for what its
+    calls await, and the workers that would bring it about are going too. No
+    state is lost by it, and whoever starts next finds nobody in the way.
 
     Args:
         parent: id of the parent, as it was before the fork.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         # It died between the fork and the line above.
         os._exit(0)

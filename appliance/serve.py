@@ -4,14 +4,13 @@ import asyncio
 import socket
 
 import structlog
-from hypercorn.asyncio import serve
 
 from appliance.asgi import create_api
 from appliance.bootstrap import open_front
 from appliance.domain.clock import SystemClock
 from appliance.processes import stop_event
 from appliance.settings import Settings
-from appliance.web.server import hypercorn_config
+from appliance.web.server import serve_face
 
 _log = structlog.get_logger(__name__)
 
@@ -40,8 +39,4 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     async with open_front(settings, SystemClock(), "api") as front:
         app = create_api(front)
         _log.info("api.listening", address=settings.web.listen_api)
-        await serve(
-            app,
-            hypercorn_config(settings, listener),
-            shutdown_trigger=stop.wait,
-        )
+        await serve_face(app, settings, listener, stop)

@@ -71,13 +71,12 @@ class WebSettings(_Section):
         addresses = (self.listen_api, self.listen_embed, self.listen_admin)
         return dict(zip(FACES, addresses, strict=True))[face]
 
-    @model_validator(mode="before")
-    @classmethod
-    def _web_url_is_base_url(cls, given: object) -> object:
-        if not isinstance(given, dict) or given.get("web_url"):
-            return given
-        default = cls.model_fields["base_url"].default
-        return {**given, "web_url": given.get("base_url", default)}
+    @model_validator(mode="after")
+    def _web_url_is_base_url(self) -> Self:
+        if not self.web_url:
+            # Once, before anybody sees it: the model is frozen from here on.
+            object.__setattr__(self, "web_url", self.base_url)
+        return self
 
     @model_validator(mode="after")
     def _frame_has_its_own_origin(self) -> Self:

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -23,16 +23,20 @@ from typing import Final
 import structlog
 
 from appliance.logs import configure_logging
-from appliance.processes import bind, die_with_parent
+from appliance.processes import bind, die_with_parent, hold_alone
 from appliance.settings import FACES, Settings, SettingsError
 
 _log = structlog.get_logger(__name__)
 RunRole = Callable[[Settings, int, socket.socket | None], int]
 """A role: settings, number among its kind (from 1), listener → exit status."""
+Preload = Callable[[Settings], object]
+"""What is prepared once, before the first fork, and shared by the roles."""
 
-_QUIET_S: Final = 10.0
-"""A role that lived that long is restarted at once."""
-_MOST_PAUSE_S: Final = 5.0
+_QUIET_S: Final = 1.0
+"""A role that lived that long is restarted at once: it did start, and what
+killed it since is no reason to let its work wait."""
+_MOST_PAUSE_S: Final = 2.0
+"""Longest pause before the restart of one that dies as it starts."""
 _KILL_AFTER_S: Final = 5.0
 _HANDLED: Final = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
 
@@ -183,8 +187,12 @@ def fork_role(
     os._exit(status)
 
 
-def start_redis(settings: Settings) -> int:
+def start_redis(settings: Settings, lock: int) -> int:
     """Start a private redis-server on a unix socket; gives its process id.
+
+    Args:
+        settings: where its socket and folder are.
+        lock: descriptor of `run_dir`'s lock, which it holds while it lives.
 
     Raises:
         SettingsError: its program cannot be run.
@@ -209,6 +217,7 @@ def start_redis(settings: Settings) -> int:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            pass_fds=(lock,),
             preexec_fn=lambda: _prepare_program(parent),  # noqa: PLW1509 (no thread here)
         )
     except OSError as exc:
@@ -223,18 +232,27 @@ def _prepare_program(parent: int) -> None:
     die_with_parent(parent)
 
 
-def up(settings: Settings, roles: dict[str, RunRole]) -> int:
+def up(
+    settings: Settings, roles: dict[str, RunRole], preloads: Sequence[Preload] = ()
+) -> int:
     """Run every role of a trial until told to stop.
 
     Args:
         settings: of the installation.
         roles: the faces (`api` and others), `signing`, `chores` and `sandbox`,
             from entry points.
+        preloads: run first; what they keep is every role's.
 
     Raises:
-        SettingsError: a listener cannot be bound.
+        SettingsError: another one runs here, a listener cannot be bound, or
+            something cannot be prepared.
     """
     prepare_folders(settings)
+    # A parent that was killed leaves children that still stop.
+    patience_s = settings.web.graceful_s + _KILL_AFTER_S
+    lock = hold_alone(settings.run_dir / "up.lock", patience_s)
+    for preload in preloads:
+        preload(settings)
     faces = [name for name in FACES if name in roles and settings.web.listen(name)]
     listeners: dict[str, socket.socket] = {
         name: bind(settings.web.listen(name), settings.web.backlog) for name in faces
@@ -252,7 +270,9 @@ def up(settings: Settings, roles: dict[str, RunRole]) -> int:
         supervisor.children.append(Child(name, start, stage))
 
     if settings.redis.url is None:
-        supervisor.children.append(Child("redis", lambda: start_redis(settings), 4))
+        supervisor.children.append(
+            Child("redis", lambda: start_redis(settings, lock), 4)
+        )
     child("sandbox", "sandbox", 1, 3)
     for number in range(1, settings.signing.workers + 1):
         child(f"signing-{number}", "signing", number, 2)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
-from arq import Worker, func
-from redis.exceptions import RedisError
+from arq import ArqRedis, Worker, func
+from redis.exceptions import RedisError, ResponseError
 
 from appliance.bootstrap import Bell
 
@@ -79,7 +79,8 @@ async def _run_once(
     bell: Bell, ring: Any, rung: asyncio.Event, free: Callable[[], bool]
 ) -> None:
     """Run arq until Redis goes away."""
-    pool = worker = None
+    pool: ArqRedis | None = None
+    worker: RingWorker | None = None
     try:
         pool = await bell.connect()
         worker = RingWorker(
@@ -98,8 +99,16 @@ async def _run_once(
             log_results=False,
         )
         await worker.main()
+    except ResponseError as exc:
+        # Full, read-only, or something else stands under the queue's name.
+        _log.debug("bell.refused", error=str(exc))
+        await _clear(pool, bell.queue)
     except (RedisError, OSError, TimeoutError) as exc:
         _log.debug("bell.lost", error=str(exc))
+    except Exception as exc:  # noqa: BLE001 (arq stumbles over what others wrote)
+        # It may cost rings, which cost a poll's time, but never the bell.
+        _log.warning("bell.spoilt", error=repr(exc))
+        await _clear(pool, bell.queue)
     finally:
         if worker is not None:
             await _end_jobs(worker)
@@ -117,3 +126,10 @@ async def _end_jobs(worker: Worker) -> None:
             task.cancel()
         # Also takes what they raised, which a Redis that is away makes them.
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _clear(pool: ArqRedis | None, queue: str) -> None:
+    """Empty the queue: rings are no record, and one that cannot be read stays."""
+    if pool is not None:
+        with contextlib.suppress(RedisError, OSError, TimeoutError):
+            await pool.delete(queue)

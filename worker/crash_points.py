@@ -1,11 +1,14 @@
-"""Named points at which a test can have a worker die.
+"""Named points at which a test can have a worker die, or freeze.
 
 They do nothing unless the variable names a folder, which `rubrica up` and the
 units never set. A test puts a file named like a point there; the first worker
-that passes removes it and dies as by `kill -9`.
+that passes removes it and dies as by `kill -9`, or stops as by `kill -STOP`
+when the file says so. A file named like a point and a request (`before_sign-7`)
+stays, and kills every worker that passes with that request.
 """
 
 import os
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -20,17 +23,32 @@ FILE_WRITTEN: Final = "file_written"
 """The signed document is stored; the record does not name it yet."""
 PUBLISHED: Final = "published"
 """`firmada` is committed; nobody was told."""
+POINTS: Final = (BEFORE_SIGN, AFTER_SIGN, KEYED, FILE_WRITTEN, PUBLISHED)
+"""All of them, in the order in which a signature passes."""
+FREEZE: Final = "freeze"
+"""Content of a file that stops the worker instead of killing it."""
 _KILLED: Final = 137
 
 
-def crash_point(name: str) -> None:
-    """Die here if a test asked for it."""
+def crash_point(name: str, request: int) -> None:
+    """Die or freeze here if a test asked for it.
+
+    Args:
+        name: one of `POINTS`.
+        request: the request in hand.
+    """
     folder = os.environ.get(VARIABLE)
     if folder is None:
         return
+    if Path(folder, f"{name}-{request}").exists():
+        os._exit(_KILLED)
+    order = Path(folder, name)
     try:
-        # Whoever removes the file dies: exactly one worker a file.
-        Path(folder, name).unlink()
+        wish = order.read_text("ascii")
+        # Whoever removes the file obeys it: exactly one worker a file.
+        order.unlink()
     except FileNotFoundError:
         return
-    os._exit(_KILLED)
+    if wish != FREEZE:
+        os._exit(_KILLED)
+    os.kill(os.getpid(), signal.SIGSTOP)

@@ -36,6 +36,7 @@ from worker.hsm_session import HsmSession
 from worker.pdf.assemble import assemble
 from worker.pdf.check import check
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.stages import Stages
 from worker.stamp import StampFonts
 
 _log = structlog.get_logger(__name__)
@@ -67,15 +68,24 @@ class ItemSigner:
         view = work.requests.get(item.seq)
         if view is None or work.person is None or work.credential is None:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
+        stages = Stages()
         original = await self.documents.get(view.integrator, item.document_sha256)
+        stages.done("read")
         if item.state is ItemState.WAITING:
-            made = await self._use_key(work, item, view, original)
+            made = await self._use_key(work, item, view, original, stages)
         else:
             made = _stored(item)
-        await self._finish(work.claim, item, view, work.credential, original, made)
+        signed = await asyncio.to_thread(_complete, original, work.credential, made)
+        stages.done("check")
+        await self._publish(work.claim, item, view, signed, stages)
 
     async def _use_key(
-        self, work: Work, item: Item, view: RequestView, original: bytes
+        self,
+        work: Work,
+        item: Item,
+        view: RequestView,
+        original: bytes,
+        stages: Stages,
     ) -> KeyedItem:
         """Key phase: nothing is signed that is not on the record."""
         person, credential = _checked(work, self.clock)
@@ -89,15 +99,18 @@ class ItemSigner:
             self._prepare, item, view, person, credential, original
         )
         digest = prepared.digest.hex()
+        stages.done("prepare")
 
         # The intent is committed before the key is used: no signature is ever
         # made that the record does not know of.
         if not await self.claiming.intend(work.claim, item, digest):
             raise FencedOffError
-        crash_point(BEFORE_SIGN)
+        stages.done("intend")
+        crash_point(BEFORE_SIGN, item.request)
         reference = KeyReference(TokenRole(credential.key_token), credential.cka_id)
         signature = await self.session.sign_digest(reference, prepared.digest)
-        crash_point(AFTER_SIGN)
+        stages.done("sign")
+        crash_point(AFTER_SIGN, item.request)
         made = KeyedItem(
             increment=prepared.increment,
             contents_at=prepared.contents_at,
@@ -107,7 +120,8 @@ class ItemSigner:
         )
         if not await self.claiming.keyed(work.claim, item, made, digest):
             raise FencedOffError
-        crash_point(KEYED)
+        stages.done("keyed")
+        crash_point(KEYED, item.request)
         return made
 
     def _prepare(
@@ -131,19 +145,18 @@ class ItemSigner:
         )
         return prepare(original, plan, self.fonts)
 
-    async def _finish(
+    async def _publish(
         self,
         claim: Claim,
         item: Item,
         view: RequestView,
-        credential: Credential,
-        original: bytes,
-        made: KeyedItem,
+        signed: bytes,
+        stages: Stages,
     ) -> None:
         """Finish phase: needs no key; any worker may do it, any number of times."""
-        signed = await asyncio.to_thread(_complete, original, credential, made)
         sha256 = await self.documents.put(view.integrator, signed)
-        crash_point(FILE_WRITTEN)
+        stages.done("store")
+        crash_point(FILE_WRITTEN, item.request)
         document = SignedDocumentView(
             request=item.request,
             integrator=view.integrator,
@@ -154,13 +167,16 @@ class ItemSigner:
         )
         if not await self.claiming.finished(claim, item, document):
             raise FencedOffError
-        crash_point(PUBLISHED)
+        stages.done("publish")
+        crash_point(PUBLISHED, item.request)
+        await self.claiming.announce(claim)
         _log.info(
             "document.signed",
             activation=claim.id,
             request=item.request,
             attempt=claim.fence,
             sha256=sha256,
+            ms=stages.ms,
         )
 
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -59,13 +59,15 @@ class SigningWorker:
     slot: str
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _alone: bool = False
+    """What is in hand may kill its worker: nothing is taken beside it."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until told to stop, then finish what is in hand."""
         released = await self.claiming.release_own()
         _log.info("worker.started", slot=self.slot, released=released)
         sweeping = Sweeping(self.core.store, self.core.outcomes, self.core.clock)
-        helpers = [
+        helpers: list[asyncio.Task[Any]] = [
             asyncio.create_task(work)
             for work in (
                 hear_rings(self.core.bell, self._wake, self._free),
@@ -77,7 +79,11 @@ class SigningWorker:
         try:
             while not stop.is_set():
                 await self._drain()
-                await self._pause(stopping)
+                await self._pause({stopping, *helpers})
+                for helper in helpers:
+                    if helper.done():
+                        # A worker without a heart is better started anew.
+                        helper.result()
         finally:
             stopping.cancel()
             if self._running:
@@ -89,13 +95,14 @@ class SigningWorker:
 
     def _free(self) -> bool:
         """Whether another activation can be taken in hand."""
-        return len(self._running) < self.core.settings.signing.concurrency
+        most = 1 if self._alone else self.core.settings.signing.concurrency
+        return len(self._running) < most
 
-    async def _pause(self, stopping: asyncio.Task[bool]) -> None:
-        """Wait for a ring, the end of the interval, or the stop."""
+    async def _pause(self, others: set[asyncio.Task[Any]]) -> None:
+        """Wait for a ring, the end of the interval, or one of the others."""
         waking = asyncio.create_task(self._wake.wait())
         await asyncio.wait(
-            {waking, stopping},
+            {waking, *others},
             timeout=self.core.settings.signing.poll_s,
             return_when=asyncio.FIRST_COMPLETED,
         )
@@ -106,8 +113,9 @@ class SigningWorker:
         """Take work in hand until there is none, or no hand is free."""
         try:
             while self._free():
-                work = await self.claiming.claim_next()
+                work = await self.claiming.claim_next(busy=bool(self._running))
                 if work is not None:
+                    self._alone = work.is_suspect
                     self._start(self._sign(work))
                     continue
                 task = await self.tasks.claim_next()
@@ -124,6 +132,7 @@ class SigningWorker:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._alone = self._alone and bool(self._running)
         # A hand is free: look whether there is more.
         self._wake.set()
         if not task.cancelled() and (exc := task.exception()) is not None:
@@ -147,8 +156,6 @@ class SigningWorker:
             holding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await holding
-        # Last, outside the lease: whoever waits may look now.
-        await self.core.outcomes.announce(work.claim.id)
 
     async def _sign_item(self, work: Work, seq: int) -> None:
         """Sign one item, or end it by the reason it cannot be signed.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import segno
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
@@ -44,17 +44,17 @@ _BY_ERROR: Final = {
 }
 
 
-@blueprint.get("/alta/<code>")
+@blueprint.route("/alta/<code>", methods=["GET", "POST"])
 @public
-async def show(code: str) -> Response:
-    """`GET /alta/{code}`: the form, while the link is good."""
+async def enrol(code: str) -> Response:
+    """`/alta/{code}`: the form, while the link is good; by POST, what was typed."""
+    if request.method == "POST":
+        return await _complete(code)
     return _form(await core().enrolment.look(code), {})
 
 
-@blueprint.post("/alta/<code>")
-@public
-async def complete(code: str) -> Response:
-    """`POST /alta/{code}`: take what the person chose, once.
+async def _complete(code: str) -> Response:
+    """Take what the person chose, once.
 
     Raises:
         ApplianceError: what the form cannot mend, for `refuse`.

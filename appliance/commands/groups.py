@@ -77,7 +77,8 @@ def _up(args: argparse.Namespace) -> int:
     settings = load_settings(args.settings)
     configure_logging(settings.log, "up")
     roles = {point.name: point.load() for point in entry_points(group="rubrica.roles")}
-    return supervisor.up(settings, roles)
+    preloads = [point.load() for point in entry_points(group="rubrica.preloads")]
+    return supervisor.up(settings, roles, preloads)
 
 
 def _serve(args: argparse.Namespace) -> int:

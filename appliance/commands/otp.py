@@ -3,6 +3,8 @@
 import argparse
 import asyncio
 
+import pyotp
+
 from appliance.bootstrap import Front, open_front
 from appliance.commands.terminal import run_async, say
 from appliance.domain.clock import SystemClock
@@ -19,7 +21,7 @@ def register(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         parts: of the `demo` parser.
     """
     otp = parts.add_parser("otp", help="the next code of a demo person, not yet used")
-    otp.add_argument("user", help="CUIL or e-mail address")
+    otp.add_argument("user", help="CUIL, e-mail address, or a console user's name")
     otp.set_defaults(run=_otp)
 
 
@@ -28,10 +30,26 @@ def _otp(args: argparse.Namespace) -> int:
         if not settings.trial:
             raise ApplianceError(ErrorCode.NOT_A_TRIAL)
         async with open_front(settings, SystemClock(), "operator") as front:
-            say(await next_code(front, args.user))
+            code = await _console_code(front, args.user)
+            say(code or await next_code(front, args.user))
         return 0
 
     return run_async(work, args)
+
+
+async def _console_code(front: Front, name: str) -> str | None:
+    """The present code of a console user, or None for any other name."""
+    async with front.core.store.read() as records:
+        secret = await records.console.by_name(name)
+    if secret is None:
+        return None
+    seed = front.sealer.open(
+        secret.totp_sealed,
+        table="console_user",
+        row=secret.user.id,
+        column="totp_sealed",
+    )
+    return pyotp.TOTP(seed.decode()).at(front.clock.now())
 
 
 async def next_code(front: Front, user: str) -> str:

@@ -58,6 +58,11 @@ class ErrorCode(StrEnum):
     ENROLMENT_UNKNOWN = "ENROLMENT_UNKNOWN"
     ENROLMENT_EXPIRED = "ENROLMENT_EXPIRED"
     ENROLMENT_USED = "ENROLMENT_USED"
+    # The console
+    ORIGIN_REFUSED = "ORIGIN_REFUSED"
+    CSRF_REFUSED = "CSRF_REFUSED"
+    NOT_LOCKED = "NOT_LOCKED"
+    PERSON_STATE = "PERSON_STATE"
     # Requests and signing
     SOLICITUD_NOT_FOUND = "SOLICITUD_NOT_FOUND"
     ALREADY_SIGNED = "ALREADY_SIGNED"
@@ -159,6 +164,14 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.ENROLMENT_UNKNOWN: "This enrolment link is not known.",
     ErrorCode.ENROLMENT_EXPIRED: "This enrolment link has expired.",
     ErrorCode.ENROLMENT_USED: "This enrolment link was used already.",
+    ErrorCode.ORIGIN_REFUSED: (
+        "That did not come from a page of the console; open it at {url}."
+    ),
+    ErrorCode.CSRF_REFUSED: (
+        "The page is from an earlier sign-in; go back, reload it and try again."
+    ),
+    ErrorCode.NOT_LOCKED: "The signing password is not locked.",
+    ErrorCode.PERSON_STATE: "The person's state ({state}) does not allow that.",
     ErrorCode.SOLICITUD_NOT_FOUND: "There is no such signature request.",
     ErrorCode.ALREADY_SIGNED: "It is already signed, with other parameters.",
     ErrorCode.IN_PROGRESS: "It is being signed with other parameters.",

@@ -30,6 +30,8 @@ from appliance.settings import SigningSettings
 
 _ATTEMPTS: Final = 10
 """Claims after which an activation is left to expire: it kills its workers."""
+_SUSPECT: Final = 3
+"""Claims after which it is signed alone, so that it takes no other along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,11 @@ class Work:
     credential: Credential | None
     requests: dict[int, RequestView]
     """By item."""
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether earlier claims ended in a way that calls for signing it alone."""
+        return self.claim.fence > _SUSPECT
 
 
 class Claiming:
@@ -88,9 +95,20 @@ class Claiming:
             tasks = await records.tasks.release_of(prefix, now)
             return tasks + await records.activations.release_of(prefix, now)
 
-    async def claim_next(self) -> Work | None:
-        """Take the oldest activation that nobody has in hand."""
+    async def claim_next(self, *, busy: bool = False) -> Work | None:
+        """Take the oldest activation that nobody has in hand.
+
+        It looks first: a look that finds nothing, as most do, takes no lock. On
+        SQLite that lock is everybody's.
+
+        Args:
+            busy: the worker has others in hand, and takes no suspect.
+        """
         now = self._clock.now()
+        async with self._store.read() as records:
+            claims = await records.activations.next_claims(now, self._terms)
+        if claims is None or (busy and claims >= _SUSPECT):
+            return None
         async with self._store.write() as records:
             claim = await records.activations.claim_next(self._owner, now, self._terms)
             if claim is None:
@@ -161,6 +179,8 @@ class Claiming:
     ) -> bool:
         """Publish a signed document; `firmada` from here on, once for ever.
 
+        Call `announce` after it.
+
         Raises:
             ApplianceError: `INTERNAL`: the request is not `en_proceso`, so that
                 nothing may be published; nothing was.
@@ -188,8 +208,11 @@ class Claiming:
                     document.integrator,
                 )
             )
-        await self._outcomes.announce(claim.id)
         return True
+
+    async def announce(self, claim: Claim) -> None:
+        """Tell whoever waits that there is an outcome to look at."""
+        await self._outcomes.announce(claim.id)
 
     async def returned(self, claim: Claim, items: list[Item], code: ErrorCode) -> bool:
         """Give requests back to their signer, who may try again."""

@@ -1,7 +1,8 @@
 """Sign-in to the console: name, password and a one-time code, in one go.
 
-A session is a 256-bit token in a cookie, kept as a keyed hash, for eight hours;
-the token that its forms carry follows from it and is not kept. Whatever was
+A session is a 256-bit token in a cookie, kept as a keyed hash, for eight hours
+and no longer than half an hour without use; the token that its forms carry
+follows from it and is not kept. Whatever was
 wrong of the three is told in the same words and takes the same time.
 """
 
@@ -34,7 +35,11 @@ from appliance.services.throttle import Throttle
 from appliance.settings import Settings
 
 SESSION_S: Final = 8 * 3600
-"""Lifetime of a session, in seconds."""
+"""Longest life of a session, in seconds."""
+IDLE_S: Final = 1800
+"""Longest time between two uses of a session, in seconds."""
+_STRIDE: Final = timedelta(seconds=60)
+"""A use is written down when it prolongs the session by that much."""
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}", re.ASCII)
 _TOKEN_BYTES: Final = 32
 _LONGEST: Final = 128
@@ -143,7 +148,7 @@ class ConsoleLogin:
             secret = await records.console.by_name(name)
         attempt = await self._throttle.begin(
             AttemptKind.PASSWORD,
-            self._lookup.index("console-account", name),
+            self._account(name),
             None,
             address,
         )
@@ -162,15 +167,12 @@ class ConsoleLogin:
     ) -> NewConsoleSession | None:
         """Use a code up and open a session; None if the code is not right."""
         user = secret.user
-        seed = self._sealer.open(
-            secret.totp_sealed, table="console_user", row=user.id, column="totp_sealed"
-        )
-        step = totp.step_of(seed.decode("ascii"), code, self._clock)
+        step = self._step(secret, code)
         if step is None:
             return None
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         now = self._clock.now()
-        until = now + timedelta(seconds=SESSION_S)
+        until = now + timedelta(seconds=IDLE_S)
         async with self._store.write() as records:
             if not await records.console.advance_step(user.id, step):
                 return None
@@ -187,22 +189,67 @@ class ConsoleLogin:
                 AuditEvent(EventKind.CONSOLE_LOGIN_WRONG, "anonymous", detail=detail)
             )
 
-    async def by_token(self, token: str) -> ConsoleSession:
+    async def by_token(self, token: str, *, active: bool = True) -> ConsoleSession:
         """The session of a cookie.
 
         Args:
             token: the cookie's value, as it came.
+            active: somebody did something, rather than a page renewing itself.
 
         Raises:
             ApplianceError: `TOKEN_INVALID`, `TOKEN_EXPIRED`.
         """
+        index = self._index(token[:_LONGEST])
         async with self._store.read() as records:
-            row = await records.console.session(self._index(token[:_LONGEST]))
+            row = await records.console.session(index)
         if row is None:
             raise ApplianceError(ErrorCode.TOKEN_INVALID)
-        if self._clock.now() >= row.until:
+        now = self._clock.now()
+        if now >= row.until:
             raise ApplianceError(ErrorCode.TOKEN_EXPIRED)
-        return ConsoleSession(row.user, row.until, self._csrf(token))
+        until = min(
+            row.created + timedelta(seconds=SESSION_S), now + timedelta(seconds=IDLE_S)
+        )
+        if active and until - row.until >= _STRIDE:
+            async with self._store.write() as records:
+                await records.console.prolong_session(index, until)
+        return ConsoleSession(row.user, max(row.until, until), self._csrf(token))
+
+    async def confirm(self, session: ConsoleSession, code: str, address: str) -> None:
+        """Have a signed-in user prove themselves again, by a fresh code.
+
+        Args:
+            session: of the user.
+            code: six digits, not used before.
+            address: where the call came from, as tries are counted by.
+
+        Raises:
+            ApplianceError: `OTP_INVALID`, `RATE_LIMITED`.
+        """
+        user = session.user
+        attempt = await self._throttle.begin(
+            AttemptKind.CODE, self._account(user.name), None, address
+        )
+        async with self._store.read() as records:
+            secret = await records.console.by_name(user.name)
+        step = None if secret is None else self._step(secret, code)
+        async with self._store.write() as records:
+            if step is not None and await records.console.advance_step(user.id, step):
+                await records.logins.end(attempt, AttemptOutcome.DONE)
+                return
+            await records.logins.end(attempt, AttemptOutcome.WRONG)
+            records.audit.add(AuditEvent(EventKind.CONSOLE_CODE_WRONG, user.actor))
+        raise ApplianceError(ErrorCode.OTP_INVALID)
+
+    def _step(self, secret: ConsoleSecret, code: str) -> int | None:
+        """The TOTP step whose code this is."""
+        seed = self._sealer.open(
+            secret.totp_sealed,
+            table="console_user",
+            row=secret.user.id,
+            column="totp_sealed",
+        )
+        return totp.step_of(seed.decode("ascii"), code, self._clock)
 
     async def sign_out(self, token: str) -> None:
         """End a session; one that is over already is no error.
@@ -225,6 +272,9 @@ class ConsoleLogin:
             csrf: what the form carried.
         """
         return hmac.compare_digest(session.csrf.encode(), csrf.encode())
+
+    def _account(self, name: str) -> str:
+        return self._lookup.index("console-account", name)
 
     def _index(self, token: str) -> str:
         return self._lookup.index(f"console-session/{self._environment.value}", token)

@@ -96,10 +96,14 @@ class HsmTasks:
         return status
 
     async def claim_next(self) -> TaskClaim | None:
-        """Take the oldest task that nobody has in hand."""
+        """Take the oldest task that nobody has in hand; looks before it locks."""
+        now = self._clock.now()
+        async with self._store.read() as records:
+            if not await records.tasks.any_claimable(now, TASK_ATTEMPTS):
+                return None
         async with self._store.write() as records:
             return await records.tasks.claim_next(
-                self._owner, self._clock.now(), _LEASE, TASK_ATTEMPTS
+                self._owner, now, _LEASE, TASK_ATTEMPTS
             )
 
     async def renew(self, claim: TaskClaim) -> bool:

@@ -8,6 +8,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from argon2 import PasswordHasher
@@ -30,7 +31,11 @@ class HashSlots:
     """
 
     def __init__(self, slots: int | None = None) -> None:
-        self._free = asyncio.Semaphore(slots or os.cpu_count() or 1)
+        most = slots or os.cpu_count() or 1
+        self._free = asyncio.Semaphore(most)
+        # Threads of its own: each keeps the 19 MiB of its last hash, and those
+        # of asyncio's pool are many.
+        self._threads = ThreadPoolExecutor(most, thread_name_prefix="hash")
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Run slow hashing in a thread when a slot is free.
@@ -43,7 +48,7 @@ class HashSlots:
         """
         await self._free.acquire()
         try:
-            future = asyncio.get_running_loop().run_in_executor(None, work)
+            future = asyncio.get_running_loop().run_in_executor(self._threads, work)
         except BaseException:
             self._free.release()
             raise

@@ -1,5 +1,6 @@
 """Activations, items and intents in SQL."""
 
+import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -103,12 +104,22 @@ class SqlActivations:
             raise ApplianceError(ErrorCode.INTERNAL)
         return _A(row.state), row.reason
 
+    async def next_claims(self, at: datetime, terms: Terms) -> int | None:
+        """How often what `claim_next` would take now was claimed before."""
+        query = (
+            select(activation.c.fence)
+            .where(_claimable(at, terms))
+            .order_by(activation.c.created)
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).scalar_one_or_none()
+
     async def claim_next(self, owner: str, at: datetime, terms: Terms) -> Claim | None:
         """Take the oldest activation that nobody has in hand."""
         row = await claim_one(
             self._connection,
             activation,
-            _claimable(at) & (activation.c.fence < terms.attempts),
+            _claimable(at, terms),
             owner,
             at + terms.lease,
             {},
@@ -346,15 +357,24 @@ def _in(state: ActivationState) -> ColumnElement[bool]:
     return activation.c.state == state.value
 
 
-def _claimable(at: datetime) -> ColumnElement[bool]:
-    """Waiting and in time, or let go of by whoever had it."""
+def _claimable(at: datetime, terms: Terms) -> ColumnElement[bool]:
+    """Waiting and in time, or let go of by whoever had it.
+
+    What kills its workers is left to expire. The finish phase may be tried as
+    often as leases can lapse in its time: a store that is away kills nobody.
+    """
+    tries = terms.attempts + math.ceil(terms.finish / terms.lease)
     return or_(
         _in(_A.WAITING) & (activation.c.claim_by > at),
         and_(
             activation.c.lease_until <= at,
             or_(
-                _in(_A.KEYING) & (activation.c.key_until > at),
-                _in(_A.FINISHING) & (activation.c.finish_until > at),
+                _in(_A.KEYING)
+                & (activation.c.key_until > at)
+                & (activation.c.fence < terms.attempts),
+                _in(_A.FINISHING)
+                & (activation.c.finish_until > at)
+                & (activation.c.fence < tries),
             ),
         ),
     )

@@ -57,7 +57,7 @@ class SqlAudit:
             .where(audit_event.c.request == request)
             .order_by(audit_event.c.at, audit_event.c.writer, audit_event.c.n)
         )
-        return [_row(row) for row in rows]
+        return [audit_row(row) for row in rows]
 
     async def of_writer(self, writer: str) -> list[AuditRow]:
         """All rows of one process start, by number."""
@@ -66,7 +66,7 @@ class SqlAudit:
             .where(audit_event.c.writer == writer)
             .order_by(audit_event.c.n)
         )
-        return [_row(row) for row in rows]
+        return [audit_row(row) for row in rows]
 
     async def writers(self) -> list[str]:
         """Ids of all process starts that wrote something, oldest first."""
@@ -96,7 +96,8 @@ def _values(row: AuditRow) -> dict[str, object]:
     }
 
 
-def _row(row: Row[Any]) -> AuditRow:
+def audit_row(row: Row[Any]) -> AuditRow:
+    """A row of the table as the domain has it."""
     event = AuditEvent(
         EventKind(row.event),
         row.actor,

@@ -87,12 +87,26 @@ class SqlConsole:
         """A session by the HMAC of its token, over or not."""
         row = (
             await self._connection.execute(
-                select(console_user, console_session.c.until)
+                select(
+                    console_user,
+                    console_session.c.created.label("opened"),
+                    console_session.c.until,
+                )
                 .join(console_session, console_session.c.user == console_user.c.id)
                 .where(console_session.c.token_index == token_index)
             )
         ).one_or_none()
-        return None if row is None else ConsoleSessionRow(_user(row), row.until)
+        if row is None:
+            return None
+        return ConsoleSessionRow(_user(row), row.opened, row.until)
+
+    async def prolong_session(self, token_index: str, until: datetime) -> None:
+        """Let a session that is being used go on until then."""
+        await self._connection.execute(
+            update(console_session)
+            .where(console_session.c.token_index == token_index)
+            .values(until=until)
+        )
 
     async def close_session(self, token_index: str) -> bool:
         """End a session; False if it was gone."""

@@ -8,10 +8,10 @@ the poll interval of a worker; news that is lost costs a front its next look.
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from arq.connections import ArqRedis, RedisSettings, create_pool
@@ -32,10 +32,12 @@ RING_JOB = "ring"
 
 _log = structlog.get_logger(__name__)
 _AWAY = (RedisError, OSError, asyncio.TimeoutError)
-_RING_S = 2.0
-"""Longest that a caller waits for Redis, in seconds."""
+_RING_S = 1.0
+"""Longest that a ring or news may take; who waits for it looks by itself then."""
 _REST_S = 1.0
 """Time that a Redis that was away is left alone, in seconds."""
+_DEAF_S = 0.5
+"""Time between looks of a caller that no news can reach."""
 
 
 def serialize(job: dict[str, Any]) -> bytes:
@@ -134,13 +136,20 @@ def _now() -> float:
 
 
 class _Waiter:
-    """One caller waiting for news."""
+    """One caller waiting for news.
 
-    def __init__(self) -> None:
+    Args:
+        hears: whether news can come; without, a wait is a short one.
+    """
+
+    def __init__(self, hears: Callable[[], bool]) -> None:
         self.event = asyncio.Event()
+        self._hears = hears
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait for news or the time-out; True for news."""
+        if not self._hears():
+            timeout_s = min(timeout_s, _DEAF_S)
         try:
             async with asyncio.timeout(timeout_s):
                 await self.event.wait()
@@ -158,11 +167,12 @@ class RedisOutcomes:
         self._waiters: dict[str, set[_Waiter]] = {}
         self._publisher: Redis | None = None
         self._retry_at = 0.0
+        self._hears = False
 
     @asynccontextmanager
     async def expect(self, activation: ActivationId) -> AsyncIterator[_Waiter]:
         """Listen from now on; enter it before the work is committed."""
-        waiter = _Waiter()
+        waiter = _Waiter(lambda: self._hears)
         self._waiters.setdefault(activation, set()).add(waiter)
         try:
             yield waiter
@@ -188,7 +198,7 @@ class RedisOutcomes:
                     await publisher.aclose()
 
     async def _publish(self, activation: ActivationId) -> None:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(_RING_S):
             if self._publisher is None:
                 self._publisher = connect(self._settings)
             await self._publisher.publish(NEWS, activation)
@@ -199,7 +209,11 @@ class RedisOutcomes:
 
     async def run(self) -> None:
         """Listen until cancelled; a Redis that is away is tried each second."""
-        async for message in listen(self._settings, NEWS):
+
+        def tell(*, hears: bool) -> None:
+            self._hears = hears
+
+        async for message in listen(self._settings, NEWS, tell):
             if message is None:
                 # News may have been missed while away: let all look again.
                 for activation in list(self._waiters):
@@ -232,8 +246,22 @@ def connect(settings: RedisSettings) -> Redis:
     )
 
 
-async def listen(settings: RedisSettings, channel: str) -> AsyncIterator[str | None]:
-    """Messages of a channel for ever; None after each (re)connection."""
+class _Tell(Protocol):
+    """Is told whether a channel can be heard."""
+
+    def __call__(self, *, hears: bool) -> None: ...
+
+
+async def listen(
+    settings: RedisSettings, channel: str, tell: _Tell | None = None
+) -> AsyncIterator[str | None]:
+    """Messages of a channel for ever; None after each (re)connection.
+
+    Args:
+        settings: of the server.
+        channel: its name.
+        tell: called at each connection and loss.
+    """
     away = False
     while True:
         client = connect(settings)
@@ -243,6 +271,8 @@ async def listen(settings: RedisSettings, channel: str) -> AsyncIterator[str | N
                 if away:
                     _log.info("redis.back", channel=channel)
                 away = False
+                if tell is not None:
+                    tell(hears=True)
                 yield None
                 async for message in subscription.listen():
                     if message["type"] == "message":
@@ -251,6 +281,8 @@ async def listen(settings: RedisSettings, channel: str) -> AsyncIterator[str | N
             if not away:
                 _log.warning("redis.away", channel=channel, error=str(exc))
             away = True
+            if tell is not None:
+                tell(hears=False)
             await asyncio.sleep(1)
         finally:
             with contextlib.suppress(*_AWAY):

@@ -21,6 +21,7 @@ from appliance.storage import tables
 from appliance.storage.activations import SqlActivations
 from appliance.storage.audit import SqlAudit
 from appliance.storage.console import SqlConsole, SqlEnrolments
+from appliance.storage.console_views import SqlConsoleViews
 from appliance.storage.engines import Engines
 from appliance.storage.inserting import insert_into
 from appliance.storage.integrators import SqlIntegrators
@@ -55,6 +56,7 @@ class SqlRecords:
         self.sessions = SqlSessions(connection)
         self.console = SqlConsole(connection)
         self.enrolments = SqlEnrolments(connection)
+        self.console_views = SqlConsoleViews(connection)
         self.audit = SqlAudit(connection, writer, clock)
 
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.ids import TaskId
@@ -47,21 +47,19 @@ class SqlTasks:
             return None
         return TaskStatus(TaskState(row.state), row.output or {}, row.reason)
 
+    async def any_claimable(self, at: datetime, attempts: int) -> bool:
+        """Whether `claim_next` would find one now."""
+        query = select(hsm_task.c.id).where(_claimable(at, attempts)).limit(1)
+        return (await self._connection.execute(query)).first() is not None
+
     async def claim_next(
         self, owner: str, at: datetime, lease: timedelta, attempts: int
     ) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand."""
-        claimable = or_(
-            hsm_task.c.state == TaskState.WAITING.value,
-            and_(
-                hsm_task.c.state == TaskState.RUNNING.value,
-                hsm_task.c.lease_until <= at,
-            ),
-        ) & (hsm_task.c.fence < attempts)
         row = await claim_one(
             self._connection,
             hsm_task,
-            claimable,
+            _claimable(at, attempts),
             owner,
             at + lease,
             {"state": TaskState.RUNNING.value},
@@ -121,6 +119,15 @@ class SqlTasks:
             TaskClaim(TaskId(row.id), TaskKind(row.kind), row.input, row.fence - 1)
             for row in rows
         ]
+
+
+def _claimable(at: datetime, attempts: int) -> ColumnElement[bool]:
+    """Waiting, or let go of by whoever had it."""
+    free = or_(
+        hsm_task.c.state == TaskState.WAITING.value,
+        and_(hsm_task.c.state == TaskState.RUNNING.value, hsm_task.c.lease_until <= at),
+    )
+    return free & (hsm_task.c.fence < attempts)
 
 
 class SqlWorkers:

@@ -22,16 +22,18 @@ _FOLDER = Path(__file__).resolve().parent.parent / "locale"
 
 
 @cache
-def catalogue(lang: str) -> gettext.NullTranslations:
+def catalogue(lang: str, first: str = "rubrica") -> gettext.NullTranslations:
     """The sentences of one language; English has none to look up.
 
     Args:
         lang: one of `LANGUAGES`.
+        first: name of the file whose sentences hold where two files differ.
     """
     if lang == _SOURCE:
         return gettext.NullTranslations()
     whole = gettext.NullTranslations()
-    for path in sorted((_FOLDER / lang / "LC_MESSAGES").glob("*.po")):
+    paths = sorted((_FOLDER / lang / "LC_MESSAGES").glob("*.po"))
+    for path in sorted(paths, key=lambda path: path.stem == first):
         with path.open("rb") as source:
             messages = read_po(source, locale=lang, abort_invalid=True)
         compiled = io.BytesIO()
@@ -49,14 +51,15 @@ def load() -> None:
         catalogue(lang)
 
 
-def translate(lang: str, msgid: str) -> str:
+def translate(lang: str, msgid: str, first: str = "rubrica") -> str:
     """Say an English sentence in a language.
 
     Args:
         lang: one of `LANGUAGES`.
         msgid: the English sentence.
+        first: name of the file whose sentences hold where two files differ.
     """
-    return catalogue(lang).gettext(msgid)
+    return catalogue(lang, first).gettext(msgid)
 
 
 def requested() -> str:

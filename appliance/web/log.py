@@ -23,6 +23,7 @@ FIELDS: Final = frozenset(
         "integrator",
         "session",
         "person",
+        "user",
         "solicitudId",
         "cause",
     }

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 
 from quart import Response
 
+_POLICY = "Content-Security-Policy"
 _ALWAYS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-}
-_CLOSED = {
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    _POLICY: "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_OWN = frozenset({_POLICY, "Cross-Origin-Resource-Policy"})
 """Unless the answer brings its own: a page, or what a page may load."""
 _UNFRAMED = "frame-ancestors 'none'"
 _HSTS = "max-age=63072000"
@@ -29,10 +29,9 @@ def harden(response: Response, own: Mapping[str, str], *, https: bool) -> None:
     Source: design §7.
     """
     for name, value in {**_ALWAYS, **own}.items():
-        response.headers[name] = value
-    for name, value in _CLOSED.items():
-        response.headers.setdefault(name, value)
-    if _UNFRAMED in response.headers["Content-Security-Policy"]:
+        if name not in _OWN or name not in response.headers:
+            response.headers[name] = value
+    if _UNFRAMED in response.headers[_POLICY]:
         # For browsers that know no `frame-ancestors`; it cannot name origins.
         response.headers["X-Frame-Options"] = "DENY"
     if "Cache-Control" not in response.headers:

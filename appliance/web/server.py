@@ -1,15 +1,38 @@
-"""How every face is served: Hypercorn on a listener that is bound already."""
+"""Hypercorn over an inherited listener, with our limits and a graceful stop."""
 
+import asyncio
 import logging
 import socket
 
+from hypercorn.asyncio import serve
 from hypercorn.config import Config
+from quart import Quart
 
 from appliance.settings import Settings
 
 
+async def serve_face(
+    app: Quart, settings: Settings, listener: socket.socket, stop: asyncio.Event
+) -> None:
+    """Serve a face until it is told to stop.
+
+    Args:
+        app: the face.
+        settings: of the installation.
+        listener: where to listen, bound already.
+        stop: set when it is to stop.
+    """
+    config = hypercorn_config(settings, listener)
+    await serve(app, config, shutdown_trigger=stop.wait)
+
+
 def hypercorn_config(settings: Settings, listener: socket.socket) -> Config:
-    """Hypercorn on an inherited listener, with our limits."""
+    """Hypercorn on an inherited listener, with our limits.
+
+    Args:
+        settings: of the installation.
+        listener: where to listen, bound already.
+    """
     config = Config()
     config.bind = [f"fd://{listener.fileno()}"]
     config.graceful_timeout = settings.web.graceful_s

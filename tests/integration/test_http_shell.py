@@ -21,8 +21,7 @@ from tests.web_parts import CUIL, ORIGIN, Parts, open_parts
 PUBLIC = {
     "auth.login",
     "auth.otp",
-    "enrolment.complete",
-    "enrolment.show",
+    "enrolment.enrol",
     "files.static_file",
     "public.healthz",
     "public.jwks",

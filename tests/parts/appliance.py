@@ -129,17 +129,15 @@ class Appliance:
         self._people = itertools.count(30_000_000)
         self.secrets: set[str] = set()
         """What must never stand anywhere in clear."""
-        texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
-        self.settings_file.write_text(
-            _SETTINGS.format(
-                run_dir=folder / "run",
-                port=port,
-                embed_port=embed_port,
-                admin_port=admin_port,
-                database=database,
-                **texts,
-            )
-        )
+        self._texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
+        self._texts |= {
+            "run_dir": str(folder / "run"),
+            "port": str(port),
+            "embed_port": str(embed_port),
+            "admin_port": str(admin_port),
+            "database": database,
+        }
+        self.configure()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -155,6 +153,17 @@ class Appliance:
             yield appliance
         finally:
             appliance.close()
+
+    def configure(self, **sections: str) -> dict[str, str]:
+        """Write the settings file, some sections other than before.
+
+        Returns:
+            Those sections as they were.
+        """
+        before = {name: self._texts[name] for name in sections}
+        self._texts |= sections
+        self.settings_file.write_text(_SETTINGS.format(**self._texts))
+        return before
 
     @property
     def settings(self) -> Settings:
@@ -207,14 +216,17 @@ class Appliance:
     def wait_ready(self) -> None:
         """Wait until `/readyz` says yes."""
         deadline = time.monotonic() + _READY_S
-        while True:
+        assert self._process is not None
+        while self._process.poll() is None:
             try:
                 if httpx.get(f"{self.base_url}/readyz", timeout=5).status_code == 200:
                     return
             except httpx.HTTPError:
                 pass
-            assert time.monotonic() < deadline, self.log.read_text()[-4000:]
+            if time.monotonic() > deadline:
+                break
             time.sleep(0.05)
+        raise AssertionError(self.log.read_text()[-4000:])
 
     def stop(self) -> int:
         """Stop all roles gracefully; the exit status."""
@@ -223,6 +235,13 @@ class Appliance:
         status = self._process.wait(60)
         self._process = None
         return status
+
+    def kill(self) -> None:
+        """Kill the supervisor as a power cut would; its children notice."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        self._process = None
 
     def close(self) -> None:
         """Stop what still runs."""
@@ -265,6 +284,10 @@ class Appliance:
                 return await work(front)
 
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(120)
+
+    def next_cuil(self) -> str:
+        """A valid CUIL that nobody has."""
+        return _next_cuil(self._people)
 
     def new_person(
         self,
@@ -313,10 +336,11 @@ class Appliance:
         expires: datetime | None = None,
     ) -> int:
         """A document for somebody to sign; its `solicitudId`."""
-        order = IntakeOrder(
-            _INTEGRATOR, person.cuil, name, expires, "operador", "operator"
+        return self.do(
+            lambda front: front.intake.create_request(
+                intake_order(person, name, expires), pdf
+            )
         )
-        return self.do(lambda front: front.intake.create_request(order, pdf))
 
     def bearer(self, person: TestPerson) -> str:
         """An access token as a sign-in would give it, without a code."""
@@ -356,6 +380,15 @@ class Appliance:
             {} if person is None else {"Authorization": f"Bearer {self.bearer(person)}"}
         )
         return httpx.Client(base_url=self.base_url, headers=headers, timeout=60)
+
+
+def intake_order(
+    person: TestPerson,
+    name: str = "contrato.pdf",
+    expires: datetime | None = None,
+) -> IntakeOrder:
+    """An order to take a document in for somebody."""
+    return IntakeOrder(_INTEGRATOR, person.cuil, name, expires, "operador", "operator")
 
 
 def _next_cuil(numbers: Iterator[int]) -> str:

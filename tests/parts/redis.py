@@ -63,6 +63,11 @@ class RedisServer:
         with contextlib.closing(Redis(unix_socket_path=str(self.socket))) as client:
             client.flushall()
 
+    def command(self, *words: str | bytes | int) -> object:
+        """Send it any command."""
+        with contextlib.closing(Redis(unix_socket_path=str(self.socket))) as client:
+            return client.execute_command(*words)  # type: ignore[no-untyped-call]  # redis-py types it so
+
     def _end(self, *, kill: bool) -> None:
         """End the process and collect it."""
         process, self._process = self._process, None

@@ -8,6 +8,7 @@ import io
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from fontTools import subset
@@ -68,8 +69,9 @@ StampFonts = Mapping[tuple[FontName, FontStyle], EmbeddedFont]
 """Every font of a stamp."""
 
 
+@cache
 def load_fonts(fonts_dir: Path) -> StampFonts:
-    """Cut every font down to Latin, once at start (half a second in all).
+    """Cut every font down to Latin, once a process (half a second in all).
 
     Args:
         fonts_dir: folder of the Liberation 2 TrueType files.

@@ -10,6 +10,7 @@ from typing import Protocol
 from appliance.domain.audit import AuditEvent, AuditRow
 from appliance.domain.records.activations import ActivationRecords
 from appliance.domain.records.console import ConsoleRecords, EnrolmentRecords
+from appliance.domain.records.console_views import ConsoleViewRecords
 from appliance.domain.records.integration import IntegratorRecords, SessionRecords
 from appliance.domain.records.login import (
     JwtKeyRecords,
@@ -121,6 +122,11 @@ class Records(Protocol):
     @property
     def enrolments(self) -> EnrolmentRecords:
         """Enrolment links."""
+        ...
+
+    @property
+    def console_views(self) -> ConsoleViewRecords:
+        """What the console reads."""
         ...
 
     @property

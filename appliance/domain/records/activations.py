@@ -126,6 +126,13 @@ class ActivationRecords(Protocol):
         """State and reason of an activation."""
         ...
 
+    async def next_claims(self, at: datetime, terms: Terms) -> int | None:
+        """How often what `claim_next` would take now was claimed before.
+
+        None when there is nothing to take; it changes nothing.
+        """
+        ...
+
     async def claim_next(self, owner: str, at: datetime, terms: Terms) -> Claim | None:
         """Take the oldest activation that nobody has in hand.
 

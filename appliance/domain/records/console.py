@@ -22,6 +22,7 @@ class ConsoleSessionRow:
     """A signed-in user of the console."""
 
     user: ConsoleUser
+    created: datetime
     until: datetime
 
 
@@ -67,6 +68,10 @@ class ConsoleRecords(Protocol):
 
     async def session(self, token_index: str) -> ConsoleSessionRow | None:
         """A session by the HMAC of its token, over or not."""
+        ...
+
+    async def prolong_session(self, token_index: str, until: datetime) -> None:
+        """Let a session that is being used go on until then."""
         ...
 
     async def close_session(self, token_index: str) -> bool:

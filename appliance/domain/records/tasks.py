@@ -54,6 +54,10 @@ class TaskRecords(Protocol):
         """How a task stands."""
         ...
 
+    async def any_claimable(self, at: datetime, attempts: int) -> bool:
+        """Whether `claim_next` would find one now; changes nothing."""
+        ...
+
     async def claim_next(
         self, owner: str, at: datetime, lease: timedelta, attempts: int
     ) -> TaskClaim | None:

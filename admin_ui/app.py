@@ -1,0 +1,125 @@
+"""The console as an ASGI application.
+
+async with open_admin(settings, clock) as console:
+    await serve(create_console(console), config)
+"""
+
+from typing import Any, Final
+
+from jinja2 import StrictUndefined
+from quart import Quart, g, redirect, request, url_for
+from quart.typing import ResponseReturnValue
+
+from admin_ui import assets, session, story, times, words
+from admin_ui.core import KEY, core
+from admin_ui.pages import (
+    audit,
+    domains,
+    gallery,
+    health,
+    home,
+    integrators,
+    keys,
+    login,
+    people,
+    person,
+    requests,
+)
+from admin_ui.render import error_page
+from appliance.bootstrap import AdminFront
+from appliance.domain.person import format_cuil
+from appliance.web.app import Face, create_app
+from appliance.web.auth import public
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # With `no-referrer` a browser sends forms with `Origin: null`.
+    "Referrer-Policy": "same-origin",
+    "X-Robots-Tag": "noindex, nofollow",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=(), payment=()",
+}
+_PAGES: Final = (
+    login,
+    home,
+    integrators,
+    keys,
+    domains,
+    people,
+    person,
+    requests,
+    audit,
+    health,
+    gallery,
+)
+
+
+def create_console(console: AdminFront) -> Quart:
+    """Make the console over an open core.
+
+    Args:
+        console: services and settings; outlives the application.
+
+    Returns:
+        The application, for Hypercorn.
+    """
+    face = Face(console.settings.web.admin_url, session.admit, error_page, _HEADERS)
+    app = create_app("admin_ui", settings=console.settings, face=face)
+    app.extensions[KEY] = console
+    _prepare_templates(app)
+    app.add_url_rule("/", "root", public(_root))
+    app.register_blueprint(assets.blueprint)
+    for page in _PAGES:
+        app.register_blueprint(page.blueprint)
+    return app
+
+
+async def _root() -> ResponseReturnValue:
+    return redirect(url_for("home.show"))
+
+
+def _prepare_templates(app: Quart) -> None:
+    """Give templates their words, times and addresses."""
+    app.jinja_options = {
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+        "autoescape": True,
+        "extensions": ["jinja2.ext.i18n"],
+    }
+    env = app.jinja_env
+    env.install_gettext_callables(  # type: ignore[attr-defined]  # of jinja2.ext.i18n
+        words.say, words.say_many, newstyle=True
+    )
+    env.filters["cuil"] = format_cuil
+    env.filters["absolute"] = lambda at: times.absolute(at, words.lang())
+    env.filters["relative"] = lambda at: times.relative(
+        at, core().clock.now(), words.lang()
+    )
+    env.filters["size"] = words.size
+    env.filters["machine"] = times.machine
+    env.globals["asset"] = assets.address
+    env.globals["words"] = words
+    env.globals["stories"] = story
+    env.globals["N_"] = words.N_
+    app.context_processor(_context)
+
+
+def _context() -> dict[str, Any]:
+    """What every page shows."""
+    settings = core().settings
+    signed_in = g.get("console")
+    return {
+        "lang": words.lang(),
+        "environment": settings.environment.value,
+        "installation": settings.installation,
+        "trial": settings.trial,
+        "session": signed_in,
+        "csrf": signed_in.csrf if signed_in else "",
+        "place": request.blueprint or "",
+        "here": request.full_path.rstrip("?"),
+    }

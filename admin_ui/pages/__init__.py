@@ -1,0 +1,1 @@
+"""One module a page or a few: parse, call a service, render."""

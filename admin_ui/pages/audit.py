@@ -1,0 +1,67 @@
+"""The audit: every row, and whether a process's rows hang together."""
+
+from datetime import timedelta
+
+from quart import Blueprint, Response
+
+from admin_ui import lists, story, times, words
+from admin_ui.core import core
+from admin_ui.render import page
+from appliance.domain.console import AuditFilter
+from appliance.domain.ids import RequestId
+from appliance.domain.vocab import EventKind
+from appliance.services.cursors import read_number
+
+blueprint = Blueprint("audit", __name__, url_prefix="/admin/audit")
+
+
+def _say_event(value: str) -> str:
+    return story.event(EventKind(value))
+
+
+@blueprint.get("")
+async def show() -> Response:
+    """`GET /admin/audit`; filters in the address."""
+    asked = lists.asked(
+        "audit.show",
+        *("event", "actor", "request", "integrator", "writer", "since", "until"),
+    )
+    number = read_number(asked.text("request"))
+    until = times.read_day(asked.text("until"), "until")
+    wanted = AuditFilter(
+        event=asked.word("event", EventKind),
+        actor=asked.text("actor"),
+        request=None if number is None else RequestId(number),
+        integrator=asked.text("integrator"),
+        writer=asked.text("writer"),
+        since=times.read_day(asked.text("since"), "since"),
+        before=until + timedelta(days=1) if until else None,
+    )
+    found = await core().views.audit(wanted, lists.cursor())
+    chips = asked.chips(
+        [
+            ("event", words.say("Event"), _say_event),
+            ("actor", words.say("Who"), lists.plain),
+            ("request", words.say("Request"), lists.plain),
+            ("integrator", words.say("Integrator"), lists.plain),
+            ("writer", words.say("Process"), lambda value: value[:8]),
+            ("since", words.say("From"), lists.plain),
+            ("until", words.say("Until"), lists.plain),
+        ]
+    )
+    return await page(
+        "audit.html",
+        found=found,
+        asked=asked,
+        chips=chips,
+        kinds=sorted(EventKind, key=story.event),
+        integrators=await core().integrators.list(),
+        following=asked.after(found.page.following),
+        paged=bool(lists.cursor()),
+    )
+
+
+@blueprint.get("/writers/<writer>")
+async def chain(writer: str) -> Response:
+    """`GET /admin/audit/writers/{id}`: read its rows again and check them."""
+    return await page("audit_chain.html", chain=await core().views.chain(writer))

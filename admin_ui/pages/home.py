@@ -1,0 +1,23 @@
+"""The first page: what works, and what waits for somebody."""
+
+from quart import Blueprint, Response
+
+from admin_ui.core import core
+from admin_ui.render import page
+from admin_ui.session import is_partial
+
+blueprint = Blueprint("home", __name__, url_prefix="/admin")
+
+
+@blueprint.get("/")
+async def show() -> Response:
+    """`GET /admin/`: readiness, and numbers that lead to their lists."""
+    checks = await core().health.ready()
+    numbers, blocked = await core().views.home()
+    return await page(
+        "parts/home.html" if is_partial() else "home.html",
+        checks=checks,
+        numbers=numbers,
+        blocked=blocked,
+        empty=not await core().integrators.list(),
+    )

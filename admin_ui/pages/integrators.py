@@ -1,0 +1,79 @@
+"""Integrators: the list, a new one, and one of them at a glance."""
+
+from quart import Blueprint, Response
+
+from admin_ui import lists, session, words
+from admin_ui.core import core
+from admin_ui.render import NONE, again, faults_of, go, page
+from appliance.domain.console import IntegratorNumbers
+from appliance.domain.errors import ApplianceError
+
+blueprint = Blueprint("integrators", __name__, url_prefix="/admin/integrators")
+_NOTHING = IntegratorNumbers(0, 0, 0, 0, None)
+_FIELDS = {"code": "code", "name": "name", "ALREADY_EXISTS": "code"}
+
+
+@blueprint.get("")
+async def show() -> Response:
+    """`GET /admin/integrators`; `?only=blocked` or `?only=flagged`."""
+    asked = lists.asked("integrators.show", "only")
+    numbers = await core().views.integrators()
+    rows = [
+        (view, numbers.get(view.id, _NOTHING))
+        for view in await core().integrators.list()
+    ]
+    labels = {
+        "blocked": words.N_("blocked origins"),
+        "flagged": words.N_("flagged keys"),
+    }
+    only = asked.text("only")
+    if only in labels:
+        rows = [row for row in rows if getattr(row[1], only)]
+    return await page(
+        "integrators.html",
+        rows=rows,
+        chips=asked.chips(
+            [
+                (
+                    "only",
+                    words.say("Only with"),
+                    lambda value: words.say(labels.get(value, value)),
+                )
+            ]
+        ),
+        first=asked.first,
+    )
+
+
+@blueprint.get("/new")
+async def new() -> Response:
+    """`GET /admin/integrators/new`."""
+    return await page("integrator_new.html", faults=NONE, code="", name="")
+
+
+@blueprint.post("")
+async def create() -> Response:
+    """`POST /admin/integrators`."""
+    sent = session.form()
+    code, name = sent.text("code"), sent.text("name")
+    try:
+        made = await core().integrators.create(session.actor(), code, name)
+    except ApplianceError as exc:
+        return await again(
+            "integrator_new.html", faults_of(exc, _FIELDS), code=code, name=name
+        )
+    return go("integrators.summary", code=made.code)
+
+
+@blueprint.get("/<code>")
+async def summary(code: str) -> Response:
+    """`GET /admin/integrators/{code}`: what is missing, and what to copy."""
+    view = await core().integrators.get(code)
+    numbers = (await core().views.integrators()).get(view.id, _NOTHING)
+    return await page(
+        "integrator.html",
+        view=view,
+        numbers=numbers,
+        web=core().settings.web,
+        prefix=core().settings.event_prefix,
+    )

@@ -1,0 +1,114 @@
+"""People: the list, and inviting somebody."""
+
+from quart import Blueprint, Response
+
+from admin_ui import lists, session, words
+from admin_ui.core import core
+from admin_ui.render import NONE, Faults, again, faults_of, page
+from appliance.domain.console import PeopleFilter
+from appliance.domain.errors import ApplianceError
+from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.services.people import checked_person
+
+blueprint = Blueprint("people", __name__, url_prefix="/admin/people")
+_FIELDS = {
+    "cuil": "cuil",
+    "name": "name",
+    "email": "email",
+    "locale": "locale",
+    "ALREADY_EXISTS": "cuil",
+    "NOT_A_TRIAL": "vouched_by",
+}
+_WAYS = {
+    VouchedBy.OFFICER.value: VouchedBy.OFFICER,
+    VouchedBy.DEMO.value: VouchedBy.DEMO,
+}
+
+
+def _say_state(value: str) -> str:
+    return words.say(words.PERSON_STATES[PersonState(value)][0])
+
+
+@blueprint.get("")
+async def show() -> Response:
+    """`GET /admin/people`; `?q=`, `?state=`, `?locked=yes`."""
+    asked = lists.asked("people.show", "q", "state", "locked")
+    wanted = PeopleFilter(
+        text=asked.text("q"),
+        state=asked.word("state", PersonState),
+        locked=bool(asked.text("locked")),
+    )
+    found = await core().views.people(wanted, lists.cursor())
+    chips = asked.chips(
+        [
+            ("q", words.say("Search"), lists.plain),
+            ("state", words.say("State"), _say_state),
+            ("locked", words.say("Signing password"), lambda _: words.say("locked")),
+        ]
+    )
+    return await page(
+        "people.html",
+        found=found,
+        asked=asked,
+        chips=chips,
+        following=asked.after(found.following),
+        paged=bool(lists.cursor()),
+    )
+
+
+@blueprint.get("/new")
+async def new() -> Response:
+    """`GET /admin/people/new`."""
+    typed = dict.fromkeys(("cuil", "name", "email", "checked"), "")
+    return await page(
+        "person_new.html",
+        faults=NONE,
+        typed={**typed, "vouched_by": "officer", "locale": "es"},
+    )
+
+
+@blueprint.post("")
+async def create() -> Response:
+    """`POST /admin/people`: record somebody and show their link, this once."""
+    sent = session.form()
+    names = ("cuil", "name", "email", "vouched_by", "locale", "checked")
+    typed = {name: sent.text(name) for name in names}
+    faults = _faults(typed)
+    if faults:
+        return await again("person_new.html", faults, typed=typed)
+    try:
+        made = await core().invitations.invite(
+            session.actor(),
+            typed["cuil"],
+            typed["name"],
+            typed["email"],
+            _WAYS[typed["vouched_by"]],
+            typed["locale"],
+        )
+    except ApplianceError as exc:
+        return await again("person_new.html", faults_of(exc, _FIELDS), typed=typed)
+    person = await core().views.person(made.person)
+    return await page("person_invited.html", made=made, row=person.row)
+
+
+def _faults(typed: dict[str, str]) -> Faults:
+    """All that is wrong at once; who answers for the identity has to be said."""
+    found = {}
+    try:
+        checked_person(
+            typed["cuil"],
+            typed["name"],
+            typed["email"],
+            typed["locale"],
+            PersonState.INVITED,
+        )
+    except ApplianceError as exc:
+        found = dict(faults_of(exc, _FIELDS).fields)
+    for name in ("cuil", "name", "email"):
+        if not typed[name]:
+            found[name] = words.say(words.FIELDS[name])
+    if typed["vouched_by"] not in _WAYS:
+        found["vouched_by"] = words.say("Choose one of the list.")
+    elif typed["vouched_by"] == VouchedBy.OFFICER.value and not typed["checked"]:
+        found["checked"] = words.say("Confirm that you checked who this person is.")
+    return Faults(found)

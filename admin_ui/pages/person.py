@@ -1,0 +1,95 @@
+"""One person: certificate, lock, link, and whether they may do anything."""
+
+from quart import Blueprint, Response
+
+from admin_ui import session, words
+from admin_ui.core import core
+from admin_ui.render import NONE, Faults, again, go, page
+from admin_ui.session import is_partial
+from appliance.domain.console import PersonView, RequestFilter
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.vocab import PersonState, RequestState
+from appliance.web.app import client_address
+
+blueprint = Blueprint("person", __name__, url_prefix="/admin/people/<person_id>")
+_SHOWN = 5
+
+
+async def _found(person_id: str) -> PersonView:
+    return await core().views.person(PersonId(person_id))
+
+
+@blueprint.get("")
+async def show(person_id: str) -> Response:
+    """`GET /admin/people/{id}`."""
+    view = await _found(person_id)
+    requests = await core().views.requests(RequestFilter(person=view.row.id))
+    return await page(
+        "parts/certificates.html" if is_partial() else "person.html",
+        view=view,
+        # Enrolled, and the HSM has not made key and certificate yet.
+        waiting=view.row.state is PersonState.ACTIVE and not view.certificates,
+        requests=requests.rows[:_SHOWN],
+    )
+
+
+@blueprint.post("/link")
+async def renew(person_id: str) -> Response:
+    """`POST /admin/people/{id}/link`: a new link; the earlier one ends."""
+    view = await _found(person_id)
+    made = await core().invitations.renew(session.actor(), view.row.cuil)
+    return await page("person_invited.html", made=made, row=view.row)
+
+
+@blueprint.get("/unlock")
+async def ask_unlock(person_id: str) -> Response:
+    """`GET /admin/people/{id}/unlock`: the officer's own code is asked for."""
+    return await page("person_unlock.html", faults=NONE, view=await _found(person_id))
+
+
+@blueprint.post("/unlock")
+async def unlock(person_id: str) -> Response:
+    """`POST /admin/people/{id}/unlock`.
+
+    Raises:
+        ApplianceError: what is not the form's fault.
+    """
+    view = await _found(person_id)
+    code = session.form().text("code")
+    try:
+        await core().console.confirm(session.current(), code, client_address())
+        await core().officers.unlock(session.actor(), view.row.id)
+    except ApplianceError as exc:
+        field = {ErrorCode.OTP_INVALID: "code", ErrorCode.RATE_LIMITED: "code"}
+        if exc.code is ErrorCode.NOT_LOCKED:
+            return go("person.show", person_id=person_id)
+        if exc.code not in field:
+            raise
+        faults = Faults({field[exc.code]: words.error(exc)})
+        return await again("person_unlock.html", faults, view=view)
+    return go("person.show", person_id=person_id)
+
+
+@blueprint.get("/disable")
+async def ask_disable(person_id: str) -> Response:
+    """`GET /admin/people/{id}/disable`: what it means."""
+    view = await _found(person_id)
+    pending = await core().views.requests(
+        RequestFilter(person=view.row.id, state=RequestState.PENDING)
+    )
+    return await page("person_disable.html", view=view, pending=pending)
+
+
+@blueprint.post("/disable")
+async def disable(person_id: str) -> Response:
+    """`POST /admin/people/{id}/disable`."""
+    await core().officers.disable(session.actor(), PersonId(person_id))
+    return go("person.show", person_id=person_id)
+
+
+@blueprint.post("/enable")
+async def enable(person_id: str) -> Response:
+    """`POST /admin/people/{id}/enable`."""
+    await core().officers.enable(session.actor(), PersonId(person_id))
+    return go("person.show", person_id=person_id)

@@ -1,0 +1,165 @@
+"""Signature requests: the list, a new one from a file, and one's story."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from quart import Blueprint, Response, request
+
+from admin_ui import lists, session, times, words
+from admin_ui.core import core
+from admin_ui.render import NONE, Faults, again, faults_of, go, page
+from admin_ui.session import is_partial, uploads
+from appliance.domain.console import RequestFilter
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
+from appliance.domain.person import parse_cuil
+from appliance.domain.vocab import RequestState
+from appliance.services.intake import IntakeOrder
+from appliance.web.findings import FINDINGS
+
+blueprint = Blueprint("requests", __name__, url_prefix="/admin/requests")
+ORIGIN: Final = "consola"
+_MOVING: Final = frozenset({RequestState.PENDING, RequestState.IN_PROGRESS})
+_DAYS_AT_MOST: Final = 3650
+_FIELDS: Final = {
+    "cuil": "cuil",
+    "INTEGRATOR_NOT_FOUND": "integrator",
+    "PERSON_NOT_FOUND": "cuil",
+    "FILENAME": "file",
+    "DOCUMENT_EMPTY": "file",
+    "DOCUMENT_TOO_LARGE": "file",
+    "PDF_MALFORMED": "file",
+    "PDF_PASSWORD_NEEDED": "file",
+    "PDF_ENCRYPTED": "file",
+    "PDF_XFA": "file",
+    "PDF_NO_PAGES": "file",
+    "PDF_TOO_COMPLEX": "file",
+    "PDF_LOCKED": "file",
+}
+
+
+def _say_state(value: str) -> str:
+    return words.say(words.REQUEST_STATES[RequestState(value)][0])
+
+
+async def _say_person(asked: lists.Asked) -> str:
+    if not asked.text("person"):
+        return ""
+    view = await core().views.person(PersonId(asked.text("person")))
+    return view.row.name
+
+
+@blueprint.get("")
+async def show() -> Response:
+    """`GET /admin/requests`; filters in the address."""
+    asked = lists.asked(
+        "requests.show", "q", "state", "integrator", "person", "since", "until"
+    )
+    until = times.read_day(asked.text("until"), "until")
+    wanted = RequestFilter(
+        text=asked.text("q"),
+        state=asked.word("state", RequestState),
+        integrator=asked.text("integrator"),
+        person=PersonId(asked.text("person")) if asked.text("person") else None,
+        since=times.read_day(asked.text("since"), "since"),
+        before=until + timedelta(days=1) if until else None,
+    )
+    found = await core().views.requests(wanted, lists.cursor())
+    person = await _say_person(asked)
+    chips = asked.chips(
+        [
+            ("q", words.say("Search"), lists.plain),
+            ("state", words.say("State"), _say_state),
+            ("integrator", words.say("Integrator"), lists.plain),
+            ("person", words.say("Signer"), lambda _: person),
+            ("since", words.say("From"), lists.plain),
+            ("until", words.say("Until"), lists.plain),
+        ]
+    )
+    return await page(
+        "requests.html",
+        found=found,
+        asked=asked,
+        chips=chips,
+        integrators=await core().integrators.list(),
+        following=asked.after(found.following),
+        paged=bool(lists.cursor()),
+    )
+
+
+async def _form(typed: dict[str, str], faults: Faults = NONE) -> Response:
+    context: dict[str, Any] = {
+        "typed": typed,
+        "integrators": await core().integrators.list(),
+    }
+    limit = core().settings.documents.limit_bytes
+    if faults:
+        return await again("request_new.html", faults, limit=limit, **context)
+    return await page("request_new.html", faults=NONE, limit=limit, **context)
+
+
+@blueprint.get("/new")
+async def new() -> Response:
+    """`GET /admin/requests/new`; `?cuil=` fills the signer in."""
+    cuil = request.args.get("cuil", "")[:20]
+    return await _form({"integrator": "", "cuil": cuil, "days": "30"})
+
+
+@blueprint.post("")
+@uploads
+async def create() -> Response:
+    """`POST /admin/requests`: a PDF that somebody is to sign."""
+    sent = session.form()
+    typed = {name: sent.text(name) for name in ("integrator", "cuil", "days")}
+    file = sent.files.get("file")
+    if file is None:
+        return await _form(typed, Faults({"file": words.say("Choose a PDF file.")}))
+    days = typed["days"]
+    longest = len(str(_DAYS_AT_MOST))
+    if days and not (days.isascii() and days.isdigit() and len(days) <= longest):
+        return await _form(typed, _bad_days())
+    if days and not 1 <= int(days) <= _DAYS_AT_MOST:
+        return await _form(typed, _bad_days())
+    try:
+        made = await core().intake.create_request(
+            IntakeOrder(
+                integrator_code=typed["integrator"],
+                cuil=parse_cuil(typed["cuil"]),
+                file_name=file.name,
+                expires=core().clock.now() + timedelta(days=int(days))
+                if days
+                else None,
+                origin=ORIGIN,
+                actor=session.actor(),
+            ),
+            file.content,
+        )
+    except ApplianceError as exc:
+        return await _form(typed, faults_of(exc, _FIELDS))
+    return go("requests.one", number=str(made))
+
+
+def _bad_days() -> Faults:
+    told = words.say("Write a number of days from 1 to %(most)s.", most=_DAYS_AT_MOST)
+    return Faults({"days": told})
+
+
+@blueprint.get("/<digits:number>")
+async def one(number: str) -> Response:
+    """`GET /admin/requests/{id}`: its state, document and story.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`.
+    """
+    if len(number) > len(str(MAX_REQUEST_ID)) or int(number) > MAX_REQUEST_ID:
+        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+    view, signed, signer, story = await core().views.request(RequestId(int(number)))
+    return await page(
+        "parts/request.html" if is_partial() else "request.html",
+        view=view,
+        signed=signed,
+        signer=signer,
+        story=story,
+        moving=view.state in _MOVING,
+        findings=[FINDINGS[kind] for kind in view.inspection.findings],
+    )

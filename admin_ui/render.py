@@ -1,0 +1,127 @@
+"""Pages, whole or in part, and what is said when something went wrong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+from quart import Response, g, make_response, redirect, render_template, url_for
+
+from admin_ui import words
+from admin_ui.session import is_partial
+from appliance.domain.errors import ApplianceError
+from appliance.web import problems
+
+_OURS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What is wrong with a form: a sentence for each field, and for the whole."""
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    general: str = ""
+
+    def of(self, name: str) -> str:
+        """The sentence for a field; empty when nothing is wrong with it.
+
+        Args:
+            name: of the field.
+        """
+        return self.fields.get(name, "")
+
+    def __bool__(self) -> bool:
+        """Whether anything is wrong."""
+        return bool(self.fields or self.general)
+
+
+NONE: Final = Faults()
+
+
+def faults_of(error: ApplianceError, names: Mapping[str, str] | None = None) -> Faults:
+    """Say an error where it belongs in a form.
+
+    Args:
+        error: a service's refusal of what was typed.
+        names: the form's field for the field or code that the error names;
+            without one, what is said stands above the form.
+
+    Raises:
+        ApplianceError: the error itself, when the form is not at fault.
+    """
+    if problems.ANSWERS[error.code].status >= _OURS:
+        raise error
+    named = str(error.extras.get("field", ""))
+    found = (names or {}).get(named) or (names or {}).get(error.code.value)
+    told = words.error(error)
+    return Faults({found: told}) if found else Faults(general=told)
+
+
+async def page(
+    template: str, status: HTTPStatus = HTTPStatus.OK, **context: Any
+) -> Response:
+    """Render a template.
+
+    Args:
+        template: its name.
+        status: of the answer.
+        context: for the template.
+    """
+    text = await render_template(template, **context)
+    response = await make_response(text)
+    response.status_code = status
+    response.headers["Content-Language"] = words.lang()
+    response.headers["Vary"] = "Accept-Language, Cookie, HX-Request"
+    return _response(response)
+
+
+async def again(template: str, faults: Faults, **context: Any) -> Response:
+    """Show a form again with what is wrong in it.
+
+    Args:
+        template: of the page with the form.
+        faults: what is wrong.
+        context: for the template.
+    """
+    return await page(
+        template, HTTPStatus.UNPROCESSABLE_ENTITY, faults=faults, **context
+    )
+
+
+def go(endpoint: str, **values: Any) -> Response:
+    """Send the browser on after a change.
+
+    Args:
+        endpoint: where to.
+        values: for its address.
+    """
+    return _response(redirect(url_for(endpoint, **values), HTTPStatus.SEE_OTHER))
+
+
+async def error_page(error: ApplianceError) -> Response:
+    """Show an error that no form can show.
+
+    Args:
+        error: what happened.
+    """
+    status = problems.ANSWERS[error.code].status
+    g.setdefault("console", None)
+    template = "parts/error.html" if is_partial() else "error.html"
+    response = await page(
+        template,
+        status,
+        title=words.say(problems.TITLES[status]),
+        told=words.error(error),
+        code=error.code.value,
+        request_id=g.request_id,
+    )
+    retry = error.extras.get("retryAfter", problems.ANSWERS[error.code].retry_after_s)
+    if retry is not None:
+        response.headers["Retry-After"] = str(retry)
+    return response
+
+
+def _response(made: Any) -> Response:
+    """What the framework made, which is always one of its own responses."""
+    response: Response = made
+    return response

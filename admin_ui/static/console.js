@@ -1,0 +1,35 @@
+// What scripts add: copying. All else works without this file.
+"use strict";
+
+const told = document.getElementById("told");
+
+async function copy(button) {
+  const text = document.getElementById(button.dataset.copy).textContent;
+  await navigator.clipboard.writeText(text);
+  const label = button.querySelector("span");
+  const before = label.textContent;
+  label.textContent = button.dataset.done;
+  told.textContent = button.dataset.done;
+  setTimeout(() => {
+    label.textContent = before;
+    told.textContent = "";
+  }, 2000);
+}
+
+if (navigator.clipboard) {
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => copy(button));
+  }
+}
+
+// A form that is being sent is not sent again by a second click.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (form.method !== "post") return;
+  if (form.dataset.sent) event.preventDefault();
+  form.dataset.sent = "yes";
+});
+addEventListener("pageshow", () => {
+  for (const form of document.forms) delete form.dataset.sent;
+});

@@ -1,0 +1,186 @@
+"""What the console says: English msgids, Spanish in `console.po`.
+
+Templates say their own sentences; here are those for values of vocabularies,
+and the functions by which both find the language of the present request.
+"""
+
+from typing import Final
+
+from babel.numbers import format_decimal
+from quart import g, request
+
+from appliance.domain.errors import (
+    ApplianceError,
+    DomainInvalidError,
+    FieldInvalidError,
+)
+from appliance.domain.integration import FlagReason
+from appliance.domain.vocab import (
+    CredentialState,
+    PersonState,
+    RequestState,
+    VouchedBy,
+)
+from appliance.web import language
+
+_FILE: Final = "console"
+_THOUSAND: Final = 1000
+LANGUAGE_COOKIE: Final = "__Host-rubrica-language"
+
+
+def N_(text: str) -> str:  # noqa: N802 (gettext's name for a msgid said later)
+    """Mark a msgid that is said later.
+
+    Args:
+        text: the msgid.
+    """
+    return text
+
+
+def lang() -> str:
+    """The language of the present request: chosen before, or asked for."""
+    if "lang" not in g:
+        chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+        g.lang = chosen if chosen in language.LANGUAGES else language.requested()
+    known: str = g.lang
+    return known
+
+
+def say(msgid: str, **values: object) -> str:
+    """Say a sentence in the language of the present request.
+
+    Args:
+        msgid: the English sentence.
+        values: for its `%(name)s` places.
+    """
+    told = language.translate(lang(), msgid, _FILE)
+    return told % values if values else told
+
+
+def say_many(one: str, many: str, number: int) -> str:
+    """Say a sentence that depends on a number.
+
+    Args:
+        one: the English sentence for one.
+        many: for any other; both may have `%(num)s`.
+        number: how many.
+    """
+    return language.catalogue(lang(), _FILE).ngettext(one, many, number)
+
+
+def size(number: int) -> str:
+    """Say how big a file is, in units of a thousand.
+
+    Args:
+        number: its bytes.
+    """
+    value, unit = float(number), "B"
+    for larger in ("kB", "MB", "GB"):
+        if value < _THOUSAND:
+            break
+        value, unit = value / _THOUSAND, larger
+    form = "#,##0" if unit == "B" else "#,##0.0"
+    return f"{format_decimal(value, form, locale=lang())} {unit}"
+
+
+def error(exc: ApplianceError) -> str:
+    """Say what went wrong, in words for people.
+
+    Args:
+        exc: ours.
+    """
+    if isinstance(exc, FieldInvalidError) and exc.field in FIELDS:
+        return say(FIELDS[exc.field])
+    told = exc.told(say(exc.sentence))
+    if isinstance(exc, DomainInvalidError):
+        return f"{told} {say(exc.reason)[:1].upper()}{say(exc.reason)[1:]}."
+    return told
+
+
+FIELDS: Final = {
+    "code": N_("Write a code of a to z, digits and hyphens, up to 40."),
+    "cuil": N_("Write a CUIL whose last digit is right, such as 20-26756539-3."),
+    "email": N_("Write an e-mail address, such as ana@example.com."),
+    "label": N_("Write a label of up to 60 characters."),
+    "locale": N_("Choose one of the list."),
+    "name": N_("Write a name, in letters that can be printed and not too long."),
+}
+"""What to write in a field whose value was refused, by the error's field."""
+
+REQUEST_STATES: Final[dict[RequestState, tuple[str, str]]] = {
+    RequestState.WAITING: (N_("Waiting for another signer"), "quiet"),
+    RequestState.PENDING: (N_("Pending"), "wait"),
+    RequestState.IN_PROGRESS: (N_("Being signed"), "run"),
+    RequestState.SIGNED: (N_("Signed"), "good"),
+    RequestState.REJECTED: (N_("Rejected"), "bad"),
+    RequestState.CANCELLED: (N_("Cancelled"), "quiet"),
+    RequestState.EXPIRED: (N_("Lapsed"), "quiet"),
+    RequestState.FAILED: (N_("Failed"), "bad"),
+}
+"""Word and tone of each state."""
+
+PERSON_STATES: Final[dict[PersonState, tuple[str, str]]] = {
+    PersonState.INVITED: (N_("Invited"), "wait"),
+    PersonState.ACTIVE: (N_("Active"), "good"),
+    PersonState.DISABLED: (N_("Disabled"), "quiet"),
+}
+
+CREDENTIAL_STATES: Final[dict[CredentialState, tuple[str, str]]] = {
+    CredentialState.ACTIVE: (N_("In use"), "good"),
+    CredentialState.SUPERSEDED: (N_("Superseded"), "quiet"),
+    CredentialState.REVOKED: (N_("No longer valid"), "bad"),
+}
+
+KEY_STATES: Final[dict[str, tuple[str, str]]] = {
+    "active": (N_("Active"), "good"),
+    "ending": (N_("Being replaced"), "wait"),
+    "ended": (N_("Replaced"), "quiet"),
+    "expired": (N_("Expired"), "quiet"),
+    "revoked": (N_("Revoked"), "bad"),
+}
+
+VOUCHED: Final[dict[VouchedBy, str]] = {
+    VouchedBy.VOUCHED: N_("an integrator vouched"),
+    VouchedBy.OFFICER: N_("a registration officer checked"),
+    VouchedBy.EXTERNAL: N_("an identity provider asserted"),
+    VouchedBy.DEMO: N_("nobody: demonstration"),
+}
+
+KEY_MODES: Final = {
+    "resident": N_("kept inside the HSM"),
+    "wrapped": N_("kept encrypted, opened only inside the HSM"),
+}
+
+ORIGINS: Final = {
+    "operador": N_("command line"),
+    "consola": N_("console"),
+    "sesion": N_("frame of an integrator"),
+}
+
+FLAGS: Final[dict[FlagReason, str]] = {
+    FlagReason.URL: N_("It came in an address: replace it."),
+    FlagReason.BROWSER: N_("It came from a browser: replace it."),
+}
+
+PARTS: Final = {
+    "database": N_("Database"),
+    "sandbox": N_("Sandbox for documents"),
+    "hsm": N_("HSM"),
+}
+
+HEALTH: Final = {
+    "ok": N_("Working"),
+    "NOT_MIGRATED": N_("The tables are of another version: run rubrica migrate."),
+    "NO_WORKER": N_("No signing worker is running."),
+    "HSM_UNAVAILABLE": N_("No signing worker can use the HSM."),
+    "STORE_UNAVAILABLE": N_("It does not answer."),
+    "SANDBOX_UNAVAILABLE": N_("It does not answer."),
+    "TIMEOUT": N_("It takes too long to answer."),
+}
+
+WORKER_HSM: Final = {
+    "ready": (N_("Ready"), "good"),
+    "unavailable": (N_("Not available"), "bad"),
+    "pin": (N_("The PIN was refused"), "bad"),
+    "none": (N_("Uses no HSM"), "quiet"),
+}

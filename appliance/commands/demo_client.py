@@ -1,0 +1,37 @@
+"""The public API as any client sees it, for `rubrica demo sign`."""
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any, Final
+
+_CALL_S: Final = 60
+
+
+class ApiClient:
+    """The public API as a client sees it."""
+
+    def __init__(self, base_url: str) -> None:
+        self._base_url = base_url
+        self.bearer = ""
+
+    def get(self, path: str) -> Any:
+        """The JSON at a path."""
+        return json.loads(self.fetch(self._base_url + path))
+
+    def post(self, path: str, body: dict[str, object]) -> Any:
+        """The JSON that a JSON body gets."""
+        return json.loads(self.fetch(self._base_url + path, json.dumps(body).encode()))
+
+    def fetch(self, url: str, body: bytes | None = None) -> bytes:
+        """The bytes at an address; a refusal ends the program with its words."""
+        headers = {"Authorization": f"Bearer {self.bearer}"} if self.bearer else {}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(url, body, headers)  # noqa: S310 (our own address, from the settings)
+        try:
+            with urllib.request.urlopen(request, timeout=_CALL_S) as answer:  # noqa: S310 (same)
+                content: bytes = answer.read()
+        except urllib.error.HTTPError as exc:
+            raise SystemExit(f"{exc.code} {exc.read().decode()}") from exc
+        return content

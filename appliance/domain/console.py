@@ -1,0 +1,267 @@
+"""What the console shows of the record: rows of its lists, filters, pages.
+
+Everything is shaped for reading by administrators; nothing here is a secret,
+and addresses come masked.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from appliance.domain.audit import AuditRow
+from appliance.domain.ids import CredentialId, IntegratorId, PersonId, RequestId
+from appliance.domain.vocab import (
+    CredentialState,
+    EventKind,
+    PersonState,
+    RequestState,
+    VouchedBy,
+)
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Row]):
+    """Some rows of a list, newest first."""
+
+    rows: tuple[Row, ...]
+    following: str | None
+    """Cursor of the rows after these, or None at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleFilter:
+    """Which persons are listed; empty fields ask for nothing."""
+
+    text: str = ""
+    """Part of a name or CUIL, or a whole e-mail address."""
+    state: PersonState | None = None
+    locked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleQuery:
+    """A `PeopleFilter` as the record is asked: addresses are looked up by HMAC."""
+
+    name: str = ""
+    cuil: str = ""
+    email_index: str = field(default="", repr=False)
+    state: PersonState | None = None
+    locked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    """A person in the list."""
+
+    id: PersonId
+    cuil: str
+    name: str
+    state: PersonState
+    vouched_by: VouchedBy
+    locked_at: datetime | None
+    not_after: datetime | None
+    """End of the active certificate, or None without one."""
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCredential:
+    """A credential as it is kept."""
+
+    id: CredentialId
+    state: CredentialState
+    key_mode: str
+    vouched_by: VouchedBy
+    certificate: bytes = field(repr=False)
+    """DER."""
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateView:
+    """What a certificate says, for people."""
+
+    state: CredentialState
+    key_mode: str
+    vouched_by: VouchedBy
+    subject: str
+    subject_serial: str
+    """`CUIL …`."""
+    issuer: str
+    serial: str
+    """Hex digits in pairs."""
+    algorithm: str
+    not_before: datetime
+    not_after: datetime
+    sha256: str
+    """Of the DER, hex."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPerson:
+    """A person and what is kept beside them."""
+
+    row: PersonRow
+    email_sealed: bytes = field(repr=False)
+    counted: int
+    """Wrong signing passwords since the last right one."""
+    invited_until: datetime | None
+    """End of an enrolment link that still opens, or None."""
+    credentials: tuple[StoredCredential, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PersonView:
+    """A person as an administrator sees them."""
+
+    row: PersonRow
+    email_masked: str
+    counted: int
+    invited_until: datetime | None
+    certificates: tuple[CertificateView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFilter:
+    """Which requests are listed; empty fields ask for nothing."""
+
+    text: str = ""
+    """A `solicitudId`, or part of a document's name."""
+    state: RequestState | None = None
+    integrator: str = ""
+    """Its code."""
+    person: PersonId | None = None
+    since: datetime | None = None
+    before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRow:
+    """A request in the list."""
+
+    id: RequestId
+    document_name: str
+    state: RequestState
+    reason: str
+    origin: str
+    person: PersonId
+    person_name: str
+    integrator_code: str
+    integrator_name: str
+    created: datetime
+    expires: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which audit rows are listed; empty fields ask for nothing."""
+
+    event: EventKind | None = None
+    actor: str = ""
+    """As it stands in the row (`console:…`, `person:…`, `system`)."""
+    request: RequestId | None = None
+    integrator: str = ""
+    """Its code."""
+    writer: str = ""
+    since: datetime | None = None
+    before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlace:
+    """Where a page of the audit begins: after this row."""
+
+    at: datetime
+    writer: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriterRow:
+    """A process start that wrote to the audit."""
+
+    id: str
+    role: str
+    started: datetime
+    n: int
+    """Number of its last row."""
+    hash: str
+    """Of its last row."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainView:
+    """Whether the rows of a writer hang together."""
+
+    writer: WriterRow
+    checked: int
+    """Rows that were read and are right."""
+    broken_at: int | None
+    """Number of the first row that is not what it was, or is missing."""
+
+    @property
+    def whole(self) -> bool:
+        """Every row is there and unaltered."""
+        return self.broken_at is None
+
+
+@dataclass(frozen=True, slots=True)
+class IntegratorNumbers:
+    """How an integrator stands, in the list."""
+
+    keys: int
+    """API keys that open sessions now."""
+    flagged: int
+    """Usable keys that were seen where they must never be."""
+    domains: int
+    blocked: int
+    """Origins that tried and are not listed."""
+    last_used: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class HomeNumbers:
+    """What waits for somebody."""
+
+    pending: int
+    in_progress: int
+    failed: int
+    invited: int
+    """Persons who have not chosen their passwords yet."""
+    locked: int
+    """Persons whose signing password is locked."""
+    blocked: int
+    """Origins that tried and are not listed."""
+    flagged: int
+    """Usable API keys that were seen where they must never be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Words for the ids that stand in audit rows."""
+
+    people: dict[str, str]
+    administrators: dict[str, str]
+    integrators: dict[str, str]
+    """Codes by id."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """A page of the audit and words for its ids."""
+
+    page: Page[AuditRow]
+    names: Names
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedRow:
+    """An origin that tried and is not listed, and whose frame it wanted."""
+
+    integrator: IntegratorId
+    integrator_code: str
+    origin: str
+    last: datetime
+    count: int

@@ -1,0 +1,290 @@
+"""What the console shows: lists, one of them in full, counts, the audit's chain.
+
+Nothing here changes anything. Addresses leave masked.
+"""
+
+import asyncio
+import hashlib
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from appliance.domain.audit import GENESIS, AuditRow, chain
+from appliance.domain.clock import Clock
+from appliance.domain.console import (
+    AuditFilter,
+    AuditPage,
+    AuditPlace,
+    BlockedRow,
+    CertificateView,
+    ChainView,
+    HomeNumbers,
+    IntegratorNumbers,
+    Names,
+    Page,
+    PeopleFilter,
+    PeopleQuery,
+    PersonRow,
+    PersonView,
+    RequestFilter,
+    RequestRow,
+    StoredCredential,
+)
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.ports import LookupIndex, Sealer
+from appliance.domain.records import Records, Store
+from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.services import cursors
+from appliance.services.login import email_index
+
+PAGE: Final = 50
+"""Rows of a page."""
+_BLOCKED_SHOWN: Final = 5
+_CHAIN_STEP: Final = 500
+_SERIAL = x509.NameOID.SERIAL_NUMBER
+_NAME = x509.NameOID.COMMON_NAME
+_Row = TypeVar("_Row")
+
+
+class ConsoleViews:
+    """The reading use cases of administrators.
+
+    Args:
+        store: the record.
+        sealer: opens e-mail addresses, to be masked.
+        lookup: finds people by e-mail address.
+        clock: the time.
+    """
+
+    def __init__(
+        self, store: Store, sealer: Sealer, lookup: LookupIndex, clock: Clock
+    ) -> None:
+        self._store = store
+        self._sealer = sealer
+        self._lookup = lookup
+        self._clock = clock
+
+    async def home(self) -> tuple[HomeNumbers, list[BlockedRow]]:
+        """What waits for somebody, and the latest blocked origins."""
+        async with self._store.read() as records:
+            numbers = await records.console_views.numbers(self._clock.now())
+            return numbers, await records.console_views.blocked(_BLOCKED_SHOWN)
+
+    async def integrators(self) -> dict[IntegratorId, IntegratorNumbers]:
+        """How each integrator stands; one without anything is not there."""
+        async with self._store.read() as records:
+            return await records.console_views.integrator_numbers(self._clock.now())
+
+    async def key_sessions(self, key_id: str) -> int:
+        """Sessions that would end if an API key were revoked now."""
+        async with self._store.read() as records:
+            return await records.console_views.key_sessions(key_id, self._clock.now())
+
+    async def workers(self) -> list[WorkerStatus]:
+        """What every worker of the last day last said of itself."""
+        since = self._clock.now() - timedelta(days=1)
+        async with self._store.read() as records:
+            return await records.workers.alive(since)
+
+    async def people(self, wanted: PeopleFilter, cursor: str = "") -> Page[PersonRow]:
+        """Persons, newest first.
+
+        Raises:
+            ApplianceError: `QUERY_INVALID` for a cursor that is none.
+        """
+        after = cursors.read_instant(cursor)
+        place = None if after is None else (after[0], PersonId(after[1]))
+        async with self._store.read() as records:
+            rows = await records.console_views.people(
+                self._people_query(wanted), PAGE + 1, place
+            )
+        return _page(rows, lambda row: cursors.instant(row.created, row.id))
+
+    def _people_query(self, wanted: PeopleFilter) -> PeopleQuery:
+        """Read one box: an address, digits of a CUIL, or part of a name."""
+        text = wanted.text.strip()
+        digits = text.replace("-", "").replace(" ", "")
+        by_cuil = digits.isascii() and digits.isdigit()
+        return PeopleQuery(
+            name="" if by_cuil or "@" in text else text,
+            cuil=digits if by_cuil else "",
+            email_index=email_index(self._lookup, text) if "@" in text else "",
+            state=wanted.state,
+            locked=wanted.locked,
+        )
+
+    async def person(self, person: PersonId) -> PersonView:
+        """A person in full.
+
+        Raises:
+            ApplianceError: `PERSON_NOT_FOUND`, `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as records:
+            found = await records.console_views.person(person, self._clock.now())
+        if found is None:
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+        email = self._sealer.open(
+            found.email_sealed, table="person", row=person, column="email_sealed"
+        )
+        return PersonView(
+            found.row,
+            mask(email.decode()),
+            found.counted,
+            found.invited_until,
+            tuple(certificate_view(kept) for kept in found.credentials),
+        )
+
+    async def requests(
+        self, wanted: RequestFilter, cursor: str = ""
+    ) -> Page[RequestRow]:
+        """Requests of everybody, newest first.
+
+        Raises:
+            ApplianceError: `QUERY_INVALID` for a cursor that is none.
+        """
+        after = cursors.read_number(cursor)
+        place = None if after is None else RequestId(after)
+        async with self._store.read() as records:
+            rows = await records.console_views.requests(wanted, PAGE + 1, place)
+        return _page(rows, lambda row: str(row.id))
+
+    async def request(
+        self, number: RequestId
+    ) -> tuple[RequestView, SignedDocumentView | None, PersonRow, AuditPage]:
+        """A request in full: itself, its signed document, signer and story.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`.
+        """
+        async with self._store.read() as records:
+            view = await records.requests.get(number)
+            if view is None:
+                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            signed = await records.documents.signed(number)
+            signer = await records.console_views.person(view.person, self._clock.now())
+            rows = await records.audit.of_request(number)
+            story = AuditPage(Page(tuple(rows), None), await _names(records, rows))
+        if signer is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        return view, signed, signer.row, story
+
+    async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:
+        """Audit rows, newest first.
+
+        Raises:
+            ApplianceError: `QUERY_INVALID` for a cursor that is none.
+        """
+        after = cursors.read_place(cursor)
+        async with self._store.read() as records:
+            rows = await records.console_views.audit(wanted, PAGE + 1, after)
+            page = _page(
+                rows, lambda row: cursors.place(AuditPlace(row.at, row.writer, row.n))
+            )
+            return AuditPage(page, await _names(records, page.rows))
+
+    async def chain(self, writer: str) -> ChainView:
+        """Read a writer's rows again and see whether they hang together.
+
+        Raises:
+            ApplianceError: `NOT_FOUND` for a writer that is none.
+        """
+        async with self._store.read() as records:
+            row = await records.console_views.writer(writer)
+            if row is None:
+                raise ApplianceError(ErrorCode.NOT_FOUND)
+            n, last = 0, GENESIS
+            while n < row.n:
+                rows = await records.console_views.writer_rows(writer, n, _CHAIN_STEP)
+                right, last = await asyncio.to_thread(_follow, rows, n, last)
+                n += right
+                if not rows or right < len(rows):
+                    return ChainView(row, n, n + 1)
+        # A row that was cut off with the ones after it shows in the last hash.
+        return ChainView(row, n, None if last == row.hash else n)
+
+
+def _follow(rows: list[AuditRow], n: int, last: str) -> tuple[int, str]:
+    """How many rows follow on a hash, and the hash of the last that does."""
+    right = 0
+    for row in rows:
+        made = chain(row.writer, n + right + 1, last, row.at, row.event)
+        if made != row:
+            break
+        last = row.hash
+        right += 1
+    return right, last
+
+
+async def _names(
+    records: Records, rows: list[AuditRow] | tuple[AuditRow, ...]
+) -> Names:
+    """Words for the ids of actors, persons and integrators in rows."""
+    kinds: dict[str, set[str]] = {
+        "person": set(),
+        "console": set(),
+        "integrator": set(),
+    }
+    for row in rows:
+        kind, _, ident = row.event.actor.partition(":")
+        kinds.get(kind, set()).add(ident)
+        kinds["person"].add(str(row.event.detail.get("person", "")))
+        kinds["integrator"].add(row.event.integrator or "")
+    return await records.console_views.names(
+        kinds["person"], kinds["console"], kinds["integrator"]
+    )
+
+
+def _page(rows: list[_Row], cursor_of: cursors.CursorOf[_Row]) -> Page[_Row]:
+    """A page of rows of which one more than a page was asked for."""
+    shown = tuple(rows[:PAGE])
+    return Page(shown, cursor_of(shown[-1]) if len(rows) > PAGE else None)
+
+
+def mask(email: str) -> str:
+    """An address of which its owner alone knows the rest.
+
+    Args:
+        email: the address.
+    """
+    name, _, host = email.rpartition("@")
+    return f"{name[:1]}…@{host}"
+
+
+def certificate_view(kept: StoredCredential) -> CertificateView:
+    """What a certificate says, for people.
+
+    Args:
+        kept: the credential; its certificate is one of ours.
+    """
+    made = x509.load_der_x509_certificate(kept.certificate)
+    return CertificateView(
+        state=kept.state,
+        key_mode=kept.key_mode,
+        vouched_by=kept.vouched_by,
+        subject=_attribute(made.subject, _NAME),
+        subject_serial=_attribute(made.subject, _SERIAL),
+        issuer=_attribute(made.issuer, _NAME),
+        serial=made.serial_number.to_bytes(20, "big").lstrip(b"\0").hex(" "),
+        algorithm=_algorithm(made),
+        not_before=made.not_valid_before_utc,
+        not_after=made.not_valid_after_utc,
+        sha256=hashlib.sha256(kept.certificate).hexdigest(),
+    )
+
+
+def _attribute(name: x509.Name, oid: x509.ObjectIdentifier) -> str:
+    found = name.get_attributes_for_oid(oid)
+    return str(found[0].value) if found else ""
+
+
+def _algorithm(made: x509.Certificate) -> str:
+    key = made.public_key()
+    if isinstance(key, rsa.RSAPublicKey):
+        return f"RSA {key.key_size}"
+    if isinstance(key, ec.EllipticCurvePublicKey):
+        return f"EC {key.curve.name}"
+    return type(key).__name__

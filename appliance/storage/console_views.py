@@ -1,0 +1,241 @@
+"""What the console reads, in SQL that both databases take."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, update
+
+from appliance.domain.console import (
+    BlockedRow,
+    HomeNumbers,
+    IntegratorNumbers,
+    PeopleQuery,
+    PersonRow,
+    StoredCredential,
+    StoredPerson,
+)
+from appliance.domain.ids import CredentialId, IntegratorId, PersonId
+from appliance.domain.integration import SessionState
+from appliance.domain.vocab import (
+    CredentialState,
+    PersonState,
+    RequestState,
+    VouchedBy,
+)
+from appliance.storage.console_lists import SqlConsoleLists, contains, fold, folded
+from appliance.storage.tables import (
+    api_key,
+    blocked_origin,
+    credential,
+    embed_session,
+    enrolment,
+    integrator,
+    integrator_domain,
+    person,
+    signature_request,
+    signing_secret,
+)
+
+
+class SqlConsoleViews(SqlConsoleLists):
+    """Reads for administrators."""
+
+    async def numbers(self, at: datetime) -> HomeNumbers:
+        """What waits for somebody."""
+        states = await self._counts(signature_request.c.state)
+        people = await self._counts(person.c.state)
+        return HomeNumbers(
+            pending=states.get(RequestState.PENDING.value, 0),
+            in_progress=states.get(RequestState.IN_PROGRESS.value, 0),
+            failed=states.get(RequestState.FAILED.value, 0),
+            invited=people.get(PersonState.INVITED.value, 0),
+            locked=await self._count(signing_secret.c.locked_at.is_not(None)),
+            blocked=await self._count(blocked_origin.c.count > 0),
+            flagged=await self._count(_usable(at), api_key.c.flagged.is_not(None)),
+        )
+
+    async def _counts(self, column: ColumnElement[Any]) -> dict[str, int]:
+        rows = await self._connection.execute(
+            select(column, func.count()).group_by(column)
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def _count(self, *conditions: ColumnElement[bool]) -> int:
+        query = select(func.count()).where(*conditions)
+        return int((await self._connection.execute(query)).scalar_one())
+
+    async def blocked(self, limit: int) -> list[BlockedRow]:
+        """Origins that tried and are not listed, last seen first."""
+        rows = await self._connection.execute(
+            select(blocked_origin, integrator.c.code.label("code"))
+            .join(integrator, integrator.c.id == blocked_origin.c.integrator)
+            .order_by(blocked_origin.c.last.desc(), blocked_origin.c.origin)
+            .limit(limit)
+        )
+        return [
+            BlockedRow(
+                IntegratorId(row.integrator),
+                row.code,
+                row.origin,
+                row.last,
+                # `Row.count` is a method of tuples.
+                row._mapping["count"],  # noqa: SLF001 (SQLAlchemy's public name)
+            )
+            for row in rows
+        ]
+
+    async def integrator_numbers(
+        self, at: datetime
+    ) -> dict[IntegratorId, IntegratorNumbers]:
+        """How each integrator stands."""
+        keys = {
+            row.integrator: row
+            for row in await self._connection.execute(
+                select(
+                    api_key.c.integrator,
+                    func.count().filter(_usable(at)).label("usable"),
+                    func.count()
+                    .filter(_usable(at), api_key.c.flagged.is_not(None))
+                    .label("flagged"),
+                    func.max(api_key.c.last_used, type_=api_key.c.last_used.type).label(
+                        "last_used"
+                    ),
+                ).group_by(api_key.c.integrator)
+            )
+        }
+        domains = await self._counts(integrator_domain.c.integrator)
+        blocked = await self._counts(blocked_origin.c.integrator)
+        return {
+            IntegratorId(ident): IntegratorNumbers(
+                keys=keys[ident].usable if ident in keys else 0,
+                flagged=keys[ident].flagged if ident in keys else 0,
+                domains=domains.get(ident, 0),
+                blocked=blocked.get(ident, 0),
+                last_used=keys[ident].last_used if ident in keys else None,
+            )
+            for ident in {*keys, *domains, *blocked}
+        }
+
+    async def key_sessions(self, key_id: str, at: datetime) -> int:
+        """Unfinished sessions that an API key opened."""
+        return await self._count(
+            embed_session.c.api_key == key_id,
+            embed_session.c.state == SessionState.OPEN.value,
+            embed_session.c.until > at,
+        )
+
+    async def people(
+        self, query: PeopleQuery, limit: int, after: tuple[datetime, PersonId] | None
+    ) -> list[PersonRow]:
+        """Persons, newest first, after a place."""
+        wanted = _people().order_by(person.c.created.desc(), person.c.id.desc())
+        if query.name:
+            wanted = wanted.where(contains(folded(person.c.name), fold(query.name)))
+        if query.cuil:
+            wanted = wanted.where(contains(person.c.cuil, query.cuil))
+        if query.email_index:
+            wanted = wanted.where(person.c.email_index == query.email_index)
+        if query.state is not None:
+            wanted = wanted.where(person.c.state == query.state.value)
+        if query.locked:
+            wanted = wanted.where(signing_secret.c.locked_at.is_not(None))
+        if after is not None:
+            at, ident = after
+            wanted = wanted.where(
+                or_(
+                    person.c.created < at,
+                    and_(person.c.created == at, person.c.id < ident),
+                )
+            )
+        rows = await self._connection.execute(wanted.limit(limit))
+        return [_person(row) for row in rows]
+
+    async def person(self, person_id: PersonId, at: datetime) -> StoredPerson | None:
+        """A person and what is kept beside them."""
+        row = (
+            await self._connection.execute(_people().where(person.c.id == person_id))
+        ).one_or_none()
+        if row is None:
+            return None
+        credentials = await self._connection.execute(
+            select(credential)
+            .where(credential.c.person == person_id)
+            .order_by(credential.c.created.desc())
+        )
+        link = await self._connection.execute(
+            select(func.max(enrolment.c.until, type_=enrolment.c.until.type)).where(
+                enrolment.c.person == person_id,
+                enrolment.c.used.is_(None),
+                enrolment.c.until > at,
+            )
+        )
+        return StoredPerson(
+            row=_person(row),
+            email_sealed=row.email_sealed,
+            counted=row.counted or 0,
+            invited_until=link.scalar_one_or_none(),
+            credentials=tuple(_credential(kept) for kept in credentials),
+        )
+
+    async def move_person(
+        self, person_id: PersonId, now: PersonState, then: PersonState
+    ) -> bool:
+        """Change a person's state; False if they were not in state `now`."""
+        result = await self._connection.execute(
+            update(person)
+            .where(person.c.id == person_id, person.c.state == now.value)
+            .values(state=then.value)
+        )
+        return result.rowcount == 1
+
+
+def _usable(at: datetime) -> ColumnElement[bool]:
+    """Keys that open sessions at a time (`KeyView.usable`)."""
+    return and_(
+        api_key.c.revoked.is_(None),
+        or_(api_key.c.expires.is_(None), api_key.c.expires > at),
+        or_(api_key.c.ends.is_(None), api_key.c.ends > at),
+    )
+
+
+def _people() -> Select[Any]:
+    return (
+        select(
+            person,
+            signing_secret.c.counted,
+            signing_secret.c.locked_at,
+            credential.c.not_after,
+        )
+        .outerjoin(signing_secret, signing_secret.c.person == person.c.id)
+        .outerjoin(
+            credential,
+            and_(
+                credential.c.person == person.c.id,
+                credential.c.state == CredentialState.ACTIVE.value,
+            ),
+        )
+    )
+
+
+def _person(row: Row[Any]) -> PersonRow:
+    return PersonRow(
+        id=PersonId(row.id),
+        cuil=row.cuil,
+        name=row.name,
+        state=PersonState(row.state),
+        vouched_by=VouchedBy(row.vouched_by),
+        locked_at=row.locked_at,
+        not_after=row.not_after,
+        created=row.created,
+    )
+
+
+def _credential(row: Row[Any]) -> StoredCredential:
+    return StoredCredential(
+        id=CredentialId(row.id),
+        state=CredentialState(row.state),
+        key_mode=row.key_mode,
+        vouched_by=VouchedBy(row.vouched_by),
+        certificate=row.certificate,
+        created=row.created,
+    )

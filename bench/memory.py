@@ -1,0 +1,91 @@
+"""Memory of `rubrica up`, all roles and Redis, and how soon it is ready.
+
+    python -m bench.memory [--calls 50] [--starts 3]
+
+Memory is the sum of PSS from `smaps_rollup`: pages that processes share are
+counted once. It is read when the appliance is ready and at rest, and again
+after it has signed.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from bench.firmar import call_all, take_in
+from tests.parts.appliance import Appliance
+from tests.parts.places import short_folder
+
+_REST_S: Final = 3.0
+_MIB: Final = 1024
+
+
+def role_memory(appliance: Appliance) -> dict[str, float]:
+    """PSS of each process in MiB, by role, and their sum."""
+    names = {
+        process.pid: name
+        for name in ("api", "signing-1", "signing-2", "chores", "sandbox", "redis")
+        for process in appliance.children(name)
+    }
+    names[appliance.pid] = "up"
+    found: dict[str, float] = {}
+    up = psutil.Process(appliance.pid)
+    for each in [up, *up.children(recursive=True)]:
+        name = names.get(each.pid, "sandbox job")
+        if (pss := pss_mib(each.pid)) is not None:
+            found[name] = round(found.get(name, 0) + pss, 1)
+    found["sum"] = round(sum(found.values()), 1)
+    return found
+
+
+def pss_mib(pid: int) -> float | None:
+    """PSS of one process in MiB; None when it has ended."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    (line,) = [line for line in text.splitlines() if line.startswith("Pss:")]
+    return int(line.split()[1]) / _MIB
+
+
+def run(calls: int, starts: int) -> dict[str, object]:
+    """All of it."""
+    with short_folder() as folder, Appliance.made(folder) as appliance:
+        ready_s = []
+        for _ in range(starts):
+            appliance.stop()
+            begun = time.perf_counter()
+            appliance.start()
+            ready_s.append(round(time.perf_counter() - begun, 2))
+        time.sleep(_REST_S)
+        at_rest = role_memory(appliance)
+        person = appliance.new_person()
+        requests = take_in(appliance, person, calls)
+        with appliance.client(person) as client:
+            call_all(client, person, requests, 4)
+        time.sleep(_REST_S)
+        return {
+            "start_to_ready_s": statistics.median(ready_s),
+            "starts_s": ready_s,
+            "at_rest_mib": at_rest,
+            f"after_{calls}_signatures_mib": role_memory(appliance),
+        }
+
+
+def main() -> int:
+    """Print the figures as JSON."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--calls", type=int, default=50)
+    parser.add_argument("--starts", type=int, default=3)
+    options = parser.parse_args()
+    print(json.dumps(run(options.calls, options.starts), indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,377 @@
+"""What administrators do in the console, in real browsers."""
+
+import re
+
+import httpx
+import pyotp
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests import pdfs
+from tests.parts.administrators import Administrator, new_administrator
+from tests.parts.appliance import Appliance
+from tests.parts.browsers import Opener, axe, choose_file, press_on, tab_to
+from tests.parts.host_page import HostPage
+
+KEY = re.compile(r"rbk_test_[0-9a-z]{12}_[0-9A-Za-z]{49}")
+
+
+@pytest.fixture
+def administrator(appliance: Appliance) -> Administrator:
+    """Somebody new."""
+    return new_administrator(appliance)
+
+
+def code_of(administrator: Administrator) -> str:
+    """A code for an integrator that nobody has."""
+    return f"estudio-{administrator.name.rpartition('.')[2]}"
+
+
+async def fill(page: Page, **fields: str) -> None:
+    """Fill fields by their label."""
+    for label, value in fields.items():
+        await page.get_by_label(label, exact=True).fill(value)
+
+
+def button(page: Page, name: str) -> Locator:
+    """A button by its words."""
+    return page.get_by_role("button", name=name, exact=True)
+
+
+async def open_session(appliance: Appliance, code: str, key: str) -> httpx.Response:
+    """Do what an integrator's backend does."""
+    async with httpx.AsyncClient(base_url=appliance.base_url) as client:
+        return await client.post(
+            f"/api/integration/session/new?id={code}", headers={"X-Api-Key": key}
+        )
+
+
+async def test_integrator_domain_and_key(
+    page: Page, appliance: Appliance, administrator: Administrator
+) -> None:
+    """From an empty list to a key that opens a session."""
+    code = code_of(administrator)
+    await administrator.sign_in(page)
+    await page.get_by_role("link", name="Integradores").click()
+    await page.get_by_role("link", name="Crear un integrador").click()
+    await fill(page, Código=code, Nombre="Estudio Contable Sur")
+    await button(page, "Crear").click()
+
+    await expect(page.get_by_role("heading", level=1)).to_contain_text(code)
+    await page.get_by_role("link", name="Dominios").first.click()
+    await fill(page, Origen="http://app.example")
+    await button(page, "Autorizar").click()
+    await expect(page.locator("#e-origin")).to_contain_text("https://")
+    assert await axe(page) == []
+    await fill(page, Origen="https://app.example")
+    await button(page, "Autorizar").click()
+    await expect(page.get_by_role("row", name="https://app.example")).to_be_visible()
+
+    await page.get_by_role("link", name="Claves de API").click()
+    await fill(page, Etiqueta="Backend")
+    await button(page, "Crear clave").click()
+    key = await page.get_by_role("textbox", name="Clave de API").text_content()
+    assert key is not None
+    assert KEY.fullmatch(key)
+    assert await axe(page) == []
+    await page.get_by_role("link", name="Ya la guardé").click()
+    await expect(page.get_by_role("row", name="Backend")).to_contain_text("Activa")
+    assert not KEY.search(await page.content())
+    assert (await open_session(appliance, code, key)).status_code == 200
+
+
+async def test_key_is_copied(open_page: Opener, administrator: Administrator) -> None:
+    """The copy button puts the whole key on the clipboard and says so."""
+    page = await open_page(permissions=["clipboard-read", "clipboard-write"])
+    code = code_of(administrator)
+    await administrator.sign_in(page, "/admin/integrators/new")
+    await fill(page, Código=code, Nombre="Estudio")
+    await button(page, "Crear").click()
+    await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
+    await fill(page, Etiqueta="Backend")
+    await button(page, "Crear clave").click()
+
+    await page.locator(".secret").get_by_role("button", name="Copiar").click()
+
+    await expect(page.get_by_role("status")).to_have_text("Copiado")
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert KEY.fullmatch(copied)
+
+
+async def test_keyboard_alone_suffices(
+    page: Page, administrator: Administrator
+) -> None:
+    """Sign-in, integrator, domain and key without a mouse, focus always in sight."""
+    code = code_of(administrator)
+    await page.goto(administrator.url())
+    for label, value in {
+        "Nombre": administrator.name,
+        "Contraseña": administrator.password,
+        "Código": administrator.code(),
+    }.items():
+        await tab_to(page, page.get_by_label(label, exact=True))
+        await page.keyboard.insert_text(value)
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(administrator.url())
+
+    await page.keyboard.press("Tab")
+    skip = page.get_by_role("link", name="Ir al contenido")
+    await expect(skip).to_be_focused()
+    await expect(skip).to_be_in_viewport()
+    await press_on(page, page.get_by_role("link", name="Integradores"))
+    await press_on(page, page.get_by_role("link", name="Crear un integrador"))
+    await tab_to(page, page.get_by_label("Código", exact=True))
+    await page.keyboard.insert_text("Mal código")
+    await page.keyboard.press("Enter")
+    # What is wrong has the focus, and leads to its field.
+    summary = page.get_by_role("alert")
+    await expect(summary).to_be_focused()
+    await press_on(page, summary.get_by_role("link").first)
+    await expect(page.get_by_label("Código", exact=True)).to_be_focused()
+    await page.keyboard.press("Control+A")
+    await page.keyboard.insert_text(code)
+    await tab_to(page, page.get_by_label("Nombre", exact=True))
+    await page.keyboard.insert_text("Estudio")
+    await press_on(page, button(page, "Crear"))
+
+    await page.wait_for_url(administrator.url(f"/admin/integrators/{code}"))
+    await press_on(page, page.get_by_role("link", name="Dominios").first)
+    await tab_to(page, page.get_by_label("Origen", exact=True))
+    await page.keyboard.insert_text("https://app.example")
+    await page.keyboard.press("Enter")
+    await press_on(page, page.get_by_role("link", name="Claves de API").first)
+    await tab_to(page, page.get_by_label("Etiqueta", exact=True))
+    await page.keyboard.insert_text("Backend")
+    await press_on(page, button(page, "Crear clave"))
+    await expect(page.get_by_role("textbox", name="Clave de API")).to_have_text(KEY)
+    await press_on(page, page.get_by_role("link", name="Ya la guardé"))
+    revoke = page.get_by_role("row", name="Backend").get_by_role("link").last
+    await press_on(page, revoke)
+    await press_on(page, button(page, "Revocar la clave"))
+    await expect(page.get_by_role("row", name="Backend")).to_contain_text("Revocada")
+
+
+async def test_focus_is_seen_on_every_control(
+    page: Page, administrator: Administrator
+) -> None:
+    """Whatever Tab reaches has an outline."""
+    await administrator.sign_in(page, "/admin/_ui")
+    seen = set()
+    for _ in range(90):
+        await page.keyboard.press("Tab")
+        found = await page.evaluate(
+            """() => {
+              const e = document.activeElement, s = getComputedStyle(e);
+              return [e.tagName + e.className + e.id + e.textContent.slice(0, 20),
+                      s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2];
+            }"""
+        )
+        if found[0] in seen and found[0].startswith("BODY"):
+            break
+        seen.add(found[0])
+        assert found[1] or found[0].startswith("BODY"), found
+
+    assert len(seen) > 30
+
+
+async def test_everything_works_without_scripts(
+    open_page: Opener, appliance: Appliance, administrator: Administrator
+) -> None:
+    """Forms, confirmations, filters and files need no script."""
+    page = await open_page(java_script_enabled=False)
+    code = code_of(administrator)
+    await administrator.sign_in(page, "/admin/integrators/new")
+    await fill(page, Código=code, Nombre="Estudio")
+    await button(page, "Crear").click()
+    await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
+    await fill(page, Etiqueta="Backend")
+    await button(page, "Crear clave").click()
+    await expect(page.get_by_role("textbox", name="Clave de API")).to_have_text(KEY)
+    await expect(page.get_by_role("button", name="Copiar")).to_have_count(0)
+    await page.get_by_role("link", name="Ya la guardé").click()
+    await page.get_by_role("row").get_by_role("link", name="Rotar").click()
+    await page.get_by_label("7 días").check()
+    await button(page, "Crear la clave nueva").click()
+    await page.get_by_role("link", name="Ya la guardé").click()
+    await expect(page.get_by_text("En reemplazo")).to_be_visible()
+
+    signer = appliance.new_person("Zulema Íñiguez")
+    await page.goto(administrator.url("/admin/people"))
+    await page.get_by_role("searchbox").fill("iniguez")
+    await button(page, "Filtrar").click()
+    await page.get_by_role("link", name="Zulema Íñiguez").first.click()
+    await page.get_by_role("link", name="Pedir una firma").click()
+    await page.get_by_label("Documento").set_input_files(
+        {
+            "name": "Poder.pdf",
+            "mimeType": "application/pdf",
+            "buffer": pdfs.javascript(),
+        }
+    )
+    await page.get_by_label("Integrador").select_option(code)
+    await button(page, "Pedir la firma").click()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Poder.pdf")
+    await expect(page.get_by_text("El documento contiene JavaScript.")).to_be_visible()
+    with appliance.client(signer) as client:
+        (request,) = client.get("/solicitudes").json()
+    assert request["documento"] == "Poder.pdf"
+
+
+async def test_blocked_origin_shows_by_itself(
+    page: Page, appliance: Appliance, administrator: Administrator
+) -> None:
+    """An origin that tries shows without a reload, and one click allows it."""
+    code = code_of(administrator)
+    await administrator.sign_in(page, "/admin/integrators/new")
+    await fill(page, Código=code, Nombre="Estudio")
+    await button(page, "Crear").click()
+    await page.goto(administrator.url(f"/admin/integrators/{code}/domains"))
+    await page.get_by_label("Origen", exact=True).fill("https://a medio")
+
+    appliance.do(
+        lambda front: front.sessions.note_blocked(code, "https://otro.example")
+    )
+
+    row = page.get_by_role("row", name="https://otro.example")
+    await expect(row).to_be_visible(timeout=15_000)
+    await expect(page.get_by_label("Origen", exact=True)).to_be_focused()
+    await expect(page.get_by_label("Origen", exact=True)).to_have_value(
+        "https://a medio"
+    )
+    await row.get_by_role("button").click()
+    await expect(page.get_by_text("nunca visto")).to_be_visible()
+    await expect(page.locator("#blocked").get_by_role("row")).to_have_count(0)
+
+
+async def test_invited_person_enrols(
+    page: Page,
+    open_page: Opener,
+    appliance: Appliance,
+    administrator: Administrator,
+) -> None:
+    """The link of the console ends in a certificate that its page shows by itself."""
+    await administrator.sign_in(page, "/admin/people/new")
+    await page.get_by_label("CUIL").fill(appliance.next_cuil())
+    await fill(page, Nombre="Eva Ñandú")
+    await page.get_by_label("Correo").fill(f"{code_of(administrator)}@demo.example")
+    await page.get_by_label("Una persona de prueba").check()
+    await button(page, "Generar el enlace").click()
+    link = await page.get_by_role("textbox", name="Enlace de alta").text_content()
+    assert link is not None
+    assert link.startswith(appliance.base_url)
+    await page.get_by_role("link", name="Ya lo entregué").click()
+    await expect(page.get_by_text("Todavía no completó el alta.")).to_be_visible()
+    assert link not in await page.content()
+
+    theirs = await open_page("phone")
+    await theirs.goto(link)
+    await _enrol(theirs)
+
+    await page.reload()
+    await expect(page.get_by_text("DEMO SIN VALIDEZ")).to_be_visible(timeout=30_000)
+    await expect(page.get_by_text("Activa", exact=True)).to_be_visible()
+
+
+async def _enrol(page: Page) -> None:
+    """Choose both passwords and give a code, as the person does."""
+    seed = await page.locator(".seed").text_content()
+    assert seed is not None
+    words = {"login": "contraseña de ingreso", "signing": "contraseña de firma"}
+    for kind, password in words.items():
+        for again in ("", "_again"):
+            await page.locator(f"#{kind}_password{again}").fill(password)
+    await page.locator("#totp_code").fill(pyotp.TOTP("".join(seed.split())).now())
+    await page.locator("button[type=submit]").click()
+    await page.wait_for_load_state()
+
+
+async def test_request_is_made_and_followed(
+    page: Page, appliance: Appliance, administrator: Administrator
+) -> None:
+    """A request made here is signed elsewhere, and its page tells it by itself."""
+    signer = appliance.new_person("Rocío Vera")
+    await administrator.sign_in(page, f"/admin/requests/new?cuil={signer.cuil}")
+    await choose_file(page.get_by_label("Documento"), "Acta.pdf", pdfs.one_page())
+    await button(page, "Pedir la firma").click()
+    await expect(page.get_by_text("Pendiente", exact=True)).to_be_visible()
+    number = int(page.url.rpartition("/")[2])
+
+    with appliance.client(signer) as client:
+        order = {"solicitudId": number, "password": signer.signing_password}
+        assert client.post("/solicitudes/firmar", json=order).status_code == 200
+
+    await expect(page.get_by_text("Firmada", exact=True)).to_be_visible(timeout=10_000)
+    await expect(page.get_by_text("Clave usada")).to_be_visible()
+    await page.get_by_role("link", name="En la auditoría").click()
+    await (
+        page.get_by_role("row", name="Solicitud firmada")
+        .get_by_role("link")
+        .last.click()
+    )
+    await expect(page.get_by_text("Entera")).to_be_visible()
+
+
+async def test_english_is_chosen_and_kept(
+    page: Page, administrator: Administrator
+) -> None:
+    """One button changes the language, here and on the pages after."""
+    await administrator.sign_in(page, "/admin/people")
+
+    await button(page, "English").click()
+
+    await expect(page).to_have_url(administrator.url("/admin/people"))
+    await expect(page.get_by_role("heading", level=1)).to_have_text("People")
+    assert await page.locator("html").get_attribute("lang") == "en"
+    await page.goto(administrator.url("/admin/audit"))
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Audit")
+    await button(page, "Español").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Auditoría")
+
+
+async def test_time_is_told_in_full_on_focus(
+    page: Page, administrator: Administrator
+) -> None:
+    """A relative time shows date, time and zone when it is reached."""
+    await administrator.sign_in(page, "/admin/_ui")
+    time = page.locator("time.when").first
+    full = time.locator(".when-full")
+    await expect(full).to_have_css("opacity", "0")
+
+    await tab_to(page, time)
+
+    await expect(full).to_have_css("opacity", "1")
+    await expect(full).to_have_text(re.compile(r"\d\d/\d\d/\d{4} [\d:]{8} UTC-3"))
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+async def test_console_shows_in_no_frame(
+    page: Page, administrator: Administrator, host: HostPage, name: str
+) -> None:
+    """No page shows the console inside itself, whatever its site."""
+    await administrator.sign_in(page)
+    address = administrator.url("/admin/people")
+    host.put("/", f"<!doctype html><title>x</title><iframe src={address}></iframe>")
+
+    await page.goto(host.url(name=name))
+
+    assert [frame.url for frame in page.frames[1:]] == ["chrome-error://chromewebdata/"]
+
+
+async def test_firefox_signs_in_and_makes_a_key(
+    open_firefox: Opener, administrator: Administrator
+) -> None:
+    """The cookie, the forms and the policy hold in Firefox too."""
+    page = await open_firefox()
+    code = code_of(administrator)
+    await administrator.sign_in(page, "/admin/integrators/new")
+    await fill(page, Código=code, Nombre="Estudio")
+    await button(page, "Crear").click()
+    await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
+    await fill(page, Etiqueta="Backend")
+    await button(page, "Crear clave").click()
+
+    await expect(page.get_by_role("textbox", name="Clave de API")).to_have_text(KEY)
+    await button(page, "Salir").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Ingresar")
+    await page.goto(administrator.url())
+    await expect(page).to_have_url(re.compile("/admin/login"))

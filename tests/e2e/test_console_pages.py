@@ -1,0 +1,160 @@
+"""Every page of the console in a real browser: axe, policy, pictures, widths."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.async_api import Page
+
+from tests.parts.administrators import (
+    Administrator,
+    Town,
+    build_town,
+    new_administrator,
+)
+from tests.parts.appliance import Appliance
+from tests.parts.browsers import LOOKS, Opener, axe
+
+
+@pytest.fixture(scope="module")
+def town(appliance: Appliance) -> Town:
+    """A console with something on every page."""
+    return build_town(appliance)
+
+
+@pytest.fixture
+def administrator(appliance: Appliance) -> Administrator:
+    """Somebody new."""
+    return new_administrator(appliance)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A page to be looked at."""
+
+    name: str
+    path: str
+
+
+def tour(town: Town) -> list[Stop]:
+    """Every page, with something on it, and those with nothing."""
+    here = f"/admin/integrators/{town.code}"
+    key, _ = town.keys
+    locked = f"/admin/people/{town.locked.id}"
+    return [
+        Stop("home", "/admin/"),
+        Stop("integrators", "/admin/integrators"),
+        Stop("integrators-none", "/admin/integrators?only=flagged&x=1"),
+        Stop("integrator-new", "/admin/integrators/new"),
+        Stop("integrator", here),
+        Stop("keys", f"{here}/keys"),
+        Stop("key-rotate", f"{here}/keys/{key}/rotate"),
+        Stop("key-revoke", f"{here}/keys/{key}/revoke"),
+        Stop("domains", f"{here}/domains"),
+        Stop("domain-remove", f"{here}/domains/{town.domain}/remove"),
+        Stop("people", "/admin/people"),
+        Stop("people-filtered", "/admin/people?q=fernandez&locked=yes"),
+        Stop("people-nothing", "/admin/people?q=nadie"),
+        Stop("person-new", "/admin/people/new"),
+        Stop("person-locked", locked),
+        Stop("person-unlock", f"{locked}/unlock"),
+        Stop("person-disable", f"{locked}/disable"),
+        Stop("person-invited", f"/admin/people/{town.invited}"),
+        Stop("requests", "/admin/requests"),
+        Stop("requests-filtered", "/admin/requests?state=firmada&q=contrato"),
+        Stop("request-new", "/admin/requests/new"),
+        Stop("request-pending", f"/admin/requests/{town.pending}"),
+        Stop("request-signed", f"/admin/requests/{town.signed}"),
+        Stop("audit", "/admin/audit"),
+        Stop("audit-filtered", "/admin/audit?event=domain.added"),
+        Stop("health", "/admin/health"),
+        Stop("gallery", "/admin/_ui"),
+        Stop("not-found", "/admin/nada"),
+    ]
+
+
+async def _fits(page: Page) -> bool:
+    """Whether nothing has to be scrolled sideways."""
+    fits: bool = await page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
+    return fits
+
+
+@dataclass
+class Look:
+    """Looks at pages in one size and colour scheme, and keeps what is wrong."""
+
+    page: Page
+    opener: Opener
+    ending: str
+    faults: list[str] = field(default_factory=list)
+
+    async def at(self, name: str) -> None:
+        """Look at what is shown now."""
+        self.faults += [f"{name}: {fault}" for fault in await axe(self.page)]
+        if not await _fits(self.page):
+            self.faults.append(f"{name}: wider than the window")
+        picture = f"console-{name}-{self.ending}"
+        await self.opener.picture(self.page, picture, full=True)
+
+    async def send(self, name: str, /, **fields: str) -> None:
+        """Fill fields, send the form, and look at what comes."""
+        for field_name, value in fields.items():
+            await self.page.locator(f"#f-{field_name}").fill(value)
+        await self.page.locator("main form button").first.click()
+        await self.page.wait_for_load_state()
+        await self.at(name)
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+async def test_every_page_is_sound(
+    size: str,
+    scheme: str,
+    open_page: Opener,
+    administrator: Administrator,
+    town: Town,
+) -> None:
+    """No fault of accessibility, nothing blocked by the policy, nothing cut off."""
+    page = await open_page(size, scheme)
+    look = Look(page, open_page, f"{size}-{scheme}")
+    await page.goto(administrator.url("/admin/login"))
+    await look.at("login")
+    await look.send("login-wrong", name="nadie", password="x", code="1")
+    await administrator.sign_in(page)
+
+    for stop in tour(town):
+        await page.goto(administrator.url(stop.path))
+        await look.at(stop.name)
+
+    assert look.faults == []
+
+
+@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+async def test_every_answer_to_a_form_is_sound(
+    size: str,
+    scheme: str,
+    open_page: Opener,
+    administrator: Administrator,
+    town: Town,
+) -> None:
+    """The same of what is shown once, and of forms with something wrong in them."""
+    page = await open_page(size, scheme)
+    look = Look(page, open_page, f"{size}-{scheme}")
+    here = f"/admin/integrators/{town.code}"
+    await administrator.sign_in(page)
+    forms = [
+        ("integrator-wrong", "/admin/integrators/new", {"code": "Ñ", "name": ""}),
+        ("key-created", f"{here}/keys", {"label": administrator.name}),
+        ("key-wrong", f"{here}/keys", {"label": administrator.name}),
+        ("domain-wrong", f"{here}/domains", {"origin": "http://*.example/x"}),
+        ("person-wrong", "/admin/people/new", {"cuil": "1", "email": "x"}),
+        ("unlock-wrong", f"/admin/people/{town.locked.id}/unlock", {"code": "1"}),
+        ("request-wrong", "/admin/requests/new", {"cuil": "1", "days": "x"}),
+        ("invited-again", f"/admin/people/{town.invited}", {}),
+    ]
+
+    for name, path, fields in forms:
+        await page.goto(administrator.url(path))
+        await look.send(name, **fields)
+
+    assert look.faults == []

@@ -1,0 +1,128 @@
+"""The reader of forms: nothing that is sent is read as two things, or is a 500."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from admin_ui.session import COOKIE
+from appliance.bootstrap import open_admin
+from tests.parts.console import ADMIN_URL, Answer, Site, open_site
+
+FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data; boundary=x"
+HERE = "/admin/integrators"
+UPLOAD = "/admin/requests"
+
+
+@pytest.fixture(scope="module")
+async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
+    """A console, signed in; nothing that is sent here changes it."""
+    async with open_site(tmp_path_factory.mktemp("console")) as made:
+        await made.sign_in()
+        yield made
+
+
+async def send(
+    site: Site, body: bytes, media_type: str = FORM, path: str = HERE
+) -> Answer:
+    """Send any bytes as a form."""
+    headers = {
+        "Content-Type": media_type,
+        "Origin": ADMIN_URL,
+        "Sec-Fetch-Site": "same-origin",
+        "Cookie": f"{COOKIE}={site.cookies[COOKIE]}",
+    }
+    return await site.send("POST", path, headers=headers, data=body)
+
+
+def part(name: str, content: str, more: str = "") -> str:
+    """A part of a multipart body."""
+    head = f'--x\r\nContent-Disposition: form-data; name="{name}"{more}\r\n\r\n'
+    return f"{head}{content}\r\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 403),
+        (b"csrf=1", 403),
+        (b"csrf=1&csrf=2", 400),
+        (b"name=%00", 400),
+        (b"name=%ff", 400),
+        (b"\xff=1", 400),
+        (b"name=%ed%a0%80", 400),
+        (b"&".join(b"a%d=1" % n for n in range(100)), 400),
+        (b"name=" + b"a" * 1_100_000, 413),
+        (b"%%%&&&===", 403),
+    ],
+)
+async def test_malformed_form_is_refused(site: Site, body: bytes, status: int) -> None:
+    """Each has its answer, in words."""
+    answer = await send(site, body)
+
+    assert answer.status == status
+    assert "<h1>" in answer.text
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    ["application/json", "text/plain", "", f"{FORM}; charset=utf-16", MULTIPART],
+)
+async def test_other_kinds_of_body_are_refused(site: Site, media_type: str) -> None:
+    """A route without files takes plain forms alone."""
+    assert (await send(site, b"csrf=1", media_type)).status == 415
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (part("csrf", "1") + "--x--\r\n", 403),
+        (part("csrf", "1") + part("csrf", "1") + "--x--\r\n", 400),
+        (part("csrf", "1"), 400),
+        ("", 400),
+        ("--y\r\n", 400),
+        (part("csrf", "\x00") + "--x--\r\n", 400),
+        (part("file", "a", '; filename="a.pdf"') * 2 + "--x--\r\n", 400),
+        ("".join(part(f"a{n}", "1") for n in range(100)) + "--x--\r\n", 400),
+        (part("csrf", "a" * 1_100_000) + "--x--\r\n", 413),
+        ("--x\r\nContent-Disposition: form-data\r\n\r\na\r\n--x--\r\n", 403),
+    ],
+)
+async def test_malformed_multipart_is_refused(
+    site: Site, body: str, status: int
+) -> None:
+    """The same where files are taken."""
+    answer = await send(site, body.encode(), MULTIPART, UPLOAD)
+
+    assert answer.status == status
+
+
+async def test_multipart_without_boundary_is_refused(site: Site) -> None:
+    """Nobody can say where its parts end."""
+    answer = await send(site, b"--x--", "multipart/form-data", UPLOAD)
+
+    assert answer.status == 415
+
+
+async def test_file_beyond_the_limit_is_refused(site: Site) -> None:
+    """A file is not held beyond the installation's limit."""
+    too_much = "a" * (site.front.settings.documents.limit_bytes + 1)
+    body = part("file", too_much, '; filename="a.pdf"') + "--x--\r\n"
+
+    answer = await send(site, body.encode(), MULTIPART, UPLOAD)
+
+    assert answer.status == 413
+    assert "DOCUMENT_TOO_LARGE" in answer.text
+
+
+async def test_console_needs_no_pepper(site: Site) -> None:
+    """The role opens without the pepper's file: it never reads it."""
+    settings = site.front.settings
+    secrets = settings.secrets.model_copy(
+        update={"pepper_file": Path("/nowhere/pepper")}
+    )
+    without = settings.model_copy(update={"secrets": secrets})
+
+    async with open_admin(without, site.clock) as front:
+        assert await front.console.users()

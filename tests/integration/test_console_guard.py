@@ -1,0 +1,345 @@
+"""Who gets into the console, and what may change anything there."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from werkzeug.routing import Rule
+
+from admin_ui.app import POLICY
+from admin_ui.session import COOKIE, local_path
+from appliance.domain.vocab import EventKind
+from appliance.web.auth import is_public
+from tests.parts.console import ADMIN_URL, NAME, PASSWORD, Site, open_site
+
+PUBLIC = {
+    "root",
+    "assets.serve",
+    "login.show",
+    "login.enter",
+    "login.choose_language",
+}
+INLINE = re.compile(r"<style|\sstyle=|<script(?![^>]*\ssrc=)|\son[a-z]+=", re.ASCII)
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    """A console with one administrator."""
+    async with open_site(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def inside(site: Site) -> Site:
+    """The same, signed in."""
+    await site.sign_in()
+    return site
+
+
+def rules(site: Site, method: str) -> list[Rule]:
+    """The routes that answer a method."""
+    return [r for r in site.app.url_map.iter_rules() if method in (r.methods or ())]
+
+
+def address(rule: Rule) -> str:
+    """An address of a route, with something in each place."""
+    return re.sub(r"<digits:[^>]*>", "1", re.sub(r"<(?!digits)[^>]*>", "x", rule.rule))
+
+
+async def recorded(site: Site) -> list[EventKind]:
+    """Kinds of all audit rows, oldest first within a writer."""
+    async with site.desk.store.read() as records:
+        writers = await records.audit.writers()
+        rows = [row for w in writers for row in await records.audit.of_writer(w)]
+    return [row.event.event for row in rows]
+
+
+def test_public_routes_are_listed(site: Site) -> None:
+    """No route is public but those that must be."""
+    public = {
+        rule.endpoint
+        for rule in site.app.url_map.iter_rules()
+        if is_public(site.app.view_functions[rule.endpoint])
+    }
+
+    assert public == PUBLIC
+
+
+async def test_every_page_needs_a_sign_in(site: Site) -> None:
+    """Without a session every other route leads to the sign-in, and back after it."""
+    for rule in rules(site, "GET"):
+        if rule.endpoint not in PUBLIC:
+            answer = await site.get(address(rule))
+            assert answer.status == 303, rule
+            assert answer.location.startswith("/admin/login?next=%2Fadmin"), rule
+
+
+async def test_every_change_needs_a_sign_in(site: Site) -> None:
+    """Without a session no form is taken, wherever it comes from."""
+    before = await recorded(site)
+
+    for rule in rules(site, "POST"):
+        if rule.endpoint not in PUBLIC:
+            answer = await site.send_form(address(rule), {})
+            assert (answer.status, answer.location) == (303, "/admin/login"), rule
+
+    assert await recorded(site) == before
+
+
+@pytest.mark.parametrize("csrf", ["", "0" * 64, "é"])
+async def test_every_change_needs_the_forms_token(inside: Site, csrf: str) -> None:
+    """A form without its session's token is refused on every route."""
+    before = await recorded(inside)
+
+    for rule in rules(inside, "POST"):
+        if rule.endpoint != "login.enter":
+            answer = await inside.send_form(address(rule), {"csrf": csrf})
+            assert answer.status == 403, rule
+            assert "CSRF_REFUSED" in answer.text, rule
+
+    assert await recorded(inside) == before
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "", "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "", "Sec-Fetch-Site": "same-site"},
+        {"Origin": "", "Sec-Fetch-Site": "none"},
+        {"Origin": "http://127.0.0.1:9999", "Sec-Fetch-Site": ""},
+        {"Origin": "null", "Sec-Fetch-Site": ""},
+        {"Origin": "http://localhost:8082", "Sec-Fetch-Site": "same-origin"},
+        {"Origin": "", "Sec-Fetch-Site": ""},
+    ],
+)
+async def test_every_change_needs_a_page_of_the_console(
+    inside: Site, headers: dict[str, str]
+) -> None:
+    """A form from elsewhere is refused even with the token, signed in or not."""
+    for rule in rules(inside, "POST"):
+        fields = {"csrf": inside.csrf}
+        answer = await inside.send_form(address(rule), fields, headers=headers)
+        assert answer.status == 403, rule
+        assert ADMIN_URL in answer.text, rule
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "", "Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": ""}]
+)
+async def test_one_sign_of_the_own_page_suffices(
+    inside: Site, headers: dict[str, str]
+) -> None:
+    """Browsers without one of both headers can use the console."""
+    fields = {"csrf": inside.csrf, "code": "acme", "name": "ACME"}
+
+    answer = await inside.send_form("/admin/integrators", fields, headers=headers)
+
+    assert answer.location == "/admin/integrators/acme"
+
+
+async def test_token_may_come_as_a_header(inside: Site) -> None:
+    """Scripts of our pages send the token as a header."""
+    fields = {"code": "acme", "name": "ACME"}
+
+    answer = await inside.send_form(
+        "/admin/integrators", fields, headers={"X-CSRF-Token": inside.csrf}
+    )
+
+    assert answer.status == 303
+
+
+async def test_every_answer_has_the_headers(inside: Site) -> None:
+    """Pages, errors, redirects and files carry policy and isolation."""
+    for path in ("/admin/", "/admin/nada", "/", "/admin/login"):
+        headers = (await inside.get(path)).headers
+        assert headers["Content-Security-Policy"] == POLICY
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert headers["Referrer-Policy"] == "same-origin"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Cache-Control"] == "no-store"
+
+
+def test_policy_allows_nothing_inline() -> None:
+    """The policy names our own origin alone."""
+    assert "unsafe" not in POLICY
+    assert POLICY.startswith("default-src 'none'; ")
+    assert "frame-ancestors 'none'" in POLICY
+
+
+async def test_pages_have_nothing_inline(inside: Site) -> None:
+    """No page needs what the policy refuses."""
+    await inside.post("/admin/integrators", code="acme", name="ACME")
+
+    for rule in rules(inside, "GET"):
+        path = address(rule).replace("/integrators/x", "/integrators/acme")
+        answer = await inside.get(path)
+        assert not INLINE.search(answer.text), path
+
+
+async def test_assets_are_kept_for_ever_by_their_content(site: Site) -> None:
+    """Style and scripts are served under their hash, without a sign-in."""
+    page = (await site.get("/admin/login")).text
+    found = re.findall(r'(?:href|src)="(/admin/static/[^"]+)"', page)
+
+    assert len(found) == 4
+    for path in found:
+        answer = await site.get(path)
+        assert answer.status == 200
+        assert "immutable" in answer.headers["Cache-Control"]
+        other = re.sub(r"/static/\w+/", "/static/0000000000000000/", path)
+        assert (await site.get(other)).status == 404
+
+
+async def test_cookie_is_bound_to_host_and_page(site: Site) -> None:
+    """The session's cookie has every attribute that narrows it."""
+    answer = await site.post(
+        "/admin/login", name=NAME, password=PASSWORD, code=site.code()
+    )
+
+    value = answer.headers["Set-Cookie"]
+    assert value.startswith(f"{COOKIE}=")
+    attributes = {part.strip().lower() for part in value.split(";")[1:]}
+    assert attributes == {"secure", "httponly", "samesite=strict", "path=/"}
+    assert COOKIE.startswith("__Host-")
+
+
+async def test_wrong_sign_ins_look_alike(site: Site) -> None:
+    """Unknown name, wrong password and wrong code are told the same."""
+    right = {"name": NAME, "password": PASSWORD, "code": site.code()}
+    tries = [{"name": "nadie"}, {"password": "otra contraseña"}, {"code": "000000"}]
+
+    answers = [await site.post("/admin/login", **{**right, **wrong}) for wrong in tries]
+
+    texts = {a.text.replace('value="nadie"', f'value="{NAME}"') for a in answers}
+    assert {a.status for a in answers} == {422}
+    assert len(texts) == 1
+    assert COOKIE not in site.cookies
+
+
+async def test_code_signs_in_once(site: Site) -> None:
+    """A code that was used opens no second session."""
+    fields = {"name": NAME, "password": PASSWORD, "code": site.code()}
+    assert (await site.post("/admin/login", **fields)).status == 303
+    site.cookies.clear()
+
+    assert (await site.post("/admin/login", **fields)).status == 422
+
+
+async def test_many_sign_ins_have_to_wait(site: Site) -> None:
+    """After too many tries even the right ones are told to wait."""
+    for _ in range(100):
+        answer = await site.post("/admin/login", name=NAME, password="x", code="1")
+        if answer.status == 429:
+            break
+    fields = {"name": NAME, "password": PASSWORD, "code": site.totp.now()}
+
+    answer = await site.post("/admin/login", **fields)
+
+    assert answer.status == 429
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+async def test_session_ends_after_half_an_hour_without_use(inside: Site) -> None:
+    """An idle session is over, and the sign-in says so."""
+    inside.clock.forward(29 * 60)
+    assert (await inside.get("/admin/people")).status == 200
+    inside.clock.forward(30 * 60 + 1)
+
+    answer = await inside.get("/admin/people")
+
+    assert answer.location == "/admin/login?next=%2Fadmin%2Fpeople"
+    assert "Tu sesión terminó" in (await inside.get(answer.location)).text
+
+
+async def test_pages_that_renew_themselves_keep_no_session(inside: Site) -> None:
+    """What a page asks for by itself is no use of the session."""
+    for _ in range(3):
+        inside.clock.forward(10 * 60)
+        answer = await inside.get("/admin/", **{"HX-Request": "true"})
+
+    assert answer.status == 401
+    assert answer.headers["HX-Redirect"] == "/admin/login"
+
+
+async def test_session_ends_after_eight_hours_of_use(inside: Site) -> None:
+    """However much it is used, a session has an end."""
+    for _ in range(23):
+        inside.clock.forward(20 * 60)
+        assert (await inside.get("/admin/people")).status == 200
+    inside.clock.forward(21 * 60)
+
+    assert (await inside.get("/admin/people")).status == 303
+
+
+async def test_sign_out_ends_the_session_on_the_server(inside: Site) -> None:
+    """A copied cookie is of no use after signing out."""
+    kept = dict(inside.cookies)
+
+    answer = await inside.post("/admin/logout")
+
+    assert answer.location == "/admin/login"
+    assert COOKIE not in inside.cookies
+    inside.cookies.update(kept)
+    assert (await inside.get("/admin/people")).status == 303
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "https://evil.example/admin/",
+        "//evil.example/admin/",
+        "/\\evil.example",
+        "/admin/\\..\\x",
+        "javascript:alert(1)",
+        "/otra",
+        "/admin/\n/x",
+        "",
+    ],
+)
+async def test_sign_in_leads_nowhere_else(site: Site, wanted: str) -> None:
+    """Whoever makes up where to go after signing in ends at the home page."""
+    async with site.app.test_request_context("/"):
+        assert local_path(wanted) == "/admin/"
+
+
+async def test_sign_in_leads_back_to_where_one_was(site: Site) -> None:
+    """The page asked for comes after the sign-in, its filters with it."""
+    answer = await site.post(
+        "/admin/login",
+        name=NAME,
+        password=PASSWORD,
+        code=site.code(),
+        next="/admin/people?q=ana",
+    )
+
+    assert answer.location == "/admin/people?q=ana"
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "BREW"])
+async def test_other_methods_change_nothing(inside: Site, method: str) -> None:
+    """No route answers a method that it does not have."""
+    answer = await inside.send(method, "/admin/integrators")
+
+    assert answer.status == 405
+
+
+async def test_fault_of_ours_is_told_without_its_cause(
+    inside: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unknown error shows an id and nothing else."""
+
+    async def fail(*args: object) -> None:
+        del args
+        raise RuntimeError("secreto")
+
+    monkeypatch.setattr(type(inside.front.views), "home", fail)
+
+    answer = await inside.get("/admin/")
+
+    assert answer.status == 500
+    assert "secreto" not in answer.text
+    assert answer.headers["X-Request-Id"] in answer.text

@@ -1,0 +1,334 @@
+"""Lists of the console on both databases: filters, pages, the audit's chain."""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, update
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.console import AuditFilter, PeopleFilter, RequestFilter
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.vocab import EventKind, PersonState, RequestState
+from appliance.services import console_views
+from appliance.storage import tables
+from appliance.storage.engines import open_engines
+from tests.parts.console import Site, open_site
+
+ANA, LUIS, EVA = "20055361682", "20267565393", "27301234568"
+NAMES = {ANA: "Ana María Núñez", LUIS: "Luis ÁNGEL Peña", EVA: "Eva 100% O_O"}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+    """A console on either database, with three people and an integrator."""
+    url = "sqlite"
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
+    async with open_site(tmp_path, url) as made:
+        await made.front.integrators.create("operator", "acme", "ACME S.A.")
+        for cuil, name in NAMES.items():
+            await made.person(cuil, name, enrolled=cuil != EVA)
+        yield made
+
+
+async def found(site: Site, **wanted: Any) -> list[str]:
+    """Names of the people that a filter finds, newest first."""
+    page = await site.front.views.people(replace(PeopleFilter(), **wanted))
+    return [row.name for row in page.rows]
+
+
+async def execute(site: Site, statement: object) -> None:
+    """Change the record behind everybody's back."""
+    engines = open_engines(site.desk.settings)
+    async with engines.writer.begin() as connection:
+        await connection.execute(statement)  # type: ignore[call-overload]  # any statement
+    await engines.dispose()
+
+
+async def test_people_are_found_as_typed(site: Site) -> None:
+    """By part of a name without accents or case, of a CUIL, or a whole address."""
+    cases = {
+        "": [EVA, LUIS, ANA],
+        "nunez": [ANA],
+        "NÚÑEZ": [ANA],
+        "maría nú": [ANA],
+        "maria n": [ANA],
+        "ángel": [LUIS],
+        "PENA": [LUIS],
+        "100%": [EVA],
+        "%": [EVA],
+        "o_o": [EVA],
+        "_": [EVA],
+        "\\": [],
+        "20-05536168-2": [ANA],
+        "0553": [ANA],
+        f"{LUIS}@DEMO.example": [LUIS],
+        "luis@demo.example": [],
+    }
+
+    for text, cuils in cases.items():
+        assert await found(site, text=text) == [NAMES[cuil] for cuil in cuils], text
+
+
+async def test_people_are_filtered_by_state_and_lock(site: Site) -> None:
+    """Each filter narrows, and both together."""
+    assert await found(site, state=PersonState.INVITED) == [NAMES[EVA]]
+    assert await found(site, locked=True) == []
+    assert len(await found(site, state=PersonState.ACTIVE)) == 2
+
+
+async def test_pages_hold_everybody_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cursors lead through all rows without a gap or a repeat, equal times too."""
+    monkeypatch.setattr(console_views, "PAGE", 2)
+    await execute(site, update(tables.person).values(created=site.clock.now()))
+    seen, cursor = [], ""
+    for _ in range(5):
+        page = await site.front.views.people(PeopleFilter(), cursor)
+        seen += [row.id for row in page.rows]
+        if page.following is None:
+            break
+        cursor = page.following
+
+    assert len(seen) == len(set(seen)) == 3
+    assert seen == sorted(seen, reverse=True)
+
+
+async def test_made_up_cursor_is_refused(site: Site) -> None:
+    """A cursor that is none is the request's fault."""
+    views = site.front.views
+    for cursor in ("x", "20260101T000000~y", "~", "é", "1" * 300):
+        for listed in (
+            views.people(PeopleFilter(), cursor),
+            views.requests(RequestFilter(), cursor),
+            views.audit(AuditFilter(), cursor),
+        ):
+            with pytest.raises(ApplianceError) as raised:
+                await listed
+            assert raised.value.code is ErrorCode.QUERY_INVALID
+
+
+async def test_requests_are_filtered(site: Site) -> None:
+    """By text, number, state, integrator, signer and day."""
+    await site.front.integrators.create("operator", "otro", "Otro")
+    first = await site.request(ANA, "Señal.pdf")
+    second = await site.request(LUIS, "contrato_2.pdf", "otro")
+    views = site.front.views
+    (ana,) = (await views.people(PeopleFilter(text="nunez"))).rows
+    now = site.clock.now()
+    cases = {
+        RequestFilter(): [second, first],
+        RequestFilter(text="senal"): [first],
+        RequestFilter(text=str(second)): [second],
+        RequestFilter(text="9" * 30): [],
+        RequestFilter(state=RequestState.PENDING): [second, first],
+        RequestFilter(state=RequestState.SIGNED): [],
+        RequestFilter(integrator="otro"): [second],
+        RequestFilter(person=ana.id): [first],
+        RequestFilter(since=now): [second],
+        RequestFilter(before=now): [first],
+        RequestFilter(integrator="otro", person=ana.id): [],
+    }
+
+    for wanted, numbers in cases.items():
+        page = await views.requests(wanted)
+        assert [row.id for row in page.rows] == numbers, wanted
+
+
+async def test_audit_is_filtered(site: Site) -> None:
+    """By event, actor, request, integrator and process."""
+    number = await site.request(ANA)
+    views = site.front.views
+
+    async def kinds(**wanted: Any) -> set[EventKind]:
+        page = (await views.audit(replace(AuditFilter(), **wanted))).page
+        return {row.event.event for row in page.rows}
+
+    assert await kinds(event=EventKind.PERSON_INVITED) == {EventKind.PERSON_INVITED}
+    assert EventKind.REQUEST_CREATED in await kinds(integrator="acme")
+    assert await kinds(integrator="nadie") == set()
+    assert await kinds(request=RequestId(number)) == {EventKind.REQUEST_CREATED}
+    assert await kinds(actor="operator") == {
+        EventKind.INTEGRATOR_CREATED,
+        EventKind.CONSOLE_USER_CREATED,
+    }
+    assert await kinds(since=site.clock.now()) == {EventKind.REQUEST_CREATED}
+    assert await kinds(writer="x") == set()
+
+
+async def test_audit_pages_hold_every_row_once(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of one instant and several processes are neither lost nor repeated."""
+    async with site.desk.store.write() as records:
+        for _ in range(7):
+            records.audit.add(AuditEvent(EventKind.LINK_CREATED, "system"))
+    monkeypatch.setattr(console_views, "PAGE", 3)
+    seen, cursor = [], ""
+    while True:
+        page = (await site.front.views.audit(AuditFilter(), cursor)).page
+        seen += [(row.at, row.writer, row.n) for row in page.rows]
+        if page.following is None:
+            break
+        cursor = page.following
+
+    async with site.desk.store.read() as records:
+        writers = await records.audit.writers()
+        total = sum([len(await records.audit.of_writer(w)) for w in writers])
+    assert len(seen) == len(set(seen)) == total
+    assert seen == sorted(seen, reverse=True)
+
+
+async def test_audit_names_people_and_administrators(site: Site) -> None:
+    """Ids in rows come with words; integrators with their code."""
+    await site.sign_in()
+    (row,) = (await site.front.views.people(PeopleFilter(text="nunez"))).rows
+
+    names = (await site.front.views.audit(AuditFilter())).names
+
+    assert names.people[row.id] == NAMES[ANA]
+    assert "marta" in names.administrators.values()
+    assert "acme" in names.integrators.values()
+
+
+async def test_whole_chain_is_said_to_be_whole(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every row of a process is read again, in steps."""
+    monkeypatch.setattr(console_views, "_CHAIN_STEP", 2)
+    writer = await _writer(site)
+
+    view = await site.front.views.chain(writer)
+
+    assert view.whole
+    assert view.checked == view.writer.n > 3
+
+
+@pytest.mark.parametrize(
+    ("change", "broken_at"),
+    [("detail", 2), ("actor", 2), ("gone", 2), ("last", 5)],
+)
+async def test_altered_chain_is_said_to_be_broken(
+    site: Site, change: str, broken_at: int
+) -> None:
+    """A changed or missing row is found, the last one too."""
+    async with site.desk.store.write() as records:
+        for _ in range(2):
+            records.audit.add(AuditEvent(EventKind.LINK_CREATED, "system"))
+    writer = await _writer(site)
+    whole = await site.front.views.chain(writer)
+    row = tables.audit_event
+    number = whole.writer.n if change == "last" else 2
+    here = (row.c.writer == writer) & (row.c.n == number)
+    statements = {
+        "detail": update(row).where(here).values(detail={"otro": 1}),
+        "actor": update(row).where(here).values(actor="nadie"),
+        "gone": delete(row).where(here),
+        "last": delete(row).where(here),
+    }
+    await execute(site, statements[change])
+
+    view = await site.front.views.chain(writer)
+
+    assert view.broken_at == (number if change == "last" else broken_at)
+    assert view.checked == view.broken_at - 1
+
+
+async def test_chain_of_nobody(site: Site) -> None:
+    """A process that wrote nothing is not there."""
+    with pytest.raises(ApplianceError) as raised:
+        await site.front.views.chain("x")
+
+    assert raised.value.code is ErrorCode.NOT_FOUND
+
+
+async def test_numbers_are_those_of_their_lists(site: Site) -> None:
+    """Each number of the home page is the length of the list it leads to."""
+    await site.sign_in()
+    await site.request(ANA)
+    made = await site.front.integrators.create_key("operator", "acme", "a")
+    await site.desk.sessions.flag_in_url([made.secret])
+    await site.desk.sessions.note_blocked("acme", "https://otro.example")
+    text = (await site.get("/admin/")).text
+    links = re.findall(r'class="number" href="([^"]+)"[^>]*>\s*<b>(\d+)</b>', text)
+
+    assert len(links) == 7
+    for path, number in links:
+        listed = (await site.get(path.replace("&amp;", "&"))).text
+        rows = len(re.findall(r"<tr>\s*<th scope=\"row\">", listed))
+        assert rows == int(number), path
+    assert {number for _, number in links} == {"0", "1"}
+
+
+async def test_made_up_filters_are_refused_in_words(site: Site) -> None:
+    """No address whatsoever is a fault of ours."""
+    await site.sign_in()
+    for path in (
+        "/admin/people?state=x",
+        "/admin/people?state=active&state=active",
+        "/admin/people?q=" + "a" * 201,
+        "/admin/people?cursor=x",
+        "/admin/requests?since=ayer",
+        "/admin/requests?until=2026-13-01",
+        "/admin/requests?person=x",
+        "/admin/audit?event=x",
+        "/admin/audit?request=x",
+        "/admin/audit?request=" + "9" * 400,
+        "/admin/audit?cursor=x",
+        "/admin/requests?q=%00",
+    ):
+        assert (await site.get(path)).status in {400, 404}, path
+
+
+async def test_filters_show_as_chips_that_come_off(site: Site) -> None:
+    """Each chip leads to the list without it; the next page keeps all."""
+    await site.sign_in()
+
+    text = (await site.get("/admin/people?q=a&state=active&locked=yes")).text
+
+    chips = re.findall(r'class="chip" href="([^"]+)"', text)
+    assert chips == [
+        "/admin/people?state=active&amp;locked=yes",
+        "/admin/people?q=a&amp;locked=yes",
+        "/admin/people?q=a&amp;state=active",
+    ]
+    assert "Nada coincide con estos filtros" in text
+
+
+async def test_long_lists_have_pages(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page leads to older rows and back to the newest, filters kept."""
+    await site.sign_in()
+    monkeypatch.setattr(console_views, "PAGE", 1)
+
+    first = (await site.get("/admin/people?state=active")).text
+    (following,) = re.findall(r'href="([^"]+)" rel="next"', first)
+    second = (await site.get(following.replace("&amp;", "&"))).text
+
+    assert "state=active" in following
+    assert NAMES[LUIS] in first
+    assert NAMES[ANA] in second
+    assert 'rel="next"' not in second
+
+
+async def test_unknown_person_in_a_filter(site: Site) -> None:
+    """A filter by somebody who is not there is told so."""
+    with pytest.raises(ApplianceError) as raised:
+        await site.front.views.person(PersonId("x"))
+
+    assert raised.value.code is ErrorCode.PERSON_NOT_FOUND
+
+
+async def _writer(site: Site) -> str:
+    """The process that wrote most."""
+    async with site.desk.store.read() as records:
+        writers = await records.audit.writers()
+        sizes = {w: len(await records.audit.of_writer(w)) for w in writers}
+    return max(sizes, key=lambda writer: sizes[writer])

@@ -1,0 +1,359 @@
+"""The auditor of a ledger: whether the record, its files and its audit agree.
+
+    assert read_ledger(appliance).faults() == []
+
+It reads the tables themselves, so it sees what no service would show. Ask it
+about an appliance at rest: no call is going on.
+"""
+
+import hashlib
+import io
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pyhanko.pdf_utils.reader import PdfFileReader
+from sqlalchemy import Row, Table, select
+
+from appliance.domain.audit import AuditEvent, AuditRow, first_break
+from appliance.domain.vocab import (
+    ActivationState,
+    EventKind,
+    IntentState,
+    ItemState,
+    RequestState,
+)
+from appliance.settings import Settings
+from appliance.storage import tables
+from appliance.storage.engines import open_engines
+from tests.parts.appliance import Appliance
+from tests.parts.loops import run_apart
+from tests.validators import pdfsig, pyhanko_verdicts
+
+_TABLES: Final = (
+    tables.signature_request,
+    tables.document,
+    tables.signed_document,
+    tables.credential,
+    tables.activation,
+    tables.activation_item,
+    tables.intent,
+    tables.hsm_task,
+    tables.attempt_slot,
+    tables.audit_writer,
+    tables.audit_event,
+)
+_ENDED: Final = frozenset(
+    state.value
+    for state in (ActivationState.DONE, ActivationState.EXPIRED, ActivationState.FAILED)
+)
+_STORY: Final = (
+    EventKind.ACTIVATION_CREATED,
+    EventKind.ACTIVATION_CLAIMED,
+    EventKind.KEY_INTENDED,
+    EventKind.KEY_USED,
+    EventKind.REQUEST_SIGNED,
+)
+"""What the audit tells of every signature, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """All rows as they stood at one moment.
+
+    Args:
+        rows: of each table, by its name.
+        documents: folder of the PDFs.
+        roots: DER certificates that are trusted.
+        read_at: when it was read.
+        after: documents of requests up to this one were looked at before.
+    """
+
+    rows: dict[str, list[Row[Any]]]
+    documents: Path
+    roots: list[bytes]
+    read_at: datetime
+    after: int
+
+    def of(self, table: Table) -> list[Row[Any]]:
+        """All rows of a table."""
+        return self.rows[table.name]
+
+    def with_state(self, state: RequestState) -> list[Row[Any]]:
+        """The requests in a state."""
+        return [r for r in self.of(tables.signature_request) if r.state == state.value]
+
+    @property
+    def newest(self) -> int:
+        """The last request that was made."""
+        return max((r.id for r in self.of(tables.signature_request)), default=0)
+
+    def attempts(self, request: int) -> list[IntentState]:
+        """How each intended use of a key for a request ended, oldest first."""
+        items = {
+            (item.activation, item.seq)
+            for item in self.of(tables.activation_item)
+            if item.request == request
+        }
+        mine = [i for i in self.of(tables.intent) if (i.activation, i.item) in items]
+        return [IntentState(i.state) for i in sorted(mine, key=lambda i: i.at)]
+
+    @property
+    def intents(self) -> Counter[str]:
+        """How many intents are in each state."""
+        return Counter(row.state for row in self.of(tables.intent))
+
+    def faults(self) -> list[str]:
+        """Everything that is not as it must be, in words; empty for a clean one."""
+        checks: tuple[Callable[[Ledger], Iterator[str]], ...] = (
+            _signed_requests,
+            _nothing_pending,
+            _intents,
+            _files,
+            _audit_chains,
+            _documents,
+        )
+        return [fault for check in checks for fault in check(self)]
+
+    def path(self, integrator: str, sha256: str) -> Path:
+        """Where a document lies."""
+        return self.documents / integrator / sha256[:2] / f"{sha256}.pdf"
+
+
+def read_ledger(appliance: Appliance, after: int = 0) -> Ledger:
+    """Read everything at once.
+
+    Args:
+        appliance: at rest.
+        after: look into the documents of requests after this one.
+    """
+    settings = appliance.settings
+    rows = run_apart(_read(settings, _TABLES))
+    now = datetime.now(UTC)
+    return Ledger(rows, settings.documents_dir, appliance.roots, now, after)
+
+
+def read_intents(appliance: Appliance) -> Counter[str]:
+    """How many intents are in each state now."""
+    rows = run_apart(_read(appliance.settings, (tables.intent,)))
+    return Counter(row.state for row in rows[tables.intent.name])
+
+
+async def _read(
+    settings: Settings, wanted: tuple[Table, ...]
+) -> dict[str, list[Row[Any]]]:
+    engines = open_engines(settings)
+    try:
+        async with engines.reader.connect() as connection:
+            return {
+                table.name: list((await connection.execute(select(table))).all())
+                for table in wanted
+            }
+    finally:
+        await engines.dispose()
+
+
+def _signed_requests(ledger: Ledger) -> Iterator[str]:
+    """`firmada` means: one activation, one item, one document, one whole story."""
+    signed = {row.request: row for row in ledger.of(tables.signed_document)}
+    activations = {row.id: row for row in ledger.of(tables.activation)}
+    done = defaultdict(list)
+    for item in ledger.of(tables.activation_item):
+        if item.state == ItemState.DONE.value:
+            done[item.request].append(item.activation)
+    stories = defaultdict(list)
+    for event in ledger.of(tables.audit_event):
+        stories[event.request, event.activation].append(event)
+    firmadas = ledger.with_state(RequestState.SIGNED)
+    for request in firmadas:
+        name = f"request {request.id}"
+        if request.id not in signed:
+            yield f"{name}: firmada without a document"
+        if done[request.id] != [request.activation]:
+            yield f"{name}: made by {done[request.id]}, says {request.activation}"
+        activation = activations.get(request.activation)
+        if activation is None or activation.state != ActivationState.DONE.value:
+            yield f"{name}: its activation is not done"
+        told = stories[request.id, request.activation]
+        yield from (f"{name}: {fault}" for fault in _story(told))
+    if extra := signed.keys() - {request.id for request in firmadas}:
+        yield f"documents of requests that are not firmada: {sorted(extra)}"
+
+
+def _story(events: list[Row[Any]]) -> Iterator[str]:
+    """Created, claimed, intended, used, signed: paired and in this order."""
+    times: dict[str, list[datetime]] = defaultdict(list)
+    for event in events:
+        times[event.event].append(event.at)
+    last = datetime.min.replace(tzinfo=UTC)
+    for kind in _STORY:
+        if not times[kind.value]:
+            yield f"no {kind}"
+            continue
+        # The claim and the intent that led to the end are the last ones.
+        if max(times[kind.value]) < last and kind is not EventKind.ACTIVATION_CLAIMED:
+            yield f"{kind} came before what it follows"
+        last = min(times[kind.value])
+    for kind in (
+        EventKind.ACTIVATION_CREATED,
+        EventKind.KEY_USED,
+        EventKind.REQUEST_SIGNED,
+    ):
+        if len(times[kind.value]) > 1:
+            yield f"{kind} {len(times[kind.value])} times"
+    digests = defaultdict(set)
+    for event in events:
+        if "digest" in event.detail:
+            digests[event.event].add((event.attempt, event.detail["digest"]))
+    closed = digests[EventKind.KEY_USED] | digests[EventKind.KEY_INTERRUPTED]
+    if digests[EventKind.KEY_INTENDED] != closed:
+        yield "an intent is in the audit without its end, or the reverse"
+
+
+def _nothing_pending(ledger: Ledger) -> Iterator[str]:
+    """Nothing is under way, and no lease outlives what it was for."""
+    for request in ledger.with_state(RequestState.IN_PROGRESS):
+        yield f"request {request.id} is still en_proceso"
+    for row in ledger.of(tables.activation):
+        if row.state not in _ENDED:
+            yield f"activation {row.id} is {row.state}"
+        elif row.lease_until is not None and row.lease_until > ledger.read_at:
+            yield f"activation {row.id} is {row.state} and leased"
+
+
+def _intents(ledger: Ledger) -> Iterator[str]:
+    """Each ended one way; one was completed for each document that was keyed."""
+    completed = Counter[tuple[str, int]]()
+    for intent in ledger.of(tables.intent):
+        if intent.state == IntentState.OPEN.value or intent.closed is None:
+            yield f"intent {intent.id} of {intent.activation} is open"
+        if intent.state == IntentState.COMPLETED.value:
+            completed[intent.activation, intent.item] += 1
+    for item in ledger.of(tables.activation_item):
+        keyed = item.state in {ItemState.KEYED.value, ItemState.DONE.value}
+        if completed[item.activation, item.seq] != (1 if keyed else 0):
+            yield f"item {item.seq} of {item.activation}: completed intents"
+
+
+def _files(ledger: Ledger) -> Iterator[str]:
+    """Every row has its file, whole, and every file its row."""
+    named = {}
+    for table in (tables.document, tables.signed_document):
+        for row in ledger.of(table):
+            named[ledger.path(row.integrator, row.sha256)] = row.sha256
+    for path, sha256 in named.items():
+        if not path.exists():
+            yield f"{path.name} is not there"
+        elif hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+            yield f"{path.name} is altered"
+    for path in ledger.documents.rglob("*.pdf"):
+        if path not in named:
+            yield f"{path.name} belongs to nothing"
+
+
+def _audit_chains(ledger: Ledger) -> Iterator[str]:
+    """Each writer's rows hang together, to the last one it wrote."""
+    chains = defaultdict(list)
+    for row in sorted(ledger.of(tables.audit_event), key=lambda row: row.n):
+        chains[row.writer].append(_audit_row(row))
+    for writer in ledger.of(tables.audit_writer):
+        rows = chains.pop(writer.id, [])
+        if (broken := first_break(rows)) is not None:
+            yield f"audit of {writer.role}: broken at {broken}"
+        if len(rows) != writer.n or (rows and rows[-1].hash != writer.hash):
+            yield f"audit of {writer.role}: its end is missing"
+    if chains:
+        yield f"audit rows of unknown writers: {sorted(chains)}"
+
+
+def _audit_row(row: Row[Any]) -> AuditRow:
+    event = AuditEvent(
+        EventKind(row.event),
+        row.actor,
+        integrator=row.integrator,
+        request=row.request,
+        activation=row.activation,
+        attempt=row.attempt,
+        detail=row.detail,
+    )
+    return AuditRow(row.writer, row.n, row.prev, row.hash, row.at, event)
+
+
+def _documents(ledger: Ledger) -> Iterator[str]:
+    """Each signed PDF is what it must be; several are looked at at a time."""
+    originals = {row.id: row.sha256 for row in ledger.of(tables.document)}
+    credentials = {row.id: row.certificate for row in ledger.of(tables.credential)}
+    activations = {row.id: row for row in ledger.of(tables.activation)}
+    requests = {row.id: row for row in ledger.of(tables.signature_request)}
+    intended = {
+        row.activation: row.digest
+        for row in ledger.of(tables.intent)
+        if row.state == IntentState.COMPLETED.value
+    }
+
+    def look(row: Row[Any]) -> list[str]:
+        request = requests[row.request]
+        signed = ledger.path(row.integrator, row.sha256)
+        original = ledger.path(row.integrator, originals[request.document])
+        if not signed.exists() or not original.exists():
+            return []
+        found = document_faults(
+            signed.read_bytes(),
+            original.read_bytes(),
+            ledger.roots,
+            certificate=credentials[activations[request.activation].credential],
+            digest=intended.get(request.activation),
+        )
+        return [f"request {row.request}: {fault}" for fault in found]
+
+    with ThreadPoolExecutor(2) as pool:
+        rows = ledger.of(tables.signed_document)
+        for found in pool.map(look, [r for r in rows if r.request > ledger.after]):
+            yield from found
+
+
+def document_faults(
+    signed: bytes,
+    original: bytes,
+    roots: list[bytes],
+    *,
+    certificate: bytes | None = None,
+    digest: str | None = None,
+) -> list[str]:
+    """What is wrong with one signed document.
+
+    Args:
+        signed: the document.
+        original: what was to be signed.
+        roots: DER certificates that are trusted.
+        certificate: the signer's, DER, where it is known.
+        digest: hex; what the record says the key was used on, where it is known.
+    """
+    if not signed.startswith(original) or len(signed) == len(original):
+        return ["the original is not an untouched prefix"]
+    faults = []
+    verdict = pyhanko_verdicts(signed, roots)[-1]
+    if not verdict.good or verdict.coverage != "ENTIRE_FILE":
+        faults.append(f"pyHanko: {verdict.details}")
+    if certificate is not None and verdict.signer.dump() != certificate:
+        faults.append("signed with another certificate")
+    theirs = pdfsig(signed)[-1:]
+    if not theirs or not theirs[0].valid or not theirs[0].whole_document:
+        faults.append(f"pdfsig: {theirs}")
+    if digest is not None and _signed_digest(signed) != digest:
+        faults.append("the key was used on something else than intended")
+    return faults
+
+
+def _signed_digest(pdf: bytes) -> str:
+    """SHA-256, in hex, of what the last signature's key was used on."""
+    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
+    if reader.encrypted:
+        reader.decrypt(b"")
+    signature = reader.embedded_regular_signatures[-1]
+    attributes = signature.signer_info["signed_attrs"].untag().dump()
+    return hashlib.sha256(attributes).hexdigest()

@@ -1,0 +1,141 @@
+"""Administrators of a running appliance, and what they find in its console.
+
+marta = new_administrator(appliance)
+await marta.sign_in(page)
+await page.goto(marta.url("/admin/people"))
+"""
+
+import secrets
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import pyotp
+from playwright.async_api import Page
+
+from appliance.bootstrap import Front
+from appliance.domain.ids import PersonId
+from appliance.domain.integration import FlagReason
+from appliance.domain.vocab import VouchedBy
+from tests import pdfs
+from tests.parts.appliance import Appliance, TestPerson
+
+ACTOR: Final = "operator"
+_STEP_S: Final = 30
+
+
+@dataclass
+class Administrator:
+    """Somebody who administers, and what only they would know."""
+
+    appliance: Appliance
+    name: str
+    password: str
+    totp: pyotp.TOTP
+    _last: int = 0
+
+    def url(self, path: str = "/admin/") -> str:
+        """An address of the console."""
+        return self.appliance.admin_url + path
+
+    def code(self) -> str:
+        """A code that was not used yet; waits where it must."""
+        step = max(int(time.time()) // _STEP_S, self._last + 1)
+        # A code is accepted from one step before its own.
+        time.sleep(max(0.0, (step - 1) * _STEP_S - time.time()))
+        self._last = step
+        return self.totp.generate_otp(step)
+
+    async def sign_in(self, page: Page, then: str = "/admin/") -> None:
+        """Sign in as a person does, and be where it leads."""
+        await page.goto(self.url(then))
+        await page.get_by_label("Nombre").fill(self.name)
+        await page.get_by_label("Contraseña").fill(self.password)
+        await page.get_by_label("Código").fill(self.code())
+        await page.get_by_role("button", name="Ingresar").click()
+        await page.wait_for_url(self.url(then))
+
+
+def new_administrator(appliance: Appliance) -> Administrator:
+    """Somebody new, whose codes nobody else uses."""
+    name, password = f"marta.{uuid.uuid4().hex[:6]}", secrets.token_urlsafe(12)
+
+    async def create(front: Front) -> str:
+        made = await front.console.create_user(ACTOR, name, password)
+        return made.totp_uri
+
+    totp = pyotp.parse_uri(appliance.do(create))
+    assert isinstance(totp, pyotp.TOTP)
+    return Administrator(appliance, name, password, totp)
+
+
+@dataclass(frozen=True)
+class Town:
+    """A console with something on every page."""
+
+    code: str
+    """Of an integrator with keys and domains in every state."""
+    keys: tuple[str, str]
+    """Ids of a key in use and of one being replaced."""
+    domain: str
+    """Id of an allowed domain."""
+    invited: PersonId
+    locked: TestPerson
+    pending: int
+    """A request with something to be told about its document."""
+    signed: int
+
+
+def build_town(appliance: Appliance) -> Town:
+    """Make integrators, people and requests in every state."""
+    code = f"estudio-{uuid.uuid4().hex[:6]}"
+    locked = appliance.new_person("María Belén Fernández Ocampo")
+    signer = appliance.new_person("Joaquín Ibáñez")
+
+    async def integrators(front: Front) -> tuple[tuple[str, str], str]:
+        desk = front.integrators
+        await desk.create(ACTOR, code, "Estudio Contable Sur")
+        used = await desk.create_key(ACTOR, code, "Backend de facturación", None)
+        until = front.clock.now() + timedelta(days=90)
+        old = await desk.create_key(ACTOR, code, "Portal de clientes", until)
+        await desk.rotate_key(ACTOR, old.key.id, 86_400)
+        gone = await desk.create_key(ACTOR, code, "Prueba", None)
+        await front.sessions.open(code, used.secret)
+        async with front.core.store.write() as records:
+            await records.integrators.flag_key(
+                old.key.id, FlagReason.BROWSER, front.clock.now()
+            )
+        await desk.revoke_key(ACTOR, gone.key.id)
+        domain = await desk.add_domain(
+            ACTOR, code, "https://clientes.estudiosur.example"
+        )
+        await desk.add_domain(ACTOR, code, "http://localhost:3000")
+        await front.sessions.note_seen(code, domain.origin)
+        for origin in ("https://otro.example", "https://clientes.estudio-sur.example"):
+            for _ in range(3):
+                await front.sessions.note_blocked(code, origin)
+        return (used.key.id, old.key.id), domain.id
+
+    async def people(front: Front) -> PersonId:
+        async with front.core.store.write() as records:
+            await records.people.set_counted(locked.id, 10, front.clock.now())
+        made = await front.invitations.invite(
+            ACTOR,
+            appliance.next_cuil(),
+            "Tomás Agustín Etcheverry",
+            f"{uuid.uuid4().hex}@demo.example",
+            VouchedBy.DEMO,
+        )
+        return made.person
+
+    keys, domain = appliance.do(integrators)
+    invited = appliance.do(people)
+    pending = appliance.new_request(signer, pdfs.javascript(), "Poder especial.pdf")
+    signed = appliance.new_request(signer, pdfs.one_page(), "Contrato de locación.pdf")
+    with appliance.client(signer) as client:
+        order = {"solicitudId": signed, "password": signer.signing_password}
+        answer = client.post("/solicitudes/firmar", json=order)
+        assert answer.status_code == 200, answer.text
+    return Town(code, keys, domain, invited, locked, pending, signed)

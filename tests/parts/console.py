@@ -1,0 +1,306 @@
+"""The console over real services on a fresh database, without browsers.
+
+    async with open_site(folder) as site:
+        await site.sign_in()
+        answer = await site.get("/admin/")
+        answer = await site.post("/admin/integrators", code="acme", name="ACME")
+
+Workers and the sandbox are not there: what they would have done is put into the
+record, and PDFs are looked at by a fake.
+"""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any, Final
+
+import pyotp
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from quart import Quart
+from werkzeug.datastructures import FileStorage
+
+from admin_ui.app import create_console
+from admin_ui.session import COOKIE
+from appliance.bootstrap import AdminFront, open_admin
+from appliance.domain.document import (
+    FindingKind,
+    Inspection,
+    PageBox,
+    VerificationReport,
+)
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.ids import CredentialId, PersonId, new_id
+from appliance.domain.person import Credential
+from appliance.domain.stamp import StampLayout
+from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
+from appliance.services.health import Health
+from appliance.services.intake import Intake, IntakeOrder
+from tests.fakes import MovingClock
+from tests.parts.stores import Desk, desk_settings, open_desk
+
+ADMIN_URL: Final = "http://127.0.0.1:8082"
+NAME: Final = "marta"
+PASSWORD: Final = "una clave muy larga"
+PDF: Final = b"%PDF-1.7\n%fake\n%%EOF\n"
+BAD_PDF: Final = b"%PDF-1.7\n%bad\n%%EOF\n"
+ACTOR: Final = "console:test"
+_CSRF: Final = re.compile(r'name="csrf" value="([0-9a-f]+)"')
+
+
+class FakeInspector:
+    """Describes every PDF alike, and refuses one."""
+
+    async def inspect(self, pdf: bytes) -> Inspection:
+        """One page, one finding."""
+        if pdf == BAD_PDF:
+            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED)
+        page = PageBox(0, 0, 595.28, 841.89, 0)
+        return Inspection(len(pdf), (page,), (FindingKind.JAVASCRIPT,), 0, None)
+
+    async def render(
+        self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
+    ) -> bytes:
+        """Never asked for."""
+        raise NotImplementedError
+
+    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
+        """Never asked for."""
+        raise NotImplementedError
+
+    async def ping(self) -> None:
+        """It works."""
+
+
+@dataclass
+class Answer:
+    """What the console answered."""
+
+    status: int
+    headers: Any
+    text: str = field(repr=False)
+
+    @property
+    def location(self) -> str:
+        """Where it sends the browser."""
+        return str(self.headers.get("Location", ""))
+
+    def fault_of(self, name: str) -> str:
+        """What is said of a field; empty for nothing."""
+        found = re.search(
+            rf'<p class="fault" id="e-{name}">(?:<svg.*?</svg>)?(.*?)</p>',
+            self.text,
+            re.DOTALL,
+        )
+        return found[1].strip() if found else ""
+
+
+@dataclass
+class Site:
+    """A browser without scripts at a console, and the services behind."""
+
+    app: Quart
+    front: AdminFront
+    desk: Desk
+    totp: pyotp.TOTP
+    clock: MovingClock
+    cookies: dict[str, str] = field(default_factory=dict)
+    csrf: str = ""
+
+    # -- what a browser does -----------------------------------------------
+
+    async def get(self, path: str, **headers: str) -> Answer:
+        """Look at a page."""
+        return await self.send("GET", path, headers=headers)
+
+    async def post(self, path: str, /, **fields: str) -> Answer:
+        """Send a form as the console's own page does."""
+        return await self.send_form(path, {"csrf": self.csrf, **fields})
+
+    async def send_form(
+        self,
+        path: str,
+        fields: dict[str, str],
+        files: dict[str, FileStorage] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Answer:
+        """Send a form; headers override those of the console's own pages."""
+        own = {"Origin": ADMIN_URL, "Sec-Fetch-Site": "same-origin"}
+        merged = {**own, **(headers or {})}
+        sent = {name: value for name, value in merged.items() if value}
+        return await self.send(
+            "POST", path, headers=sent, form=fields, files=files or {}
+        )
+
+    async def upload(self, path: str, content: bytes, name: str, **f: str) -> Answer:
+        """Send a form with a file."""
+        from io import BytesIO  # noqa: PLC0415 (only here)
+
+        file = FileStorage(BytesIO(content), name, "file", "application/pdf")
+        return await self.send_form(path, {"csrf": self.csrf, **f}, {"file": file})
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: dict[str, str] | None = None,
+        **body: Any,
+    ) -> Answer:
+        """Send any request with this browser's cookies."""
+        headers = headers or {}
+        client = self.app.test_client(use_cookies=False)
+        if self.cookies:
+            pairs = (f"{name}={value}" for name, value in self.cookies.items())
+            headers = {**headers, "Cookie": "; ".join(pairs)}
+        if not body.get("files"):
+            body.pop("files", None)
+        response = await client.open(path, method=method, headers=headers, **body)
+        for line in response.headers.getlist("Set-Cookie"):
+            for name, morsel in SimpleCookie(line).items():
+                self.cookies[name] = morsel.value
+                if not morsel.value:
+                    del self.cookies[name]
+        text = await response.get_data(as_text=True)
+        found = _CSRF.search(text)
+        if found:
+            self.csrf = found[1]
+        return Answer(response.status_code, response.headers, text)
+
+    def code(self) -> str:
+        """A code that was not used yet; the clock goes on by a step."""
+        self.clock.forward(30)
+        return self.totp.at(self.clock.now())
+
+    async def sign_in(self) -> Answer:
+        """Sign in, and read the token of the forms."""
+        answer = await self.post(
+            "/admin/login", name=NAME, password=PASSWORD, code=self.code()
+        )
+        assert answer.status == 303, answer.text
+        assert COOKIE in self.cookies
+        return await self.get("/admin/")
+
+    async def rows_of(self, actor: str) -> int:
+        """How many audit rows somebody left."""
+        async with self.desk.store.read() as records:
+            writers = await records.audit.writers()
+            rows = [r for w in writers for r in await records.audit.of_writer(w)]
+        return sum(row.event.actor == actor for row in rows)
+
+    # -- what is there ------------------------------------------------------
+
+    async def person(
+        self,
+        cuil: str = "20055361682",
+        name: str = "Ana María Núñez",
+        *,
+        enrolled: bool = True,
+    ) -> PersonId:
+        """Somebody invited, or enrolled with a certificate."""
+        made = await self.desk.invitations.invite(
+            ACTOR, cuil, name, f"{cuil}@demo.example", VouchedBy.DEMO
+        )
+        self.clock.forward(1)
+        if enrolled:
+            await self.enrol(made.person, cuil, name)
+        return made.person
+
+    async def enrol(self, person: PersonId, cuil: str, name: str) -> None:
+        """Do what the person and the worker would."""
+        async with self.desk.store.write() as records:
+            await records.console_views.move_person(
+                person, PersonState.INVITED, PersonState.ACTIVE
+            )
+            der, spki = _certificate(cuil, name, self.clock)
+            now = self.clock.now()
+            await records.credentials.add(
+                Credential(
+                    CredentialId(new_id()),
+                    person,
+                    "resident",
+                    "firma",
+                    b"\1",
+                    der,
+                    (),
+                    now,
+                    now + timedelta(days=365),
+                    VouchedBy.DEMO,
+                    CredentialState.ACTIVE,
+                ),
+                spki,
+            )
+
+    async def request(
+        self, cuil: str, name: str = "contrato.pdf", code: str = "acme"
+    ) -> int:
+        """A document for somebody to sign."""
+        order = IntakeOrder(code, cuil, name, None, "operador", ACTOR)
+        self.clock.forward(1)
+        return await self.front.intake.create_request(order, PDF)
+
+
+def _certificate(cuil: str, name: str, clock: MovingClock) -> tuple[bytes, str]:
+    """A certificate as the internal CA would issue, and a digest of its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name(
+        [
+            x509.NameAttribute(x509.NameOID.COMMON_NAME, name),
+            x509.NameAttribute(x509.NameOID.SERIAL_NUMBER, f"CUIL {cuil}"),
+        ]
+    )
+    issuer = x509.Name(
+        [x509.NameAttribute(x509.NameOID.COMMON_NAME, "DEMO SIN VALIDEZ")]
+    )
+    now = clock.now()
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + timedelta(days=365))
+        .sign(key, hashes.SHA256())
+    )
+    return made.public_bytes(Encoding.DER), made.fingerprint(hashes.SHA256()).hex()
+
+
+@asynccontextmanager
+async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
+    """Build a console with one administrator, whose clock the test moves."""
+    names = {"data_key_file": b"d", "lookup_key_file": b"l", "pepper_file": b"p"}
+    for name, letter in names.items():
+        (folder / name).write_text((letter * 32).hex())
+        (folder / name).chmod(0o600)
+    settings = desk_settings(
+        folder,
+        url,
+        secrets={name: str(folder / name) for name in names},
+        web={"admin_url": ADMIN_URL},
+        auth={"login_per_minute_address": 1000, "login_per_minute_account": 100},
+    )
+    async with open_desk(folder, url) as desk:
+        made = await desk.console.create_user("operator", NAME, PASSWORD)
+        totp = pyotp.parse_uri(made.totp_uri)
+        assert isinstance(totp, pyotp.TOTP)
+        async with open_admin(settings, desk.clock) as opened:
+            core, inspector = opened.core, FakeInspector()
+            front = replace(
+                opened,
+                intake=Intake(
+                    core.store,
+                    core.documents,
+                    inspector,
+                    desk.clock,
+                    settings.documents,
+                ),
+                health=Health(core.store, inspector, desk.clock, core.migrated),
+            )
+            yield Site(create_console(front), front, desk, totp, desk.clock)

@@ -1,0 +1,115 @@
+"""Doing harm to an appliance, and judging what it left.
+
+with harmed(...) as appliance:
+    crowd = Crowd(appliance, people, pdf)
+    with crowd.calling():
+        kill_one(appliance)
+    assert_sound(crowd, before=0)
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from appliance.domain.vocab import IntentState, RequestState
+from tests.ledger import read_intents, read_ledger
+from tests.parts.appliance import Appliance
+from tests.parts.callers import BROKEN, Crowd
+from tests.parts.places import short_folder
+from worker.crash_points import VARIABLE
+
+LONGEST_S: Final = 25.0
+"""That anybody waits for a signed document, whatever is done meanwhile."""
+RECOVERED_S: Final = 15.0
+"""Within which what a dead process left is finished."""
+NO_REDIS: Final = '[redis]\nurl = "redis://127.0.0.1:1/0"'
+"""Settings with an address where nobody listens."""
+
+
+@contextmanager
+def harmed(**options: str) -> Iterator[Appliance]:
+    """An appliance with a folder of crash points."""
+    with short_folder() as folder:
+        crash = folder / "crash"
+        crash.mkdir()
+        environment = {VARIABLE: str(crash)}
+        with Appliance.made(folder, environment=environment, **options) as appliance:
+            yield appliance
+
+
+@contextmanager
+def restarted(appliance: Appliance, **sections: str) -> Iterator[None]:
+    """Have it run with other settings for a while."""
+    before = appliance.configure(**sections)
+    try:
+        appliance.stop()
+        appliance.start()
+        yield
+    finally:
+        appliance.stop()
+        appliance.configure(**before)
+        appliance.start()
+
+
+def order_crash(appliance: Appliance, point: str, wish: str = "") -> Path:
+    """Have the next worker that passes a point die there, or freeze."""
+    crash = appliance.folder / "crash"
+    (crash / ".new").write_text(wish, "ascii")
+    # No worker finds it before it is written.
+    return (crash / ".new").rename(crash / point)
+
+
+def kill_one(appliance: Appliance, role: str = "signing") -> None:
+    """End a random process of a role, as nothing can prevent."""
+    if living := appliance.children(role):
+        try:
+            secrets.choice(living).kill()
+        except psutil.NoSuchProcess:
+            return
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; a zombie that nobody has reaped does not."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def until(true: Callable[[], bool], timeout_s: float = RECOVERED_S) -> None:
+    """Wait for something to become true."""
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        assert time.monotonic() < deadline, "it does not come true"
+        time.sleep(0.05)
+
+
+def newest(appliance: Appliance) -> int:
+    """The last request made so far."""
+    return read_ledger(appliance).newest
+
+
+def interrupted(appliance: Appliance) -> int:
+    """Intents that a dead worker left."""
+    return read_intents(appliance)[IntentState.INTERRUPTED]
+
+
+def assert_sound(crowd: Crowd, *, before: int) -> None:
+    """All calls ended with a document, in time, and the ledger is clean.
+
+    Args:
+        crowd: whose calls ended.
+        before: documents of requests up to this one were looked at before.
+    """
+    assert all(call.signed for call in crowd.calls), crowd.answers
+    assert crowd.answers.keys() <= {"200", "202", BROKEN}
+    assert crowd.longest_wait_s <= LONGEST_S
+    ledger = read_ledger(crowd.appliance, after=before)
+    signed = {row.id for row in ledger.with_state(RequestState.SIGNED)}
+    assert {call.request for call in crowd.calls} <= signed
+    assert ledger.faults() == []

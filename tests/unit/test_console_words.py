@@ -1,0 +1,119 @@
+"""The console's words: every sentence in Spanish, every value with a word."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+import pytest
+
+from admin_ui import assets, story, times, words
+from appliance.domain.errors import ApplianceError
+from appliance.domain.integration import FlagReason
+from appliance.domain.vocab import (
+    CredentialState,
+    EventKind,
+    PersonState,
+    RequestState,
+    VouchedBy,
+)
+from tests.tools import messages
+
+_PLACES = re.compile(r"%\((\w+)\)s")
+NOON = datetime(2026, 5, 25, 15, 0, 0, tzinfo=UTC)
+
+
+def _texts(message: messages.Message) -> tuple[str, ...]:
+    return (message,) if isinstance(message, str) else message
+
+
+def test_every_sentence_of_the_console_has_spanish() -> None:
+    """What sources say is in a catalogue, with the same places; nothing is idle."""
+    console = messages.translated(messages.CATALOGUE)
+    known = {**console, **messages.translated(messages.SHARED)}
+    said = set(messages.said())
+
+    assert len(said) > 300
+    assert said - known.keys() == set()
+    assert console.keys() - said == set()
+    for message in said:
+        spanish = _texts(known[message])
+        assert all(spanish), message
+        assert len(spanish) == len(_texts(message)), message
+        wanted = {tuple(sorted(_PLACES.findall(text))) for text in _texts(message)}
+        given = {tuple(sorted(_PLACES.findall(text))) for text in spanish}
+        assert wanted == given, message
+
+
+def test_spanish_is_argentine() -> None:
+    """Sentences address the reader as vos."""
+    spanish = " ".join(
+        text.lower()
+        for message in messages.translated(messages.CATALOGUE).values()
+        for text in _texts(message)
+    )
+
+    for peninsular in ("tú ", "usted", "puedes", "tienes", "elige una", "vosotros"):
+        assert peninsular not in spanish
+    for argentine in ("elegí", "copiá", "podés", "revisá"):
+        assert argentine in spanish
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "table"),
+    [
+        (EventKind, story.EVENTS),
+        (RequestState, words.REQUEST_STATES),
+        (PersonState, words.PERSON_STATES),
+        (CredentialState, words.CREDENTIAL_STATES),
+        (VouchedBy, words.VOUCHED),
+        (FlagReason, words.FLAGS),
+    ],
+)
+def test_every_value_has_a_word(
+    vocabulary: type[StrEnum], table: dict[StrEnum, object]
+) -> None:
+    """A value added to a vocabulary gets its word here."""
+    assert table.keys() == set(vocabulary)
+
+
+def test_times_have_their_zone() -> None:
+    """A time is shown in Argentina's civil time, and says so."""
+    assert times.absolute(NOON, "es") == "25/05/2026 12:00:00 UTC-3"
+    assert times.absolute(NOON, "en") == "2026-05-25 12:00:00 UTC-3"
+    assert times.machine(NOON) == "2026-05-25T12:00:00-03:00"
+
+
+def test_relative_times_are_in_words() -> None:
+    """How long ago, and in how long, in both languages."""
+    ago, soon = NOON - timedelta(minutes=5), NOON + timedelta(days=3)
+
+    assert times.relative(ago, NOON, "es") == "hace 5 minutos"
+    assert times.relative(soon, NOON, "es") == "dentro de 3 días"
+    assert times.relative(ago, NOON, "en") == "5 minutes ago"
+
+
+def test_day_of_a_filter_begins_in_argentina() -> None:
+    """A day begins at three in the morning, UTC."""
+    assert times.read_day("2026-05-25", "since") == NOON - timedelta(hours=12)
+    assert times.read_day("", "since") is None
+    for wrong in ("25/05/2026", "2026-02-30", "hoy"):
+        with pytest.raises(ApplianceError):
+            times.read_day(wrong, "since")
+
+
+def test_style_is_small_and_layered() -> None:
+    """The whole style is under 35 KB, every rule of it in a layer."""
+    style = assets.ASSETS["console.css"].content.decode()
+
+    assert len(style.encode()) <= 35_000
+    assert style.startswith(
+        "@layer reset, tokens, base, layout, components, utilities;"
+    )
+    depth, outside = 0, ""
+    for char in style.split("\n", 1)[1]:
+        depth += {"{": 1, "}": -1}.get(char, 0)
+        outside += char if depth == 0 else ""
+    assert set(outside.replace("}", "").split()) <= {
+        "@layer",
+        *("reset", "tokens", "base", "layout", "components", "utilities"),
+    }

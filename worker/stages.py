@@ -1,0 +1,21 @@
+"""How long each stage of one signature took, for the log and the benchmarks."""
+
+import time
+from typing import Final
+
+_MS: Final = 1000
+
+
+class Stages:
+    """A stopwatch that is pressed at the end of each stage."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self.ms: dict[str, float] = {}
+        """Milliseconds by stage, in the order in which they ended."""
+
+    def done(self, stage: str) -> None:
+        """End a stage; the next one begins."""
+        now = time.perf_counter()
+        self.ms[stage] = round((now - self._last) * _MS, 2)
+        self._last = now
