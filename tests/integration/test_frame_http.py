@@ -624,3 +624,26 @@ async def test_health_is_told(frame: Frame) -> None:
     answer = await frame.client.get("/healthz")
 
     assert (await answer.get_json()) == {"status": "ok"}
+
+
+@pytest.mark.parametrize("environment", ["PREPROD", "PROD"])
+async def test_page_is_under_embed_in_both_environments(
+    tmp_path: Path, assets: Assets, environment: str
+) -> None:
+    """The path is `/embed/`, and the page says which environment it is of."""
+    top: dict[str, Any] = {"environment": environment, "trial": False}
+    async with open_frame_desk(tmp_path, **top) as desk:
+        front = SimpleNamespace(
+            settings=desk.desk.settings,
+            clock=desk.desk.clock,
+            sessions=desk.desk.sessions,
+            framing=desk.framing,
+            frame_signing=desk.signing,
+            health=None,
+        )
+        client = create_embed(cast("Front", front), assets).test_client()
+        token = await desk.token()
+        body = await text(await client.get(f"/embed/?sessionToken={token}"))
+
+    assert boot_of(body)["environment"] == environment
+    assert f'<p class="ribbon {environment.lower()}">{environment}</p>' in body
