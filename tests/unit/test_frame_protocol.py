@@ -199,3 +199,10 @@ def test_modules_never_make_markup_of_data() -> None:
     )
     for path in STATIC.glob("*.js"):
         assert banned.findall(path.read_text()) == [], path.name
+
+
+def test_state_table_of_the_docs_is_current() -> None:
+    """docs/frame.md shows the table that the page obeys."""
+    page = (Path(generate.__file__).parents[1] / "docs/frame.md").read_text()
+
+    assert generate.render_states() in page
