@@ -55,6 +55,24 @@ def render_module() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def render_states() -> str:
+    """The states as the table of docs/frame.md."""
+    lines = [
+        "| State | Entered | Accepts | Emits | Leads to |",
+        "|---|---|---|---|---|",
+    ]
+    for row in TABLE:
+        cells = (
+            row.state.value,
+            row.entered,
+            ", ".join(f"`{name}`" for name in row.accepts),
+            ", ".join(f"`{name}`" for name in row.emits) or "–",  # noqa: RUF001 (a dash of the docs)
+            ", ".join(state.value for state in row.leads),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def render_schemas() -> str:
     """One JSON Schema for each message, its type without the maker's prefix."""
     definitions = {item.name: _schema(item) for item in MESSAGES}

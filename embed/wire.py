@@ -113,7 +113,9 @@ def request_id(body: Mapping[str, object]) -> RequestId:
         FieldInvalidError: `request`.
     """
     value = body.get("request")
-    if not isinstance(value, int) or not 1 <= value <= MAX_REQUEST_ID:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise FieldInvalidError("request")
+    if not 1 <= value <= MAX_REQUEST_ID:
         raise FieldInvalidError("request")
     return RequestId(value)
 

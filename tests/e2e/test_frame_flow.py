@@ -5,6 +5,7 @@ Source: spec "What the service does", "States and transitions"; decisions "Ifram
 
 import base64
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -531,3 +532,35 @@ async def test_motion_and_colours_follow_the_signer(
     assert outline == "solid"
     assert await axe(frame) == []
     await open_page.picture(page, "frame-forced-colours")
+
+
+CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
+DEMANDING = ["jp2k-resetprob", "bitmap-halftone-grid", "noembed-jis7", "issue2099-1"]
+"""JPEG 2000, JBIG2, a CMap and standard fonts that are not embedded."""
+
+
+@pytest.mark.skipif(
+    not CORPUS.is_dir(), reason="the shared corpus does not stand beside the project"
+)
+async def test_pictures_and_fonts_are_drawn_without_webassembly(
+    site: FrameSite, person: TestPerson, open_page: Opener
+) -> None:
+    """pdf.js finds all that it needs at our origin, within the strict policy."""
+    page = await open_page()
+    failed: list[str] = []
+    page.on(
+        "response",
+        lambda r: (
+            failed.append(r.url)
+            if r.status >= 400 and r.url.startswith(site.iframe_url)
+            else None
+        ),
+    )
+    await site.open(page, person)
+    for number, name in enumerate(DEMANDING, start=1):
+        pdf = (CORPUS / f"{name}.pdf").read_bytes()
+        await site.send(page, "load.file", file_of(pdf, f"{name}.pdf"))
+        await site.wait(page, "document.loaded", number)
+        assert await site.frame(page).locator(".page canvas").count() > 0, name
+
+    assert failed == []

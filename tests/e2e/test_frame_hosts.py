@@ -14,7 +14,7 @@ from tests.parts import ceremony
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.browsers import Opener
 from tests.parts.frame_host import FrameSite, file_of
-from tests.parts.host_page import HostPage
+from tests.parts.host_page import HostPage, Reply
 from tests.parts.second_frame import second_frame
 
 PDF = pdfs.one_page()
@@ -132,6 +132,32 @@ async def test_host_under_another_prefix_gets_one_signature(
         "firma-sur.handshake.ack",
         "firma-sur.signature.completed",
     ]
+
+
+async def test_host_that_isolates_itself_can_embed_the_frame(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """A page with COOP and COEP frames only what is isolated too: the frame is."""
+    site.host.on("GET", "/isolated", lambda _: _isolated(site))
+    await page.goto(site.host.url("/isolated"))
+    assert await page.evaluate("crossOriginIsolated")
+    token = site.token()
+    await site.mount(page, token)
+    await site.wait(page, "ready")
+    init = site.init(token, person, autoLoadFile=file_of(PDF))
+    await site.send(page, "init", init)
+
+    # pdf.js runs in a worker, which has to be isolated as well.
+    await site.wait(page, "document.loaded")
+    assert await site.frame(page).locator(".page canvas").count() == 1
+
+
+def _isolated(site: FrameSite) -> Reply:
+    headers = {
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Embedder-Policy": "require-corp",
+    }
+    return Reply(site.page().encode(), headers=headers)
 
 
 async def test_unregistered_domain_is_blocked_and_noted(

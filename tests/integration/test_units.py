@@ -16,6 +16,7 @@ SERVICES: Final = sorted(path.name for path in UNITS.glob("*.service"))
 THRESHOLDS: Final = {
     "rubrica-api.service": 10,
     "rubrica-chores.service": 10,
+    "rubrica-embed.service": 10,
     "rubrica-migrate.service": 10,
     "rubrica-sandbox.service": 3,
     "rubrica-signing@.service": 10,

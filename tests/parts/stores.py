@@ -44,6 +44,13 @@ class Desk:
     invitations: Invitations
     enrolment: Enrolment
 
+    async def audited_names(self) -> list[str]:
+        """Kinds of everything that was recorded, in order."""
+        async with self.store.read() as records:
+            writers = await records.audit.writers()
+            rows = [row for w in writers for row in await records.audit.of_writer(w)]
+        return [row.event.event.value for row in rows]
+
     async def audited(self, kind: EventKind) -> list[AuditEvent]:
         """What was recorded of a kind, in order."""
         async with self.store.read() as records:

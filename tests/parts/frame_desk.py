@@ -1,0 +1,251 @@
+"""The frame's use cases over real storage; only the sandbox is played.
+
+async with open_frame_desk(folder, url) as desk:
+    opened = await desk.open(desk.claim(person))
+"""
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyotp
+
+from appliance.domain.document import (
+    FindingKind,
+    Inspection,
+    PageBox,
+    VerificationReport,
+)
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.frame import Claim, InitOrder, OpenedFrame, make_claim
+from appliance.domain.ids import PersonId, RequestId, new_id
+from appliance.domain.integration import EmbedSession
+from appliance.domain.person import Person
+from appliance.domain.records.people import NewPerson, SigningSecret
+from appliance.domain.request import SignedDocumentView
+from appliance.domain.stamp import StampLayout
+from appliance.domain.vocab import PersonState, RequestState, VouchedBy
+from appliance.services.attempts import Attempts
+from appliance.services.frame_identity import FrameIdentity
+from appliance.services.frame_requests import FrameRequests
+from appliance.services.frame_signing import FrameSigning
+from appliance.services.frame_views import FrameViews
+from appliance.services.framing import Framing
+from appliance.services.intake import Intake
+from appliance.services.links import Links
+from appliance.services.login import email_index
+from appliance.services.passwords import HashSlots
+from appliance.services.requests import Requests
+from appliance.services.signing import Signing
+from appliance.services.signing_password import SigningPasswords
+from appliance.services.throttle import Throttle
+from appliance.storage.documents import LocalDocuments
+from tests.fakes import FakeDoorbell, FakeOutcomes
+from tests.parts.stores import Desk, open_desk
+
+ADDRESS = "192.0.2.7"
+CODE = "acme"
+
+
+class FakeInspector:
+    """The sandbox, played: every file that begins as a PDF has three A4 pages."""
+
+    async def inspect(self, pdf: bytes) -> Inspection:
+        """Describe a PDF."""
+        if not pdf.startswith(b"%PDF"):
+            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
+        page = PageBox(0.0, 0.0, 595.0, 842.0, 0)
+        return Inspection(len(pdf), (page,) * 3, (FindingKind.JAVASCRIPT,), 0, None)
+
+    async def render(
+        self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
+    ) -> bytes:
+        """Draw one page."""
+        del pdf, stamp
+        return b"\x89PNG page %d at %d" % (page, dpi)
+
+    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
+        """Never asked here."""
+        raise AssertionError(len(pdf), len(roots))
+
+    async def ping(self) -> None:
+        """Always there."""
+
+
+@dataclass
+class Someone:
+    """A person of the record, and their seed."""
+
+    id: PersonId
+    cuil: str
+    email: str
+    totp: pyotp.TOTP
+
+
+@dataclass
+class FrameDesk:
+    """The frame's services, and what tests steer them by."""
+
+    desk: Desk
+    framing: Framing
+    signing: FrameSigning
+    key: str
+
+    async def token(self, code: str = CODE) -> str:
+        """A session token."""
+        key = self.key
+        if code != CODE:
+            await self.desk.integrators.create("operator", code, code.upper())
+            made = await self.desk.integrators.create_key("operator", code, "k")
+            key = made.secret
+        return (await self.desk.sessions.open(code, key)).token
+
+    async def add_person(
+        self, cuil: str = "20267565393", state: PersonState = PersonState.ACTIVE
+    ) -> Someone:
+        """Record a person."""
+        desk = self.desk
+        person = PersonId(new_id())
+        seed = pyotp.random_base32()
+        email = f"{cuil}@demo.example"
+        new = NewPerson(
+            person=Person(person, cuil, "Ana Pérez", state, "es"),
+            email_sealed=b"-",
+            email_index=email_index(desk.lookup, email),
+            vouched_by=VouchedBy.DEMO,
+            login_phc="-",
+            totp_sealed=desk.sealer.seal(
+                seed.encode(), table="login_secret", row=person, column="totp_sealed"
+            ),
+            signing=SigningSecret(b"-" * 16, {}, 1, "00"),
+        )
+        async with desk.store.write() as records:
+            await records.people.add(new)
+        return Someone(person, cuil, email, pyotp.TOTP(seed))
+
+    def code(self, someone: Someone) -> str:
+        """Their present code, by the desk's clock."""
+        return someone.totp.at(self.desk.clock.now())
+
+    def claim(self, someone: Someone, **changes: str | None) -> Claim:
+        """What a host says of somebody."""
+        said: dict[str, Any] = {"email": someone.email, "dni": None}
+        said |= {"cuil": someone.cuil, **changes}
+        return make_claim(said["email"], said["dni"], said["cuil"])
+
+    async def open(
+        self,
+        token: str | None = None,
+        *,
+        idem_key: str | None = None,
+        content: str = "the same",
+        page: str | None = None,
+    ) -> OpenedFrame:
+        """Send an init."""
+        token = token or await self.token()
+        whose = await self.desk.sessions.page(token, None)
+        return await self.framing.init(
+            InitOrder(
+                page=page or whose.session_public_id,
+                nonce=new_id(),
+                idem_key=idem_key,
+                token=token,
+                claim=Claim("a@b.example", None, "20267565393"),
+                sha256=hashlib.sha256(f"{content}{idem_key}".encode()).hexdigest(),
+            )
+        )
+
+    async def proven(
+        self, someone: Someone, pdf: bytes | None = b"%PDF one", **init: Any
+    ) -> EmbedSession:
+        """A session whose signer has given a right code."""
+        opened = await self.open(**init)
+        session = opened.view.session
+        if pdf is not None:
+            view = await self.framing.take_document(session, "a.pdf", pdf)
+            session = view.session
+        await self.framing.identify(session, self.claim(someone), ADDRESS)
+        session = await self.again(session)
+        self.desk.clock.forward(30)
+        view = await self.framing.prove(session, self.code(someone), ADDRESS)
+        return view.session
+
+    async def again(self, session: EmbedSession) -> EmbedSession:
+        """A session as it stands now."""
+        async with self.desk.store.read() as records:
+            now = await records.sessions.get(session.id)
+        assert now is not None
+        return now
+
+    async def move(
+        self, request: RequestId | None, then: RequestState, reason: str = ""
+    ) -> None:
+        """Have a pending request end, as a worker or the reconciler would."""
+        assert request is not None
+        async with self.desk.store.write() as records:
+            view = await records.requests.get(request, lock=True)
+            assert view is not None
+            await records.requests.begin(request, "ff" * 32, new_id())
+            if then is RequestState.IN_PROGRESS:
+                return
+            if then is RequestState.SIGNED:
+                signed = SignedDocumentView(
+                    request, view.integrator, "a.pdf", "ee" * 32, 5000, "B-B"
+                )
+                await records.documents.sealed(request, signed, self.desk.clock.now())
+            await records.requests.move(request, RequestState.IN_PROGRESS, then, reason)
+
+
+@asynccontextmanager
+async def open_frame_desk(
+    folder: Path, url: str = "sqlite", **top: Any
+) -> AsyncIterator[FrameDesk]:
+    """Build the frame's services over a fresh database."""
+    async with open_desk(folder, url, **top) as desk:
+        settings, store, clock = desk.settings, desk.store, desk.clock
+        documents, inspector = LocalDocuments(folder / "documents"), FakeInspector()
+        views = FrameViews(store, clock)
+        throttle = Throttle(store, clock, settings.auth)
+        requests = Requests(store, documents, inspector, clock)
+        passwords = SigningPasswords(b"p" * 32, HashSlots())
+        signing = Signing(
+            store,
+            Attempts(store, passwords, clock, settings.signing),
+            FakeDoorbell(),
+            FakeOutcomes(),
+            clock,
+            settings.signing,
+        )
+        await desk.integrators.create("operator", CODE, "ACME S.A.")
+        made = await desk.integrators.create_key("operator", CODE, "backend")
+        yield FrameDesk(
+            desk,
+            Framing(
+                store=store,
+                documents=documents,
+                inspector=inspector,
+                clock=clock,
+                sessions=desk.sessions,
+                progress=desk.progress,
+                identity=FrameIdentity(
+                    store, desk.lookup, desk.sealer, clock, throttle, desk.progress
+                ),
+                frame_requests=FrameRequests(store, desk.lookup, clock, desk.progress),
+                intake=Intake(store, documents, inspector, clock, settings.documents),
+                requests=requests,
+                views=views,
+            ),
+            FrameSigning(
+                store,
+                clock,
+                views,
+                signing,
+                requests,
+                Links(store, desk.lookup, clock, 900),
+                "https://firma.example",
+            ),
+            made.secret,
+        )
