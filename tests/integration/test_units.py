@@ -17,6 +17,7 @@ THRESHOLDS: Final = {
     "rubrica-api.service": 10,
     "rubrica-chores.service": 10,
     "rubrica-embed.service": 10,
+    "rubrica-admin.service": 10,
     "rubrica-migrate.service": 10,
     "rubrica-sandbox.service": 3,
     "rubrica-signing@.service": 10,

@@ -13,13 +13,15 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from appliance.settings import SettingsError
+
 FOLDER: Final = Path(__file__).resolve().parent
 FILES: Final = FOLDER / "files"
 """Where the fetched files are; Git ignores it."""
 MANIFEST: Final = FOLDER / "manifest.sha256"
 
 
-class VendorError(Exception):
+class VendorError(SettingsError):
     """A browser library is not what it should be; the text says the remedy."""
 
 
