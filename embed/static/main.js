@@ -61,7 +61,7 @@ function watchHeight() {
   const parts = ["top", "notice", "alert", "panel", "bar"].map(byId);
   const observer = new ResizeObserver(() => {
     const height = Math.ceil(parts.reduce((sum, part) => sum + part.scrollHeight, 0));
-    if (Math.abs(height - told) < RESIZE_STEP_PX) return;
+    if (!host.connected || Math.abs(height - told) < RESIZE_STEP_PX) return;
     told = height;
     host.post("resize", { height });
   });

@@ -257,7 +257,7 @@ export function done({ session, save }) {
     name: "done",
     title: t("Signed"),
     body: [
-      h("p", { class: "success" }, t("Your signature is on the document, and {integrator} has it.", { integrator })),
+      h("p", { class: "success" }, t("Your signature is on the document. {integrator} has it.", { integrator })),
       facts([
         [t("Document"), completed.document.fileName],
         [t("Size"), size(completed.document.size)],
