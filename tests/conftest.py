@@ -36,13 +36,13 @@ hypothesis.settings.load_profile("rubrica")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests together that share something dear (`--dist loadgroup`).
 
-    Whatever runs a whole appliance goes to one worker, one after the other: two
-    of them would fight for two cores, and their times are measured. Elsewhere
-    the tests of one file share that file's fixtures.
+    What calls a whole appliance over HTTP goes to one worker, what drives it by
+    a browser to another, each one after the other: they share appliances and
+    browsers. Elsewhere the tests of one file share that file's fixtures.
     """
     for item in items:
         top, *_ = item.path.relative_to(TESTS).parts
-        group = "appliance" if top in {"functional", "e2e"} else item.path.stem
+        group = top if top in {"functional", "e2e"} else item.path.stem
         item.add_marker(pytest.mark.xdist_group(group))
 
 
