@@ -6,15 +6,14 @@ from tests.parts.appliance import Appliance
 
 
 def test_up_twice_on_one_folder_is_refused(appliance: Appliance) -> None:
-    """Exit 78 and one line that names the address; the first one runs on."""
+    """Exit 78 and one line that names the lock; the first one runs on."""
     before = appliance.children("")
 
     done = appliance.rubrica("up")
 
     assert done.returncode == 78
     (line,) = done.stderr.splitlines()
-    assert line.startswith(appliance.settings.web.listen_api)
-    assert "Address already in use" in line
+    assert line.startswith(f"{appliance.settings.run_dir / 'up.lock'}: another one")
     assert [each.pid for each in appliance.children("")] == [
         each.pid for each in before
     ]

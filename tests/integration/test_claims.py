@@ -429,6 +429,7 @@ async def test_worker_signs_a_batch_item_by_item(core: CoreParts) -> None:
         assert await worker.keyed(work.claim, item, MADE, DIGEST)
         view = await core.view(item.request)
         assert await worker.finished(work.claim, item, signed_view(view))
+        await worker.announce(work.claim)
 
     requests = [item.request for item in work.claim.items]
     assert await core.request_states(requests) == [(RequestState.SIGNED, "")] * 3
