@@ -9,6 +9,7 @@ after it has signed.
 
 import argparse
 import json
+import re
 import statistics
 import sys
 import time
@@ -23,16 +24,14 @@ from tests.parts.places import short_folder
 
 _REST_S: Final = 3.0
 _MIB: Final = 1024
+_STARTED: Final = re.compile(r"role\.started +name=(\S+) pid=(\d+)")
 
 
 def role_memory(appliance: Appliance) -> dict[str, float]:
     """PSS of each process in MiB, by role, and their sum."""
-    names = {
-        process.pid: name
-        for name in ("api", "signing-1", "signing-2", "chores", "sandbox", "redis")
-        for process in appliance.children(name)
-    }
-    names[appliance.pid] = "up"
+    # The last that the log tells of a process id is who has it now.
+    told = _STARTED.findall(appliance.log.read_text())
+    names = {int(pid): name for name, pid in told} | {appliance.pid: "up"}
     found: dict[str, float] = {}
     up = psutil.Process(appliance.pid)
     for each in [up, *up.children(recursive=True)]:
