@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import pkcs11
+import structlog
 from pkcs11._pkcs11 import lib
 from pkcs11.exceptions import (
     MultipleTokensReturned,
@@ -28,7 +29,9 @@ from appliance.domain.hsm import TokenRole
 from appliance.settings import HsmSettings, SettingsError, TokenSettings
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
+from hsm_config.token_files import keep_token_files
 
+_log = structlog.get_logger(__name__)
 Library: TypeAlias = lib
 """A loaded PKCS#11 module."""
 
@@ -84,7 +87,22 @@ def start(hsm: HsmSettings, profile: HsmProfile) -> Library:
     if profile.config_env and hsm.softhsm_conf is not None:
         # Read by the module at each C_Initialize.
         os.environ[profile.config_env] = str(hsm.softhsm_conf)
+    _mend_tokens(hsm, profile)
     return pkcs11.lib(str(path))
+
+
+def _mend_tokens(hsm: HsmSettings, profile: HsmProfile) -> None:
+    """Undo what a login that was killed did to a token; a failure is only told."""
+    if not profile.quirks.rewrites_tokens or hsm.softhsm_conf is None:
+        return
+    try:
+        mended = keep_token_files(hsm.softhsm_conf)
+    except OSError as exc:
+        # Whether the token can be used, the module itself will say.
+        _log.warning("hsm.token_files_unreadable", error=str(exc))
+        return
+    for folder in mended:
+        _log.warning("hsm.token_mended", folder=str(folder))
 
 
 def stop(library: Library) -> None:
@@ -120,6 +138,8 @@ def opened(hsm: HsmSettings, profile: HsmProfile) -> Iterator[Library]:
         yield library
     finally:
         stop(library)
+        # What was made or changed just now has its copy from the first login on.
+        _mend_tokens(hsm, profile)
 
 
 def find_token(library: Library, label: str) -> pkcs11.Token:

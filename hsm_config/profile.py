@@ -23,6 +23,8 @@ class HsmQuirks:
     stand ready, with their PIN files."""
     pin_chars: int
     """Length of a PIN that `init` makes, 8 to 64 characters."""
+    rewrites_tokens: bool
+    """A login rewrites the token's file in place, so that it is kept twice."""
     start_tries: int
     """How often a start is tried before the HSM counts as away, 1 to 20."""
 
@@ -99,7 +101,7 @@ class _Table:
                 self._path,
                 "quirks.",
                 quirks,
-                {"makes_tokens", "pin_chars", "start_tries"},
+                {"makes_tokens", "pin_chars", "rewrites_tokens", "start_tries"},
             ).quirks(),
         )
 
@@ -107,6 +109,7 @@ class _Table:
         return HsmQuirks(
             makes_tokens=self._flag("makes_tokens"),
             pin_chars=self._number("pin_chars", 8, 64),
+            rewrites_tokens=self._flag("rewrites_tokens"),
             start_tries=self._number("start_tries", 1, 20),
         )
 

@@ -13,6 +13,7 @@ modules = ["/opt/acme/lib.so"]
 [quirks]
 makes_tokens = false
 pin_chars = 16
+rewrites_tokens = false
 start_tries = 1
 """
 
@@ -30,6 +31,7 @@ def test_softhsm_profile_is_found_by_name() -> None:
     assert profile.name == "softhsm2"
     assert profile.config_env == "SOFTHSM2_CONF"
     assert profile.quirks.makes_tokens
+    assert profile.quirks.rewrites_tokens
 
 
 def test_profile_of_ones_own_is_read_by_path(tmp_path: Path) -> None:
