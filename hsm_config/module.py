@@ -6,7 +6,7 @@ the module: PKCS#11 modules are started without mutexes (see docs/hsm.md).
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -29,7 +29,7 @@ from appliance.domain.hsm import TokenRole
 from appliance.settings import HsmSettings, SettingsError, TokenSettings
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
-from hsm_config.token_files import keep_token_files
+from hsm_config.token_files import keep_token_files, login_turn
 
 _log = structlog.get_logger(__name__)
 Library: TypeAlias = lib
@@ -89,6 +89,22 @@ def start(hsm: HsmSettings, profile: HsmProfile) -> Library:
         os.environ[profile.config_env] = str(hsm.softhsm_conf)
     _mend_tokens(hsm, profile)
     return pkcs11.lib(str(path))
+
+
+@contextmanager
+def starting(hsm: HsmSettings, profile: HsmProfile) -> Iterator[None]:
+    """Start the module and log in inside this block, one process at a time.
+
+    Only where the make wants it: others take any number at once.
+    """
+    with ExitStack() as stack:
+        if profile.quirks.rewrites_tokens and hsm.softhsm_conf is not None:
+            try:
+                stack.enter_context(login_turn(hsm.softhsm_conf))
+            except OSError as exc:
+                # A turn is a courtesy: without it the start is tried again.
+                _log.warning("hsm.no_turn", error=str(exc))
+        yield
 
 
 def _mend_tokens(hsm: HsmSettings, profile: HsmProfile) -> None:

@@ -11,7 +11,9 @@ that is not whole was left so by the dead, and by nobody who is still writing.
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +23,9 @@ _COPY: Final = "token.backup"
 _FOLDER_KEY: Final = "directories.tokendir"
 _WORD: Final = 8
 """Bytes of a number in the file; the first one counts its writings."""
+_TURN_S: Final = 5.0
+"""Longest wait for a turn, in seconds; a start takes a tenth of one."""
+_LOOK_AGAIN_S: Final = 0.01
 _FLAG, _NUMBER, _BYTES = 1, 2, 3
 
 
@@ -40,6 +45,34 @@ def keep_token_files(conf: Path) -> list[Path]:
         OSError: a file cannot be read or written.
     """
     return [token.parent for token in _token_files(conf) if _keep(token)]
+
+
+@contextmanager
+def login_turn(conf: Path) -> Iterator[None]:
+    """Be the only one of these tokens' users that starts and logs in just now.
+
+    While one writes a token's file, another that looks sees no such token, or a
+    general error. A holder that hangs is waited for a while, not for ever.
+
+    Args:
+        conf: SoftHSM's configuration file; the lock stands beside it.
+
+    Raises:
+        OSError: the lock file cannot be made.
+    """
+    lock = os.open(conf.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + _TURN_S
+    try:
+        while time.monotonic() < deadline:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_LOOK_AGAIN_S)
+            else:
+                break
+        yield
+    finally:
+        os.close(lock)
 
 
 def _token_files(conf: Path) -> Iterator[Path]:

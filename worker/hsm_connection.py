@@ -30,6 +30,7 @@ from hsm_config.module import (
     log_in,
     login_refusal,
     start,
+    starting,
     stop,
     token_settings,
 )
@@ -97,7 +98,8 @@ class HsmConnection:
         tries = self._profile.quirks.start_tries
         for attempt in range(1, tries + 1):
             self.drop()
-            reason = self._start()
+            with starting(self._hsm, self._profile):
+                reason = self._start()
             if reason is None:
                 return
             if attempt < tries:
