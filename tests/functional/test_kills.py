@@ -242,7 +242,6 @@ def test_kill_of_the_sandbox_is_mended(
     assert_sound(crowd, before=before)
 
 
-@pytest.mark.long
 def test_kill_of_the_supervisor_loses_nothing(
     on_sqlite: Appliance, people: list[TestPerson]
 ) -> None:
