@@ -33,6 +33,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("rubrica")
 
 
+# Before xdist reads the groups off the tests.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests together that share something dear (`--dist loadgroup`).
 
