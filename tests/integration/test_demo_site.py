@@ -190,7 +190,7 @@ def test_integrator_without_its_key_is_refused(tmp_path: Path) -> None:
     with demo_site(tmp_path) as site:
         pass
     script = "from appliance.commands import main; import sys; sys.exit(main())"
-    told = ["--config", site.config_file, "--integrator", "otro"]
+    told = ["--config", str(site.config_file), "--integrator", "otro"]
 
     done = subprocess.run(
         [sys.executable, "-c", script, "demo", "host", *told],
