@@ -52,6 +52,7 @@ class Signer:
     """Somebody of the trial."""
 
     cuil: str
+    name: str
     email: str
     signing_password: str = field(repr=False)
 
@@ -73,10 +74,10 @@ class Trial:
         told = _run(command, "demo", "show")
         user, password = re.findall(r"user (\S+), password (\S+)", told)[0]
         emails = {cuil: email for cuil, _, email in PEOPLE}
-        rows = re.findall(r"^(\d\d-\d{8}-\d)  .*  (\S+)  +(\S+)$", told, re.MULTILINE)
+        rows = re.findall(r"^(\d\d-\d{8}-\d)  (.*?)  +\S+  +(\S+)$", told, re.MULTILINE)
         signers = [
-            Signer(cuil, emails[cuil.replace("-", "")], signing)
-            for cuil, _, signing in rows
+            Signer(cuil, name, emails[cuil.replace("-", "")], signing)
+            for cuil, name, signing in rows
         ]
         (console_url,) = re.findall(r"console: +(\S+)/admin/", told)
         return cls(command, console_url, user, password, signers, roots)
@@ -113,8 +114,8 @@ def _run(command: list[str], *arguments: str) -> str:
 
 async def press(page: Page, name: str) -> None:
     """Press a button, and be on the page that it leads to."""
-    await page.get_by_role("button", name=name, exact=True).click()
-    await page.wait_for_load_state()
+    async with page.expect_navigation():
+        await page.get_by_role("button", name=name, exact=True).click()
 
 
 async def make_integrator(page: Page, trial: Trial, origin: str, look: Look) -> str:
@@ -195,6 +196,8 @@ async def sign_at(
     await choose_file(page.locator("#file"), name, pdf)
     await page.fill("#cuil", who.cuil)
     await page.fill("#email", who.email)
+    await page.locator("summary[data-t=moreData]").click()
+    await page.fill("#name", who.name)
     await look(page, "host-form")
     await page.click("#open")
     await expect(page.locator("#steps [data-step=ack][data-done]")).to_be_visible()
