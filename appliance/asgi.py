@@ -6,7 +6,7 @@ async with open_core(settings, clock) as core:
 
 from quart import Quart
 
-from appliance.api import auth, enrolment, public, sessions, solicitudes
+from appliance.api import auth, clave, enrolment, public, sessions, solicitudes
 from appliance.api.core import KEY, ApiCore
 from appliance.web.app import create_app
 
@@ -25,6 +25,7 @@ def create_api(core: ApiCore) -> Quart:
     )
     app.extensions[KEY] = core
     app.register_blueprint(solicitudes.blueprint)
+    app.register_blueprint(clave.blueprint)
     app.register_blueprint(auth.blueprint)
     app.register_blueprint(sessions.blueprint)
     app.register_blueprint(enrolment.blueprint)

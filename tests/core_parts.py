@@ -20,9 +20,11 @@ from typing import Any
 
 import pytest
 
+from appliance.domain.activation import Seal, epoch_at
 from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, PageBox
+from appliance.domain.hsm import KeyAlgorithm, KeyMode
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -63,6 +65,8 @@ PASSWORD = b"una clave de firma"
 A4 = PageBox(0, 0, 595.28, 841.89, 0)
 MADE = KeyedItem(b"increment", 3, 4, b"attributes", b"signature")
 DIGEST = "d1" * 32
+HOST = "h"
+"""Host of the workers here, and what activations are sealed to."""
 
 
 def core_settings(folder: Path, url: str = "sqlite", **tables: Any) -> Settings:
@@ -85,6 +89,33 @@ def cheap_secret(password: bytes = PASSWORD) -> SigningSecret:
     """A signing secret that nothing is derived from."""
     digest = hashlib.sha256(password).hexdigest()
     return SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, digest)
+
+
+def new_credential(person: PersonId, **changes: Any) -> Credential:
+    """A resident key in force, whose `outer` nothing opens."""
+    new: dict[str, Any] = {
+        "id": CredentialId(new_id()),
+        "person": person,
+        "key_mode": KeyMode.RESIDENT,
+        "algorithm": KeyAlgorithm.RSA_2048,
+        "key_version": 1,
+        "spki": new_id().encode(),
+        "outer": b"outer",
+        "master": None,
+        "blob_w": None,
+        "method_w": None,
+        "method_k": None,
+        "key_token": "firma",
+        "cka_id": b"\x01",
+        "certificate": b"certificate",
+        "chain": (b"issuer", b"root"),
+        "not_before": NOON - timedelta(days=1),
+        "not_after": NOON + timedelta(days=365),
+        "vouched_by": VouchedBy.DEMO,
+        "state": CredentialState.ACTIVE,
+        **changes,
+    }
+    return Credential(**new)
 
 
 @dataclass
@@ -169,23 +200,10 @@ class CoreParts:
 
     async def add_credential(self, person: PersonId, **changes: Any) -> CredentialId:
         """A credential of a person, in the place of an earlier one."""
-        new: dict[str, Any] = {
-            "id": CredentialId(new_id()),
-            "person": person,
-            "key_mode": "resident",
-            "key_token": "firma",
-            "cka_id": b"\x01",
-            "certificate": b"certificate",
-            "chain": (b"issuer", b"root"),
-            "not_before": NOON - timedelta(days=1),
-            "not_after": NOON + timedelta(days=365),
-            "vouched_by": VouchedBy.DEMO,
-            "state": CredentialState.ACTIVE,
-            **changes,
-        }
+        made = new_credential(person, **changes)
         async with self.store.write() as records:
-            await records.credentials.add(Credential(**new), new_id())
-        return CredentialId(new["id"])
+            await records.credentials.add(made)
+        return made.id
 
     async def add_request(self, person: PersonId, **changes: Any) -> RequestId:
         """A document, and the request to sign it.
@@ -250,6 +268,7 @@ class CoreParts:
                         for view in views
                         if view is not None
                     ),
+                    seals=(Seal(HOST, epoch_at(self.now), b"sealed"),),
                 )
             )
             for request in requests:

@@ -13,14 +13,17 @@ import structlog
 from appliance.bootstrap import Core, open_core
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
-from appliance.domain.hsm import KeyAlgorithm
 from appliance.processes import stop_event
+from appliance.services.activation_keys import PublishedKeys
 from appliance.services.claiming import Claiming
 from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.signing_hosts import slot_host
 from appliance.services.sweeping import Sweeping
 from appliance.settings import Settings, SettingsError
 from hsm_config.certificates import read_ca
 from hsm_config.profile import load_profile
+from worker.activation_folder import ActivationFolder, open_folder
+from worker.activation_keys import ActivationKeys
 from worker.authority import Authority
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
@@ -46,32 +49,53 @@ async def _sign(settings: Settings, slot: str) -> None:
     fonts = load_fonts(settings.fonts_dir)
     async with open_core(settings, clock, slot) as core:
         profile = load_profile(settings.hsm.profile)
+        # Before any PIN is tried: a folder that will not do is an operator's matter.
+        folder = open_folder(settings.activation_dir, settings.environment)
         session = HsmSession(settings.hsm, profile, environment=settings.environment)
         await session.open()
         try:
-            worker = _worker(core, session, fonts, slot)
+            worker = _worker(core, session, folder, fonts, slot)
             await worker.run(stop)
         finally:
             await session.close()
 
 
 def _worker(
-    core: Core, session: HsmSession, fonts: StampFonts, slot: str
+    core: Core,
+    session: HsmSession,
+    folder: ActivationFolder,
+    fonts: StampFonts,
+    slot: str,
 ) -> SigningWorker:
     settings, clock = core.settings, core.clock
+    installation = settings.installation
+    keys = ActivationKeys(
+        folder,
+        PublishedKeys(core.store),
+        session,
+        clock,
+        slot_host(slot),
+        installation,
+    )
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
     )
     return SigningWorker(
         core=core,
         claiming=claiming,
-        signer=ItemSigner(claiming, core.documents, session, fonts, clock),
+        signer=ItemSigner(
+            claiming, core.documents, session, keys, fonts, clock, installation
+        ),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),
             Authority(session, read_ca(settings)),
+            session,
+            keys,
             clock,
-            KeyAlgorithm(settings.hsm.key_algorithm),
+            settings.hsm.key_mode,
+            installation,
         ),
+        keys=keys,
         session=session,
         slot=slot,
     )

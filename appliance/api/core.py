@@ -23,6 +23,7 @@ from appliance.domain.vocab import RequestState
 from appliance.services.enrolment import Enrolment
 from appliance.services.links import Links
 from appliance.services.login import Login
+from appliance.services.password_change import PasswordChange
 from appliance.services.sessions import Sessions
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
@@ -170,6 +171,11 @@ class ApiCore(Protocol):
     @property
     def enrolment(self) -> Enrolment:
         """Enrolment by a link."""
+        ...
+
+    @property
+    def password_change(self) -> PasswordChange:
+        """Another signing password."""
         ...
 
     @property

@@ -4,14 +4,21 @@ import asyncio
 
 import pytest
 
+from appliance.domain.activation import IssueBinding, Seal, epoch_at
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.person import Credential
 from appliance.domain.records.tasks import TaskClaim, WorkerStatus
-from appliance.domain.vocab import CredentialState, TaskState, VouchedBy
-from appliance.services.hsm_tasks import TASK_ATTEMPTS, HsmTasks, submit_issue
+from appliance.domain.vocab import TaskState, VouchedBy
+from appliance.services.hsm_tasks import (
+    TASK_ATTEMPTS,
+    HsmTasks,
+    issue_binding,
+    submit_issue,
+)
 from appliance.services.sweeping import Sweeping
-from tests.core_parts import CoreParts
+from tests.core_parts import HOST, CoreParts, new_credential
 
 
 def worker(core: CoreParts, slot: str = "signing/h/1") -> HsmTasks:
@@ -19,11 +26,18 @@ def worker(core: CoreParts, slot: str = "signing/h/1") -> HsmTasks:
     return HsmTasks(core.store, core.clock, slot, new_id())
 
 
-async def submit(core: CoreParts, person: PersonId) -> TaskId:
-    """Ask for a key and a certificate."""
+def binding(task: TaskId, person: PersonId) -> IssueBinding:
+    """What a task is bound to."""
+    return issue_binding(task, person, VouchedBy.DEMO, KeyAlgorithm.RSA_2048)
+
+
+async def submit(core: CoreParts, person: PersonId, *hosts: str) -> TaskId:
+    """Ask for a key and a certificate, sealed to hosts: to ours by default."""
     task = TaskId(new_id())
+    epoch = epoch_at(core.now)
+    seals = tuple(Seal(host, epoch, b"sealed") for host in hosts or (HOST,))
     async with core.store.write() as records:
-        await submit_issue(records, person, VouchedBy.DEMO, core.clock, task)
+        await submit_issue(records, binding(task, person), seals, core.clock)
     return task
 
 
@@ -34,21 +48,9 @@ async def claimed(tasks: HsmTasks) -> TaskClaim:
     return claim
 
 
-def credential(core: CoreParts, person: PersonId, identifier: str) -> Credential:
+def credential(person: PersonId, identifier: str) -> Credential:
     """What a task made."""
-    return Credential(
-        id=CredentialId(identifier),
-        person=person,
-        key_mode="resident",
-        key_token="firma",
-        cka_id=b"\1",
-        certificate=b"certificate",
-        chain=(),
-        not_before=core.now,
-        not_after=core.now,
-        vouched_by=VouchedBy.DEMO,
-        state=CredentialState.ACTIVE,
-    )
+    return new_credential(person, id=CredentialId(identifier))
 
 
 async def state(core: CoreParts, task: TaskId) -> tuple[TaskState, str]:
@@ -67,8 +69,8 @@ async def test_task_is_done_with_its_credential(core: CoreParts) -> None:
 
     claim = await claimed(tasks)
     order = await tasks.issue_order(claim)
-    made = credential(core, signer.person, task)
-    assert await tasks.issued(claim, made, "ab" * 32)
+    made = credential(signer.person, task)
+    assert await tasks.issued(claim, made)
 
     assert (claim.id, order.person.id) == (task, signer.person)
     assert order.vouched_by is VouchedBy.DEMO
@@ -114,7 +116,7 @@ async def test_task_claimed_again_when_its_lease_ends(core: CoreParts) -> None:
     new = await claimed(heir)
     done = [
         await dead.renew(old),
-        await dead.issued(old, credential(core, signer.person, "x"), "ab" * 32),
+        await dead.issued(old, credential(signer.person, "x")),
         await dead.failed(old, "X"),
     ]
 
@@ -176,8 +178,8 @@ async def test_task_whose_attempts_are_used_up_fails(core: CoreParts) -> None:
     assert await state(core, task) == (TaskState.FAILED, "attempts used up")
     assert (await core.audited()).count("task.failed") == 1
     # The last of them wakes up after all: too late.
-    made = credential(core, signer.person, "x")
-    assert not await tasks.issued(last, made, "ab" * 32)
+    made = credential(signer.person, "x")
+    assert not await tasks.issued(last, made)
 
 
 async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
@@ -192,7 +194,7 @@ async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
 
     core.clock.forward(29)
     given_up = await Sweeping(core.store, core.outcomes, core.clock).fail_tasks()
-    done = await tasks.issued(last, credential(core, signer.person, task), "ab" * 32)
+    done = await tasks.issued(last, credential(signer.person, task))
 
     assert (given_up, done) == (0, True)
     assert await state(core, task) == (TaskState.DONE, "")

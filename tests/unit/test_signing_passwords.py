@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from appliance.domain.errors import FieldInvalidError
 from appliance.domain.records.people import SigningSecret
 from appliance.services.passwords import HashSlots
-from appliance.services.signing_password import SigningPasswords, normalize
+from appliance.services.signing_password import Peppers, SigningPasswords, normalize
 
 PEPPER = b"p" * 32
 WORDS = "contraseña única"
@@ -22,7 +22,7 @@ WORDS = "contraseña única"
 @pytest.fixture
 async def passwords() -> SigningPasswords:
     """With a pepper of its own."""
-    return SigningPasswords(PEPPER, HashSlots(1))
+    return SigningPasswords(Peppers.of(PEPPER), HashSlots(1))
 
 
 def root_of(password: bytes, secret: SigningSecret) -> bytes:
@@ -43,7 +43,7 @@ async def test_kept_is_the_hash_of_the_verifier(passwords: SigningPasswords) -> 
 
     Source: design §4 "Password".
     """
-    secret = await passwords.new_secret(normalize(WORDS))
+    secret = (await passwords.derive_new(normalize(WORDS))).secret
 
     verifier = HKDF(SHA256(), 32, salt=None, info=b"rubrica/verifier/1").derive(
         root_of(normalize(WORDS), secret)
@@ -55,7 +55,7 @@ async def test_kept_is_the_hash_of_the_verifier(passwords: SigningPasswords) -> 
 
 async def test_root_and_phc_are_never_kept(passwords: SigningPasswords) -> None:
     """Nothing stored holds the Argon2 output, the password, or a PHC string."""
-    secret = await passwords.new_secret(normalize(WORDS))
+    secret = (await passwords.derive_new(normalize(WORDS))).secret
 
     kept = repr(dataclasses.asdict(secret))
     root = root_of(normalize(WORDS), secret)
@@ -65,7 +65,7 @@ async def test_root_and_phc_are_never_kept(passwords: SigningPasswords) -> None:
 
 async def test_repr_shows_nothing_secret(passwords: SigningPasswords) -> None:
     """Salt and verifier stay out of logs and traces, found or stored."""
-    secret = await passwords.new_secret(normalize(WORDS))
+    secret = (await passwords.derive_new(normalize(WORDS))).secret
     found = await passwords.check(normalize(WORDS), secret)
 
     assert secret.verifier_sha256 not in repr(secret)
@@ -77,7 +77,9 @@ async def test_password_right_in_either_normal_form(
     passwords: SigningPasswords,
 ) -> None:
     """Composed or decomposed, the same letters are the same password."""
-    secret = await passwords.new_secret(normalize(unicodedata.normalize("NFC", WORDS)))
+    secret = (
+        await passwords.derive_new(normalize(unicodedata.normalize("NFC", WORDS)))
+    ).secret
 
     decomposed = unicodedata.normalize("NFD", WORDS)
     found = await passwords.check(normalize(decomposed), secret)
@@ -91,7 +93,7 @@ async def test_password_wrong_when_other(
     passwords: SigningPasswords, other: str
 ) -> None:
     """Case, accents and blanks count."""
-    secret = await passwords.new_secret(normalize(WORDS))
+    secret = (await passwords.derive_new(normalize(WORDS))).secret
 
     assert not (await passwords.check(normalize(other), secret)).right
 
@@ -100,8 +102,8 @@ async def test_same_password_is_kept_differently_each_time(
     passwords: SigningPasswords,
 ) -> None:
     """Two people with one password cannot be told by what is kept."""
-    first = await passwords.new_secret(normalize(WORDS))
-    second = await passwords.new_secret(normalize(WORDS))
+    first = (await passwords.derive_new(normalize(WORDS))).secret
+    second = (await passwords.derive_new(normalize(WORDS))).secret
 
     assert first.verifier_sha256 != second.verifier_sha256
 
@@ -110,9 +112,9 @@ async def test_right_password_fails_with_another_pepper(
     passwords: SigningPasswords,
 ) -> None:
     """The database and its backups are not enough to check a guess."""
-    secret = await passwords.new_secret(normalize(WORDS))
+    secret = (await passwords.derive_new(normalize(WORDS))).secret
 
-    found = await SigningPasswords(b"q" * 32, HashSlots(1)).check(
+    found = await SigningPasswords(Peppers.of(b"q" * 32), HashSlots(1)).check(
         normalize(WORDS), secret
     )
 
