@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import structlog
 
 from appliance.bootstrap import Core, open_core
+from appliance.call_watch import CallWatch, watch_path
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.hsm import KeyAlgorithm
@@ -36,17 +37,26 @@ def run_signing(settings: Settings, number: int, listener: socket.socket | None)
     """The `signing` role: the one process kind that signs with users' keys."""
     del listener
     with _slot(settings, "signing", number) as slot:
-        asyncio.run(_sign(settings, slot))
+        # Only now: the words are those of whoever holds the slot.
+        watch = CallWatch(watch_path(settings.run_dir, number))
+        watch.begin()
+        asyncio.run(_sign(settings, slot, number, watch))
     return 0
 
 
-async def _sign(settings: Settings, slot: str) -> None:
+async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) -> None:
     stop = stop_event()
     clock = SystemClock()
     fonts = load_fonts(settings.fonts_dir)
     async with open_core(settings, clock, slot) as core:
         profile = load_profile(settings.hsm.profile)
-        session = HsmSession(settings.hsm, profile, environment=settings.environment)
+        session = HsmSession(
+            settings.hsm,
+            profile,
+            watch=watch,
+            environment=settings.environment,
+            number=number,
+        )
         await session.open()
         try:
             worker = _worker(core, session, fonts, slot)
