@@ -16,6 +16,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.hsm import KeyAlgorithm
 from appliance.processes import stop_event
+from appliance.service_manager import ServiceManager
 from appliance.services.claiming import Claiming
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.sweeping import Sweeping
@@ -28,6 +29,7 @@ from worker.item import ItemSigner
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
+from worker.watchdog import guard_calls
 
 _log = structlog.get_logger(__name__)
 _CHORES_S = 5.0
@@ -59,16 +61,17 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
         )
         await session.open()
         try:
-            worker = _worker(core, session, fonts, slot)
+            worker = _worker(core, session, watch, fonts, slot)
             await worker.run(stop)
         finally:
             await session.close()
 
 
 def _worker(
-    core: Core, session: HsmSession, fonts: StampFonts, slot: str
+    core: Core, session: HsmSession, watch: CallWatch, fonts: StampFonts, slot: str
 ) -> SigningWorker:
     settings, clock = core.settings, core.clock
+    limit_s = settings.hsm.call_limit_s
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
     )
@@ -83,6 +86,7 @@ def _worker(
             KeyAlgorithm(settings.hsm.key_algorithm),
         ),
         session=session,
+        guard=lambda: guard_calls(watch, limit_s, ServiceManager()),
         slot=slot,
     )
 
