@@ -9,7 +9,7 @@ import hashlib
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -137,6 +137,16 @@ class TokenSettings(_Section):
     """File with its PIN, read once at the start of the worker."""
 
 
+class ReplicaSettings(TokenSettings):
+    """One more token behind the logical HSM "firma", with the same master keys."""
+
+    module: Path | None = None
+    """Its PKCS#11 module; the default is that of `hsm.firma`."""
+    config: Path | None = None
+    """Its module's own configuration file; the default is that of `hsm.firma`.
+    A module has one: another configuration needs a module of its own."""
+
+
 class HsmSettings(_Section):
     """The HSM (see `hsm_config/profiles`)."""
 
@@ -148,6 +158,9 @@ class HsmSettings(_Section):
     """Token of the users' keys."""
     pki: TokenSettings
     """Token of the CA's key, with another PIN."""
+    replicas: tuple[ReplicaSettings, ...] = Field(default=(), max_length=14)
+    """More tokens that hold what `firma` holds (see docs/hsm-faults.md). A worker
+    uses any that is there; worker n prefers the n-th."""
     softhsm_conf: Path | None = None
     """SoftHSM only: its configuration file (`SOFTHSM2_CONF`)."""
     keep_alive_s: Seconds = 60
@@ -155,6 +168,9 @@ class HsmSettings(_Section):
     key_mode: KeyMode = KeyMode.WRAPPED
     """Where a new user's key is kept: `wrapped` (in the record, under the HSM's
     master key and the signing password) or `resident` (on the token)."""
+    call_limit_s: Seconds = 20
+    """Longest that a call into the HSM may take, in seconds; a worker whose call
+    takes longer is killed, and what it had in hand goes on elsewhere."""
     key_algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048
     """Kind of a new user's key."""
     signature_scheme: Literal["auto", "rsa-pss"] = "auto"
@@ -162,6 +178,15 @@ class HsmSettings(_Section):
     activation_dir: Path | None = None
     """Folder of the activation keys' private halves, on tmpfs; the default is
     one under `/dev/shm` that is named after `data_dir`."""
+
+
+class PkiSettings(_Section):
+    """What the internal CA publishes. Each is signed anew at half of its time."""
+
+    crl_validity_s: int = Field(default=604_800, ge=3600, le=2_592_000)
+    """Time from a CRL's thisUpdate to its nextUpdate, in seconds."""
+    ocsp_validity_s: int = Field(default=86_400, ge=600, le=604_800)
+    """Time from an OCSP answer's thisUpdate to its nextUpdate, in seconds."""
 
 
 class SecretSettings(_Section):
@@ -286,6 +311,7 @@ class Settings(_Section):
     redis: RedisSettings = RedisSettings()
     documents: DocumentSettings = DocumentSettings()
     hsm: HsmSettings
+    pki: PkiSettings = PkiSettings()
     secrets: SecretSettings
     auth: AuthSettings = AuthSettings()
     signing: SigningSettings = SigningSettings()
@@ -321,6 +347,16 @@ class Settings(_Section):
     def documents_dir(self) -> Path:
         """Where PDFs are kept."""
         return self.documents.path or self.data_dir / "documents"
+
+    @property
+    def root_file(self) -> Path:
+        """Certificate of the internal CA's root, PEM: what a verifier trusts."""
+        return self.data_dir / "pki" / "root.pem"
+
+    @property
+    def ca_file(self) -> Path:
+        """Certificate of the internal CA that issues, PEM."""
+        return self.data_dir / "pki" / "ca.pem"
 
     @property
     def redis_socket(self) -> Path:
@@ -364,6 +400,7 @@ _PATH_KEYS = frozenset(
         "pin_file",
         "softhsm_conf",
         "activation_dir",
+        "config",
         "pepper_file",
         "data_key_file",
         "lookup_key_file",
@@ -379,6 +416,11 @@ def _absolute(
     for key, value in table.items():
         if isinstance(value, dict):
             out[key] = _absolute(value, folder, all_paths=key in _PATH_TABLES)
+        elif isinstance(value, list):
+            out[key] = [
+                _absolute(one, folder) if isinstance(one, dict) else one
+                for one in value
+            ]
         elif (all_paths or key in _PATH_KEYS) and isinstance(value, str):
             out[key] = str(folder / value)
         else:
@@ -403,7 +445,10 @@ def _keys_beside(loc: tuple[int | str, ...]) -> list[str]:
     """The keys that the table holding `loc` may have."""
     model: type[BaseModel] = Settings
     for part in loc[:-1]:
-        annotation = model.model_fields[str(part)].annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            model = annotation
+        if isinstance(part, int):
+            continue  # a place in a list, whose elements' model it is already
+        annotation = model.model_fields[part].annotation
+        for kind in (annotation, *get_args(annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                model = kind
     return list(model.model_fields)

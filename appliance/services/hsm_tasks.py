@@ -19,7 +19,6 @@ from appliance.domain.person import Credential, Person
 from appliance.domain.records import Records, Store
 from appliance.domain.records.tasks import (
     EndedTask,
-    NewTask,
     TaskClaim,
     TaskStatus,
 )
@@ -61,19 +60,18 @@ async def submit_issue(
     actor: str = "operator",
 ) -> None:
     """Ask for a key and a certificate, within the caller's transaction."""
+    given: dict[str, object] = {
+        "person": binding.person,
+        "vouchedBy": binding.vouched_by.value,
+        "algorithm": binding.algorithm.value,
+    }
     await records.tasks.add(
-        NewTask(
-            id=binding.task,
-            kind=TaskKind.ISSUE,
-            input={
-                "person": binding.person,
-                "vouchedBy": binding.vouched_by.value,
-                "algorithm": binding.algorithm.value,
-            },
-            person=binding.person,
-            seals=seals,
-        ),
+        binding.task,
+        TaskKind.ISSUE,
+        given,
         clock.now(),
+        person=binding.person,
+        seals=seals,
     )
     records.audit.add(
         AuditEvent(

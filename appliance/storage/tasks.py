@@ -1,5 +1,6 @@
 """HSM tasks, workers' heartbeats and activation keys in SQL."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,7 +22,6 @@ from appliance.domain.activation import ActivationKey, Seal
 from appliance.domain.ids import PersonId, TaskId
 from appliance.domain.records.tasks import (
     EndedTask,
-    NewTask,
     TaskClaim,
     TaskStatus,
     WorkerStatus,
@@ -42,21 +42,30 @@ class SqlTasks:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def add(self, new: NewTask, at: datetime) -> None:
+    async def add(
+        self,
+        task: TaskId,
+        kind: TaskKind,
+        given: dict[str, object],
+        at: datetime,
+        *,
+        person: PersonId | None = None,
+        seals: Sequence[Seal] = (),
+    ) -> None:
         """Record a task, waiting."""
         await self._connection.execute(
             insert(hsm_task).values(
-                id=new.id,
-                kind=new.kind.value,
-                person=new.person,
-                input=new.input,
+                id=task,
+                kind=kind.value,
+                person=person,
+                input=given,
                 state=TaskState.WAITING.value,
                 created=at,
                 fence=0,
                 reason="",
             )
         )
-        await add_seals(self._connection, task_seal, new.id, new.seals)
+        await add_seals(self._connection, task_seal, task, seals)
 
     async def open_for(self, person: PersonId, kind: TaskKind) -> bool:
         """Whether a task of that kind about a person is not over yet."""
@@ -87,6 +96,15 @@ class SqlTasks:
         if row is None:
             return None
         return TaskStatus(TaskState(row.state), row.output or {}, row.reason)
+
+    async def any_open(self, kind: TaskKind) -> bool:
+        """Whether a task of that kind waits or runs."""
+        query = (
+            select(hsm_task.c.id)
+            .where(hsm_task.c.kind == kind.value, hsm_task.c.state.in_(_OPEN))
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).first() is not None
 
     async def any_claimable(self, host: str, at: datetime, attempts: int) -> bool:
         """Whether `claim_next` would find one now."""

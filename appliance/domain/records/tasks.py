@@ -1,5 +1,6 @@
 """HSM tasks, and who is alive to do them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -7,19 +8,6 @@ from typing import Protocol
 from appliance.domain.activation import ActivationKey, Seal
 from appliance.domain.ids import PersonId, TaskId
 from appliance.domain.vocab import TaskKind, TaskState
-
-
-@dataclass(frozen=True, slots=True)
-class NewTask:
-    """Something that the HSM is to do."""
-
-    id: TaskId
-    kind: TaskKind
-    input: dict[str, object]
-    person: PersonId | None = None
-    """Whom it is about."""
-    seals: tuple[Seal, ...] = field(repr=False, default=())
-    """An unlock key that it needs, once for each host that may do it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +58,26 @@ class WorkerStatus:
 class TaskRecords(Protocol):
     """HSM tasks."""
 
-    async def add(self, new: NewTask, at: datetime) -> None:
-        """Record a task, waiting."""
+    async def add(
+        self,
+        task: TaskId,
+        kind: TaskKind,
+        given: dict[str, object],
+        at: datetime,
+        *,
+        person: PersonId | None = None,
+        seals: Sequence[Seal] = (),
+    ) -> None:
+        """Record a task, waiting.
+
+        Args:
+            task: its id.
+            kind: what is to be done.
+            given: what is needed to do it.
+            at: now.
+            person: whom it is about.
+            seals: an unlock key that it needs, once for each host that may do it.
+        """
         ...
 
     async def open_for(self, person: PersonId, kind: TaskKind) -> bool:
@@ -84,6 +90,10 @@ class TaskRecords(Protocol):
 
     async def status(self, task: TaskId) -> TaskStatus | None:
         """How a task stands."""
+        ...
+
+    async def any_open(self, kind: TaskKind) -> bool:
+        """Whether a task of that kind waits or runs."""
         ...
 
     async def any_claimable(self, host: str, at: datetime, attempts: int) -> bool:
