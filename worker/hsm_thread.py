@@ -177,7 +177,8 @@ class HsmThread:
             # Twins, or the module's file gone: an operator's matter, which may
             # be put right while we run.
             self._connection.drop()
-            self._open_breaker(HsmStatus.UNAVAILABLE, str(exc))
+            reason = exc.reason if isinstance(exc, HsmRefusedError) else str(exc)
+            self._open_breaker(HsmStatus.UNAVAILABLE, reason)
             raise HsmUnavailableError(self.reason) from exc
         if self.status is not HsmStatus.READY:
             _log.info("hsm.ready", was=self.reason)
