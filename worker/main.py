@@ -64,7 +64,14 @@ def _worker(
     return SigningWorker(
         core=core,
         claiming=claiming,
-        signer=ItemSigner(claiming, core.documents, session, fonts, clock),
+        signer=ItemSigner(
+            claiming,
+            core.documents,
+            session,
+            fonts,
+            clock,
+            prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
+        ),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),
             Authority(session, read_ca(settings)),
