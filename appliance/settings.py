@@ -165,12 +165,12 @@ class HsmSettings(_Section):
     """SoftHSM only: its configuration file (`SOFTHSM2_CONF`)."""
     keep_alive_s: Seconds = 60
     """Time between two test signatures of an idle worker, in seconds."""
-    key_mode: KeyMode = KeyMode.WRAPPED
-    """Where a new user's key is kept: `wrapped` (in the record, under the HSM's
-    master key and the signing password) or `resident` (on the token)."""
     call_limit_s: Seconds = 20
     """Longest that a call into the HSM may take, in seconds; a worker whose call
     takes longer is killed, and what it had in hand goes on elsewhere."""
+    key_mode: KeyMode = KeyMode.WRAPPED
+    """Where a new user's key is kept: `wrapped` (in the record, under the HSM's
+    master key and the signing password) or `resident` (on the token)."""
     key_algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048
     """Kind of a new user's key."""
     signature_scheme: Literal["auto", "rsa-pss"] = "auto"

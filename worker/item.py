@@ -21,7 +21,7 @@ from appliance.domain.errors import (
     ErrorCode,
     HsmRefusedError,
 )
-from appliance.domain.hsm import KeyReference, WrappedKey, scheme_for
+from appliance.domain.hsm import KeyReference, WrappedKey
 from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Claim, Item, KeyedItem
@@ -42,7 +42,7 @@ from worker.crash_points import (
 from worker.hsm_session import HsmSession
 from worker.pdf.assemble import assemble
 from worker.pdf.check import check, method_of
-from worker.pdf.method import method_for
+from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.stages import Stages
 from worker.stamp import StampFonts
@@ -72,6 +72,7 @@ class ItemSigner:
         fonts: of the stamp.
         clock: the time.
         installation: the setting of that name.
+        prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
     """
 
     claiming: Claiming
@@ -81,6 +82,7 @@ class ItemSigner:
     fonts: StampFonts
     clock: Clock
     installation: str
+    prefer_pss: bool = False
 
     def unlock(self, work: Work) -> UsableKey:
         """Open both locks of a claim's key, by what stands recorded now.
@@ -155,7 +157,8 @@ class ItemSigner:
             raise FencedOffError
         stages.done("intend")
         crash_point(BEFORE_SIGN, item.request)
-        signature = await self._sign_digest(key, credential, prepared.digest)
+        method = self._method(credential)
+        signature = await self._sign_digest(key, method, prepared.digest)
         stages.done("sign")
         crash_point(AFTER_SIGN, item.request)
         made = KeyedItem(
@@ -172,7 +175,7 @@ class ItemSigner:
         return made
 
     async def _sign_digest(
-        self, key: UsableKey, credential: Credential, digest: bytes
+        self, key: UsableKey, method: SignatureMethod, digest: bytes
     ) -> bytes:
         """Have the HSM sign.
 
@@ -181,9 +184,7 @@ class ItemSigner:
             ApplianceError: as the HSM says.
         """
         try:
-            return await self.session.sign(
-                key, digest, scheme_for(credential.algorithm)
-            )
+            return await self.session.sign(key, digest, method.scheme, method.digest)
         except HsmRefusedError as exc:
             if isinstance(key, WrappedKey):
                 raise ActivationInvalidError("hsm") from exc
@@ -207,9 +208,13 @@ class ItemSigner:
             signer_name=person.name,
             certificate=credential.certificate,
             chain=credential.chain,
-            method=method_for(credential.certificate),
+            method=self._method(credential),
         )
         return prepare(original, plan, self.fonts)
+
+    def _method(self, credential: Credential) -> SignatureMethod:
+        """How a credential's key signs."""
+        return method_for(credential.certificate, prefer_pss=self.prefer_pss)
 
     async def _publish(
         self,

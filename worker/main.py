@@ -98,7 +98,14 @@ def _worker(
         core=core,
         claiming=claiming,
         signer=ItemSigner(
-            claiming, core.documents, session, keys, fonts, clock, installation
+            claiming,
+            core.documents,
+            session,
+            keys,
+            fonts,
+            clock,
+            installation,
+            prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
         ),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),
