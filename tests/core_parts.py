@@ -179,6 +179,7 @@ class CoreParts:
         *,
         state: PersonState = PersonState.ACTIVE,
         credential: bool = True,
+        login_phc: str = "-",
     ) -> Signer:
         """A person, with a credential that works."""
         number = next(self._numbers)
@@ -188,7 +189,7 @@ class CoreParts:
             email_sealed=b"-",
             email_index=f"{number:064d}",
             vouched_by=VouchedBy.DEMO,
-            login_phc="-",
+            login_phc=login_phc,
             totp_sealed=b"-",
             signing=secret or cheap_secret(),
         )
@@ -239,16 +240,24 @@ class CoreParts:
             )
 
     async def add_activation(
-        self, signer: Signer, items: int = 1, claim_s: float = 60
+        self,
+        signer: Signer,
+        items: int = 1,
+        claim_s: float = 60,
+        hosts: Sequence[str] = (HOST,),
     ) -> ActivationId:
         """An activation over that many fresh requests, all `en_proceso`."""
         requests = [await self.add_request(signer.person) for _ in range(items)]
-        return await self.begin(signer, requests, claim_s)
+        return await self.begin(signer, requests, claim_s, hosts)
 
     async def begin(
-        self, signer: Signer, requests: Sequence[RequestId], claim_s: float = 60
+        self,
+        signer: Signer,
+        requests: Sequence[RequestId],
+        claim_s: float = 60,
+        hosts: Sequence[str] = (HOST,),
     ) -> ActivationId:
-        """An activation over requests that are `pendiente`."""
+        """An activation over requests that are `pendiente`, sealed to hosts."""
         activation = ActivationId(new_id())
         params = SignParameters()
         async with self.store.write() as records:
@@ -268,7 +277,9 @@ class CoreParts:
                         for view in views
                         if view is not None
                     ),
-                    seals=(Seal(HOST, epoch_at(self.now), b"sealed"),),
+                    seals=tuple(
+                        Seal(host, epoch_at(self.now), b"sealed") for host in hosts
+                    ),
                 )
             )
             for request in requests:

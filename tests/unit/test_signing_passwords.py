@@ -10,7 +10,8 @@ from argon2.low_level import Type, hash_secret_raw
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from appliance.domain.errors import FieldInvalidError
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.ids import CredentialId
 from appliance.domain.records.people import SigningSecret
 from appliance.services.passwords import HashSlots
 from appliance.services.signing_password import Peppers, SigningPasswords, normalize
@@ -119,6 +120,80 @@ async def test_right_password_fails_with_another_pepper(
     )
 
     assert not found.right
+
+
+KEYS = (CredentialId("c1"), CredentialId("c2"))
+
+
+async def test_unlock_key_follows_from_root_and_credential(
+    passwords: SigningPasswords,
+) -> None:
+    """HKDF(root, "rubrica/unlock/1" | credential), from the same Argon2.
+
+    Source: design §4 "Password".
+    """
+    made = await passwords.derive_new(normalize(WORDS), KEYS)
+    found = await passwords.check(normalize(WORDS), made.secret, KEYS)
+
+    root = root_of(normalize(WORDS), made.secret)
+    for key in KEYS:
+        info = b"rubrica/unlock/1" + key.encode()
+        unlock = HKDF(SHA256(), 32, salt=None, info=info).derive(root)
+        assert made.unlock[key] == found.unlock[key] == unlock
+    assert made.unlock[KEYS[0]] != made.unlock[KEYS[1]]
+
+
+async def test_unlock_keys_show_nowhere(passwords: SigningPasswords) -> None:
+    """Not in what is kept, nor in the repr of what is found."""
+    made = await passwords.derive_new(normalize(WORDS), KEYS)
+    found = await passwords.check(normalize(WORDS), made.secret, KEYS)
+
+    shown = repr(made) + repr(found) + repr(dataclasses.asdict(made.secret))
+    for unlock in made.unlock.values():
+        assert unlock.hex() not in shown
+        assert repr(unlock)[2:-1] not in shown
+
+
+async def test_wrong_password_unlocks_nothing(passwords: SigningPasswords) -> None:
+    """There are no keys to be had of it, not even wrong ones."""
+    made = await passwords.derive_new(normalize(WORDS), KEYS)
+
+    found = await passwords.check(normalize("otra palabra"), made.secret, KEYS)
+
+    assert (found.right, found.unlock, found.renewed) == (False, {}, None)
+
+
+async def test_password_of_an_older_pepper_is_derived_anew(
+    passwords: SigningPasswords,
+) -> None:
+    """Right under the first pepper: what is kept under the second comes with it."""
+    made = await passwords.derive_new(normalize(WORDS), KEYS)
+    newer = SigningPasswords(Peppers(2, {1: PEPPER, 2: b"q" * 32}), HashSlots(1))
+
+    found = await newer.check(normalize(WORDS), made.secret, KEYS)
+
+    assert found.right
+    assert found.unlock == made.unlock
+    assert found.renewed is not None
+    assert found.renewed.secret.pepper_version == 2
+    assert found.renewed.secret.salt != made.secret.salt
+    again = await newer.check(normalize(WORDS), found.renewed.secret, KEYS)
+    assert (again.right, again.renewed) == (True, None)
+    assert again.unlock == found.renewed.unlock
+    assert not (await newer.check(normalize("otra palabra"), made.secret)).renewed
+
+
+async def test_password_of_a_lost_pepper_cannot_be_checked(
+    passwords: SigningPasswords,
+) -> None:
+    """That is the operator's fault, and counts as no wrong password."""
+    made = await passwords.derive_new(normalize(WORDS))
+    newer = SigningPasswords(Peppers(2, {2: b"q" * 32}), HashSlots(1))
+
+    with pytest.raises(ApplianceError) as caught:
+        await newer.check(normalize(WORDS), made.secret)
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
 
 
 @pytest.mark.parametrize("text", ["12345678", "ñ" * 4, "x" * 1024, " " * 8])
