@@ -1,6 +1,7 @@
 """The life of an HSM task, on both databases."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -221,9 +222,11 @@ async def test_wait_for_no_task_is_refused(sqlite_core: CoreParts) -> None:
 
 async def test_order_for_nobody_is_refused(sqlite_core: CoreParts) -> None:
     """A task whose person is not there names that."""
-    await submit(sqlite_core, PersonId("nobody"))
+    signer = await sqlite_core.add_signer(credential=False)
+    await submit(sqlite_core, signer.person)
     tasks = worker(sqlite_core)
     claim = await claimed(tasks)
+    claim = replace(claim, input={**claim.input, "person": "nobody"})
 
     with pytest.raises(ApplianceError) as caught:
         await tasks.issue_order(claim)

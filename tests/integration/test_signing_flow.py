@@ -127,6 +127,16 @@ class Front:
         await self.work_off()
         return await call
 
+    async def checking(self) -> None:
+        """Wait until a check of the password is going on."""
+        running = 0
+        while not running:
+            await asyncio.sleep(0.01)
+            async with self.core.store.read() as records:
+                running = await records.slots.running(
+                    self.signer.person, self.core.now - timedelta(seconds=60)
+                )
+
     async def counted(self) -> int:
         """Wrong passwords that were counted."""
         async with self.core.store.read() as records:
@@ -658,7 +668,7 @@ async def test_caller_who_leaves_during_the_check_has_signed(front: Front) -> No
     hashing = asyncio.create_task(front.hashing.run(busy.wait))
     await asyncio.sleep(0.02)
     call = front.start(front.command(request))
-    await asyncio.sleep(0.1)
+    await front.checking()
 
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -685,7 +695,7 @@ async def test_caller_who_leaves_during_a_wrong_check_is_counted(
     hashing = asyncio.create_task(plain.hashing.run(busy.wait))
     await asyncio.sleep(0.02)
     call = plain.start(plain.command(request, password=WRONG))
-    await asyncio.sleep(0.1)
+    await plain.checking()
 
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
