@@ -108,11 +108,6 @@ class HsmConnection:
         """Whether it has a session, as far as it knows."""
         return self._session is not None
 
-    @property
-    def profile(self) -> HsmProfile:
-        """The token's make."""
-        return self.token.profile
-
     def connect(self, tries: int, *, anew: bool) -> None:
         """Find the token, log in, and make a test signature.
 
@@ -175,11 +170,10 @@ class HsmConnection:
             KeyNotFoundError: it did not run to its end, or not since this version.
             HsmRefusedError: there are twins.
         """
-        if self.token.role is TokenRole.PKI:
-            return
-        self.private_key(objects.IDENTITY_KEY)
-        if not self.profile.resident_only:
-            self.masters.get(self.masters.newest())
+        if self.token.role is TokenRole.FIRMA:
+            self.private_key(objects.IDENTITY_KEY)
+            if not self.token.profile.resident_only:
+                self.masters.get(self.masters.newest())
 
     def exercise(self) -> None:
         """Make a test signature on firma; see the CA's key on pki.
@@ -249,6 +243,7 @@ class HsmConnection:
 
         Raises:
             SessionLostError: there is no session.
+            HsmRefusedError: this is the pki token.
         """
         if self._masters is None:
             self._masters = Masters(self.session(TokenRole.FIRMA))

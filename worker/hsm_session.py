@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class HsmSession(HsmCalls):
-    """The HSM's two tokens, opened: see `HsmCalls` for what they do.
+    """The HSM's tokens, opened: see `HsmCalls` for what they do.
 
     Args:
         hsm: the installation's HSM.
