@@ -19,9 +19,10 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.hsm import KeyReference, TokenRole
+from appliance.domain.hsm import KeyReference, SignatureScheme, TokenRole
 from appliance.settings import HsmSettings
-from hsm_config import objects
+from hsm_config import objects, signatures
+from hsm_config.masters import Masters
 from hsm_config.module import (
     Library,
     PinRefusedError,
@@ -81,6 +82,12 @@ class HsmConnection:
         self._library: Library | None = None
         self._sessions: dict[TokenRole, pkcs11.Session] = {}
         self._keys: dict[KeyReference, pkcs11.PrivateKey] = {}
+        self._masters: Masters | None = None
+
+    @property
+    def profile(self) -> HsmProfile:
+        """The HSM's make."""
+        return self._profile
 
     def connect(self) -> None:
         """Drop everything, then start, find the tokens, log in, sign once.
@@ -123,12 +130,24 @@ class HsmConnection:
                     msg = f"token {token.label}: {refusal}"
                     raise PinRefusedError(msg)
                 self._sessions[role] = log_in(token, self._pins[role])
+            self._see_own_keys()
             self.exercise()
         except p11.PKCS11Error as exc:
             return describe(exc)
         except KeyNotFoundError as exc:
             return f"{exc.reason}; did `rubrica hsm init` run to its end?"
         return None
+
+    def _see_own_keys(self) -> None:
+        """Look up what `rubrica hsm init` made on firma besides the test key.
+
+        Raises:
+            KeyNotFoundError: it did not run to its end, or not since this version.
+            HsmRefusedError: there are twins.
+        """
+        self.private_key(objects.IDENTITY_KEY)
+        if not self._profile.resident_only:
+            self.masters.get(self.masters.newest())
 
     def exercise(self) -> None:
         """Make a test signature on firma and see the CA's key on pki.
@@ -143,12 +162,14 @@ class HsmConnection:
             PKCS11Error: the token failed.
         """
         key = self.private_key(objects.KEEP_ALIVE_KEY)
-        objects.sign_digest(key, secrets.token_bytes(32))
+        digest = secrets.token_bytes(32)
+        signatures.sign(key, digest, SignatureScheme.RSA_PKCS1)
         objects.private_key(self.session(TokenRole.PKI), objects.CA_KEY.cka_id)
 
     def drop(self) -> None:
         """Forget handles and sessions, and finalise the module."""
         self._keys.clear()
+        self._masters = None
         self._sessions.clear()
         if self._library is not None:
             stop(self._library)
@@ -184,6 +205,17 @@ class HsmConnection:
             msg = f"no session of token {role}"
             raise SessionLostError(msg)
         return session
+
+    @property
+    def masters(self) -> Masters:
+        """The master keys, whose handles are looked up once a connection.
+
+        Raises:
+            SessionLostError: there is no session.
+        """
+        if self._masters is None:
+            self._masters = Masters(self.session(TokenRole.FIRMA))
+        return self._masters
 
     def private_key(self, ref: KeyReference) -> pkcs11.PrivateKey:
         """A private key's handle, looked up once a connection.

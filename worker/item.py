@@ -16,7 +16,7 @@ import structlog
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import KeyReference, TokenRole
+from appliance.domain.hsm import KeyReference, SignatureScheme, TokenRole
 from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Claim, Item, KeyedItem
@@ -109,7 +109,9 @@ class ItemSigner:
         stages.done("intend")
         crash_point(BEFORE_SIGN, item.request)
         reference = KeyReference(TokenRole(credential.key_token), credential.cka_id)
-        signature = await self.session.sign_digest(reference, prepared.digest)
+        signature = await self.session.sign(
+            reference, prepared.digest, SignatureScheme.RSA_PKCS1
+        )
         stages.done("sign")
         crash_point(AFTER_SIGN, item.request)
         made = KeyedItem(

@@ -13,7 +13,6 @@ import structlog
 from appliance.bootstrap import Core, open_core
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
-from appliance.domain.hsm import KeyAlgorithm
 from appliance.processes import stop_event
 from appliance.services.claiming import Claiming
 from appliance.services.hsm_tasks import HsmTasks
@@ -70,7 +69,7 @@ def _worker(
             HsmTasks(core.store, clock, slot, core.process),
             Authority(session, read_ca(settings)),
             clock,
-            KeyAlgorithm(settings.hsm.key_algorithm),
+            settings.hsm.key_algorithm,
         ),
         session=session,
         slot=slot,
