@@ -16,13 +16,17 @@ from appliance.domain.errors import ApplianceError
 from appliance.processes import stop_event
 from appliance.services.claiming import Claiming
 from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.publishing import Publishing
+from appliance.services.renewal import Renewal
 from appliance.services.sweeping import Sweeping
 from appliance.settings import Settings, SettingsError
-from hsm_config.certificates import read_ca
+from hsm_config.certificates import read_ca, read_root
 from hsm_config.profile import load_profile
 from worker.authority import Authority
+from worker.certificate_tasks import CertificateTasks
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
+from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
@@ -58,6 +62,8 @@ def _worker(
     core: Core, session: HsmSession, fonts: StampFonts, slot: str
 ) -> SigningWorker:
     settings, clock = core.settings, core.clock
+    authority = Authority(session, read_ca(settings), settings)
+    publishing = Publishing(core.store, clock, settings.pki, slot)
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
     )
@@ -67,9 +73,16 @@ def _worker(
         signer=ItemSigner(claiming, core.documents, session, fonts, clock),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),
-            Authority(session, read_ca(settings)),
+            authority,
             clock,
             settings.hsm.key_algorithm,
+            CertificateTasks(
+                Publisher(session, authority, read_root(settings), publishing, clock),
+                publishing,
+                Renewal(core.store, clock, slot),
+                authority,
+                clock,
+            ),
         ),
         session=session,
         slot=slot,
