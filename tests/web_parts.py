@@ -19,8 +19,10 @@ from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
 from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.publishing import Publishing
 from appliance.services.sessions import Sessions
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
@@ -100,6 +102,7 @@ class Parts:
     invitations: Invitations
     enrolment: Enrolment
     tasks: FakeTasks
+    status_answers: StatusAnswers
     requests: FakeRequests
     signing: FakeSigning
     health: FakeHealth
@@ -197,6 +200,9 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
             settings.installation,
         ),
         tasks=FakeTasks(),
+        status_answers=StatusAnswers(
+            store, clock, settings, Publishing(store, clock, settings.pki, "test"), 0.0
+        ),
         requests=FakeRequests(),
         signing=FakeSigning(),
         health=FakeHealth(),

@@ -23,6 +23,7 @@ from appliance.settings import Settings, SettingsError
 from hsm_config.certificates import read_ca, read_root
 from hsm_config.profile import load_profile
 from worker.authority import Authority
+from worker.authority_chores import AuthorityChores
 from worker.certificate_tasks import CertificateTasks
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
@@ -101,6 +102,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
     async with open_core(settings, SystemClock(), slot) as core:
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
+        authority = AuthorityChores(core, slot)
         _log.info("worker.started", slot=slot)
         while not stop.is_set():
             try:
@@ -108,6 +110,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.expire_requests()
                 await sweeping.fail_tasks()
                 await sweeping.forget()
+                await authority.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)
             with contextlib.suppress(TimeoutError):
