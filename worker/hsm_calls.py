@@ -34,8 +34,16 @@ class HsmCalls(ABC):
     """Signs and keeps keys in the HSM's two tokens."""
 
     @abstractmethod
-    async def _call(self, work: Callable[[HsmConnection], _T]) -> _T:
-        """Do some work in the HSM thread; it may run twice.
+    async def _call(
+        self,
+        work: Callable[[HsmConnection], _T],
+        role: TokenRole = TokenRole.FIRMA,
+    ) -> _T:
+        """Do some work in the HSM thread; it may run more than once.
+
+        Args:
+            work: what.
+            role: whose token.
 
         Raises:
             HsmUnavailableError: the HSM cannot be used now.
@@ -73,7 +81,8 @@ class HsmCalls(ABC):
             with wrapped_keys.opened(link, key) as private:
                 return signatures.sign(private, digest, scheme, digest_algorithm)
 
-        return await self._call(work)
+        role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
+        return await self._call(work, role)
 
     async def generate_wrapped(self, algorithm: KeyAlgorithm) -> WrappedKey:
         """Make a pair that leaves nothing in the HSM; it has signed once.
@@ -175,7 +184,7 @@ class HsmCalls(ABC):
             public = objects.public_key(link.session(ref.token), ref.cka_id)
             return use(private_key_of(public, private))
 
-        return await self._call(work)
+        return await self._call(work, ref.token)
 
     async def generate(self, ref: KeyReference, algorithm: KeyAlgorithm) -> bytes:
         """Generate a resident key pair: sensitive, not extractable, sign only.
@@ -244,7 +253,8 @@ class HsmCalls(ABC):
             HsmRefusedError: there are twins.
         """
         return await self._call(
-            lambda link: spki(objects.public_key(link.session(ref.token), ref.cka_id))
+            lambda link: spki(objects.public_key(link.session(ref.token), ref.cka_id)),
+            ref.token,
         )
 
     async def self_test(self, ref: KeyReference) -> None:
@@ -256,7 +266,8 @@ class HsmCalls(ABC):
             HsmRefusedError: twins, or the halves do not fit.
         """
         await self._call(
-            lambda link: objects.self_test(link.session(ref.token), ref.cka_id)
+            lambda link: objects.self_test(link.session(ref.token), ref.cka_id),
+            ref.token,
         )
 
     async def keep_alive(self) -> None:
@@ -266,7 +277,8 @@ class HsmCalls(ABC):
             HsmUnavailableError: the HSM cannot be used now.
             KeyNotFoundError: a healthy HSM lacks the installation's own keys.
         """
-        await self._call(HsmConnection.exercise)
+        for role in TokenRole:
+            await self._call(HsmConnection.exercise, role)
 
 
 def _refuse_reserved(ref: KeyReference) -> None:

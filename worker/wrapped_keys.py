@@ -30,7 +30,7 @@ def generate(link: HsmConnection, algorithm: KeyAlgorithm) -> WrappedKey:
     """
     session = link.session(TokenRole.FIRMA)
     return wrapping.generate_wrapped(
-        session, algorithm, link.masters, _method(link), link.profile.quirks
+        session, algorithm, link.masters, _method(link), link.token.profile.quirks
     )
 
 
@@ -51,7 +51,7 @@ def opened(
     master = link.masters.get(key.master)
     with (
         _told_apart(link),
-        wrapping.unwrapped(key, master, link.profile.quirks) as private,
+        wrapping.unwrapped(key, master, link.token.profile.quirks) as private,
     ):
         yield private
 
@@ -89,4 +89,4 @@ def _told_apart(link: HsmConnection) -> Iterator[None]:
 
 def _method(link: HsmConnection) -> WrapMethod:
     mechanisms = link.session(TokenRole.FIRMA).token.slot.get_mechanisms()
-    return wrapping.pick_method(link.profile.keys.wrap, mechanisms)
+    return wrapping.pick_method(link.token.profile.keys.wrap, mechanisms)

@@ -276,11 +276,15 @@ def test_worker_killed_while_revoking_leaves_all_or_nothing(
 def whole(checker: Checker, seen: list[bool]) -> bool:
     """Look at everything at once, note whether it agrees; whether all is done."""
 
+    serial = checker.serial
+
     async def look(front: Front) -> list[bool]:
-        async with front.core.store.read() as records:
-            view = await records.certificates.view(checker.serial)
+        # Locked, so that the commit falls before or after this look.
+        async with front.core.store.write() as records:
+            await records.certificates.get(serial, lock=True)
+            view = await records.certificates.view(serial)
             assert view is not None
-            answer = await records.publications.answer(checker.serial)
+            answer = await records.publications.answer(serial)
             entries = await records.certificates.revoked_entries(
                 view.certificate.issuer
             )
@@ -291,8 +295,8 @@ def whole(checker: Checker, seen: list[bool]) -> bool:
             view.certificate.state is CertificateState.REVOKED,
             view.credential_state is CredentialState.REVOKED,
             answer is not None and answer.state is CertificateState.REVOKED,
-            checker.serial in {entry.serial for entry in entries},
-            listed.get_revoked_certificate_by_serial_number(int(checker.serial, 16))
+            serial in {entry.serial for entry in entries},
+            listed.get_revoked_certificate_by_serial_number(int(serial, 16))
             is not None,
         ]
 
