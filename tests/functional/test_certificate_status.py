@@ -275,7 +275,6 @@ def test_worker_killed_while_revoking_leaves_all_or_nothing(
 
 def whole(checker: Checker, seen: list[bool]) -> bool:
     """Look at everything at once, note whether it agrees; whether all is done."""
-
     serial = checker.serial
 
     async def look(front: Front) -> list[bool]:
