@@ -48,6 +48,7 @@ from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.progress import Progress
+from appliance.services.publishing import Publishing
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
 from appliance.services.sessions import Sessions
@@ -55,6 +56,7 @@ from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_hosts import SigningHosts
 from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
 from appliance.settings import SecretSettings, Settings
@@ -123,6 +125,7 @@ class Front:
     tasks: HsmTasks
     certificates: Certificates
     revocations: Revocations
+    status_answers: StatusAnswers
     integrators: Integrators
     sessions: Sessions
     progress: Progress
@@ -300,6 +303,9 @@ async def open_front(
             tasks=HsmTasks(store, clock, role, core.process),
             certificates=Certificates(store, clock),
             revocations=Revocations(store, clock),
+            status_answers=StatusAnswers(
+                store, clock, settings, Publishing(store, clock, settings.pki, role)
+            ),
             integrators=Integrators(store, lookup, clock, settings.environment),
             sessions=sessions,
             progress=progress,

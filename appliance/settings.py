@@ -194,6 +194,8 @@ class PkiSettings(_Section):
     """Time from a CRL's thisUpdate to its nextUpdate, in seconds."""
     ocsp_validity_s: int = Field(default=86_400, ge=600, le=604_800)
     """Time from an OCSP answer's thisUpdate to its nextUpdate, in seconds."""
+    requests_per_minute_address: int = Field(default=1200, ge=10, le=1_000_000)
+    """Questions under `/pki/` a minute from one address, in each `api` process."""
 
 
 class SecretSettings(_Section):

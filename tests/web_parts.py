@@ -21,9 +21,11 @@ from appliance.services.links import Links
 from appliance.services.login import Login, email_index
 from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.publishing import Publishing
 from appliance.services.sessions import Sessions
 from appliance.services.shielding import Shielded
 from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
@@ -76,6 +78,7 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
             "secrets": {name: str(folder / name) for name in names},
             "web": web,
             "documents": {"limit_bytes": 8192},
+            "pki": tables.get("pki", {}),
             # A machine that does much else is slow, not wrong.
             "database": {"busy_timeout_s": 60, **tables.get("database", {})},
             "auth": {
@@ -108,6 +111,7 @@ class Parts:
     host: SigningHost
     """Alive since the parts were opened."""
     tasks: FakeTasks
+    status_answers: StatusAnswers
     requests: FakeRequests
     signing: FakeSigning
     health: FakeHealth
@@ -220,6 +224,9 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         signing_passwords=signing_passwords,
         host=host,
         tasks=FakeTasks(),
+        status_answers=StatusAnswers(
+            store, clock, settings, Publishing(store, clock, settings.pki, "test"), 0.0
+        ),
         requests=FakeRequests(),
         signing=FakeSigning(),
         health=FakeHealth(),

@@ -24,7 +24,7 @@ FILE_WRITTEN: Final = "file_written"
 PUBLISHED: Final = "published"
 """`firmada` is committed; nobody was told."""
 POINTS: Final = (BEFORE_SIGN, AFTER_SIGN, KEYED, FILE_WRITTEN, PUBLISHED)
-"""Those of a signature, in the order in which it passes."""
+"""Those of a signature, in the order in which it passes them."""
 KEY_MADE: Final = "key_made"
 """A new key was made and tested; nobody has certified it."""
 CERTIFIED: Final = "certified"
@@ -32,18 +32,22 @@ CERTIFIED: Final = "certified"
 ISSUED: Final = "issued"
 """The credential is committed; nobody was told."""
 ISSUE_POINTS: Final = (KEY_MADE, CERTIFIED, ISSUED)
-"""Those of an enrolment, in the order in which it passes."""
+"""Those of an enrolment, in the order in which it passes them."""
+REVOCATION_SIGNED: Final = "revocation_signed"
+"""CRL and OCSP answers of a revocation are signed; nothing of it is stored."""
+REVOCATION_STORED: Final = "revocation_stored"
+"""All of a revocation is stored; nobody was told."""
 FREEZE: Final = "freeze"
 """Content of a file that stops the worker instead of killing it."""
 _KILLED: Final = 137
 
 
-def crash_point(name: str, subject: object) -> None:
+def crash_point(name: str, subject: object = None) -> None:
     """Die or freeze here if a test asked for it.
 
     Args:
-        name: one of `POINTS` or `ISSUE_POINTS`.
-        subject: the request or task in hand.
+        name: one of the points.
+        subject: the request or task in hand, where there is one.
     """
     folder = os.environ.get(VARIABLE)
     if folder is None:

@@ -19,16 +19,21 @@ from appliance.service_manager import ServiceManager
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.claiming import Claiming
 from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.publishing import Publishing
+from appliance.services.renewal import Renewal
 from appliance.services.signing_hosts import slot_host
 from appliance.services.sweeping import Sweeping
 from appliance.settings import Settings, SettingsError
-from hsm_config.certificates import read_ca
+from hsm_config.certificates import read_ca, read_root
 from hsm_config.profile import load_profile
 from worker.activation_folder import ActivationFolder, open_folder
 from worker.activation_keys import ActivationKeys
 from worker.authority import Authority
+from worker.authority_chores import AuthorityChores
+from worker.certificate_tasks import CertificateTasks
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
+from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
@@ -90,6 +95,8 @@ def _worker(
         slot_host(slot),
         installation,
     )
+    authority = Authority(session, read_ca(settings), settings)
+    publishing = Publishing(core.store, clock, settings.pki, slot)
     limit_s = settings.hsm.call_limit_s
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
@@ -109,12 +116,19 @@ def _worker(
         ),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),
-            Authority(session, read_ca(settings)),
+            authority,
             session,
             keys,
             clock,
             settings.hsm.key_mode,
             installation,
+            CertificateTasks(
+                Publisher(session, authority, read_root(settings), publishing, clock),
+                publishing,
+                Renewal(core.store, clock, slot),
+                authority,
+                clock,
+            ),
         ),
         keys=keys,
         session=session,
@@ -135,6 +149,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
     async with open_core(settings, SystemClock(), slot) as core:
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
+        authority = AuthorityChores(core, slot)
         _log.info("worker.started", slot=slot)
         while not stop.is_set():
             try:
@@ -142,6 +157,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.expire_requests()
                 await sweeping.fail_tasks()
                 await sweeping.forget()
+                await authority.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)
             with contextlib.suppress(TimeoutError):

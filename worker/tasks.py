@@ -28,6 +28,7 @@ from appliance.services.envelope import PERMIT_BYTES, lock_outer
 from appliance.services.hsm_tasks import HsmTasks, IssueOrder
 from worker.activation_keys import ActivationKeys
 from worker.authority import Authority, CertificateSubject, IssuedCertificate
+from worker.certificate_tasks import CertificateTasks
 from worker.crash_points import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.hsm_session import HsmSession
 
@@ -60,6 +61,7 @@ class TaskRunner:
         clock: the time.
         mode: where a new user's key is kept.
         installation: the setting of that name.
+        certificates: does the tasks about certificates that are there.
     """
 
     tasks: HsmTasks
@@ -69,6 +71,7 @@ class TaskRunner:
     clock: Clock
     mode: KeyMode
     installation: str
+    certificates: CertificateTasks
 
     async def claim_next(self) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand."""
@@ -80,6 +83,8 @@ class TaskRunner:
         try:
             if claim.kind is TaskKind.ISSUE:
                 await self._issue(claim)
+            else:
+                await self.certificates.run(claim)
         except HsmUnavailableError as exc:
             _log.warning("task.postponed", task=claim.id, reason=exc.reason)
         except ApplianceError as exc:
@@ -115,7 +120,8 @@ class TaskRunner:
             made = await self._make_resident(claim, order, subject)
         crash_point(CERTIFIED, claim.id)
         credential = self._credential(order, made, unlock)
-        if await self.tasks.issued(claim, credential):
+        record = self.authority.record(made.issued, credential.id)
+        if await self.tasks.issued(claim, credential, record):
             crash_point(ISSUED, claim.id)
             _log.info("task.issued", task=claim.id, credential=credential.id)
         elif made.resident is not None:

@@ -25,6 +25,7 @@ from appliance.services.links import Links
 from appliance.services.login import Login
 from appliance.services.password_change import PasswordChange
 from appliance.services.sessions import Sessions
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 
@@ -181,6 +182,11 @@ class ApiCore(Protocol):
     @property
     def tasks(self) -> TasksService:
         """HSM tasks."""
+        ...
+
+    @property
+    def status_answers(self) -> StatusAnswers:
+        """What the internal CA publishes."""
         ...
 
     @property

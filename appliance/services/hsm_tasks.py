@@ -11,6 +11,7 @@ from typing import Final
 
 from appliance.domain.activation import IssueBinding, Seal
 from appliance.domain.audit import AuditEvent
+from appliance.domain.certificates import CertificateRecord
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import KeyAlgorithm
@@ -177,13 +178,19 @@ class HsmTasks:
             person, issue_binding(claim.id, person.id, vouched_by, algorithm)
         )
 
-    async def issued(self, claim: TaskClaim, credential: Credential) -> bool:
+    async def issued(
+        self,
+        claim: TaskClaim,
+        credential: Credential,
+        certificate: CertificateRecord,
+    ) -> bool:
         """Commit a credential whose key was tested, and the task with it."""
         async with self._store.write() as records:
             output: dict[str, object] = {"credential": credential.id}
             if not await records.tasks.close(claim, TaskState.DONE, output):
                 return False
             await records.credentials.add(credential)
+            await records.certificates.add(certificate)
             records.audit.add(
                 AuditEvent(
                     EventKind.CREDENTIAL_ISSUED,
@@ -196,6 +203,7 @@ class HsmTasks:
                         "keyMode": credential.key_mode.value,
                         "spkiSha256": hashlib.sha256(credential.spki).hexdigest(),
                         "vouchedBy": credential.vouched_by.value,
+                        "serial": certificate.serial,
                     },
                 )
             )

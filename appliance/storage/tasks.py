@@ -216,6 +216,18 @@ class SqlTasks:
             await erase_seals(self._connection, task_seal, task.id)
         return failed
 
+    async def sweep(self, kind: TaskKind, before: datetime) -> int:
+        """Delete tasks of a kind that ended and were made before; how many."""
+        ended = [TaskState.DONE.value, TaskState.FAILED.value]
+        result = await self._connection.execute(
+            delete(hsm_task).where(
+                hsm_task.c.kind == kind.value,
+                hsm_task.c.state.in_(ended),
+                hsm_task.c.created < before,
+            )
+        )
+        return result.rowcount
+
 
 def _ended(row: Row[Any]) -> EndedTask:
     person = None if row.person is None else PersonId(row.person)

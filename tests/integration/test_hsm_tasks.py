@@ -2,16 +2,18 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from appliance.domain.activation import IssueBinding, Seal, epoch_at
+from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.person import Credential
 from appliance.domain.records.tasks import TaskClaim, WorkerStatus
-from appliance.domain.vocab import TaskState, VouchedBy
+from appliance.domain.vocab import CertificateKind, TaskState, VouchedBy
 from appliance.services.hsm_tasks import (
     TASK_ATTEMPTS,
     HsmTasks,
@@ -49,6 +51,18 @@ async def claimed(tasks: HsmTasks) -> TaskClaim:
     return claim
 
 
+KEY = CertificateRecord(
+    serial="1f",
+    kind=CertificateKind.SIGNER,
+    issuer="a" * 40,
+    credential=None,
+    der=b"certificate",
+    not_before=datetime(2026, 1, 1, tzinfo=UTC),
+    not_after=datetime(2028, 1, 1, tzinfo=UTC),
+)
+"""Certificate of what a task made."""
+
+
 def credential(person: PersonId, identifier: str) -> Credential:
     """What a task made."""
     return new_credential(person, id=CredentialId(identifier))
@@ -71,7 +85,7 @@ async def test_task_is_done_with_its_credential(core: CoreParts) -> None:
     claim = await claimed(tasks)
     order = await tasks.issue_order(claim)
     made = credential(signer.person, task)
-    assert await tasks.issued(claim, made)
+    assert await tasks.issued(claim, made, KEY)
 
     assert (claim.id, order.person.id) == (task, signer.person)
     assert order.vouched_by is VouchedBy.DEMO
@@ -117,7 +131,7 @@ async def test_task_claimed_again_when_its_lease_ends(core: CoreParts) -> None:
     new = await claimed(heir)
     done = [
         await dead.renew(old),
-        await dead.issued(old, credential(signer.person, "x")),
+        await dead.issued(old, credential(signer.person, "x"), KEY),
         await dead.failed(old, "X"),
     ]
 
@@ -180,7 +194,7 @@ async def test_task_whose_attempts_are_used_up_fails(core: CoreParts) -> None:
     assert (await core.audited()).count("task.failed") == 1
     # The last of them wakes up after all: too late.
     made = credential(signer.person, "x")
-    assert not await tasks.issued(last, made)
+    assert not await tasks.issued(last, made, KEY)
 
 
 async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
@@ -195,7 +209,7 @@ async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
 
     core.clock.forward(29)
     given_up = await Sweeping(core.store, core.outcomes, core.clock).fail_tasks()
-    done = await tasks.issued(last, credential(signer.person, task))
+    done = await tasks.issued(last, credential(signer.person, task), KEY)
 
     assert (given_up, done) == (0, True)
     assert await state(core, task) == (TaskState.DONE, "")
