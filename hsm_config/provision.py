@@ -20,8 +20,8 @@ from appliance.domain.errors import (
     HsmUnavailableError,
 )
 from appliance.domain.hsm import TokenRole
-from appliance.settings import Settings, SettingsError
-from hsm_config import firma_keys, pki_keys
+from appliance.settings import Settings
+from hsm_config import firma_keys, pki_keys, replicas
 from hsm_config.module import (
     Library,
     describe,
@@ -58,7 +58,7 @@ def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionRepo
         HsmUnavailableError: the module, a token or a PIN does not work.
     """
     profile = load_profile(settings.hsm.profile)
-    _check_apart(settings)
+    replicas.check_apart(settings)
     report = ProvisionReport()
     try:
         with _alone(settings.data_dir):
@@ -67,18 +67,6 @@ def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionRepo
         msg = describe(exc)
         raise HsmUnavailableError(msg) from exc
     return report
-
-
-def _check_apart(settings: Settings) -> None:
-    """The two tokens differ in label and PIN file.
-
-    Raises:
-        SettingsError: they share one.
-    """
-    firma, pki = settings.hsm.firma, settings.hsm.pki
-    if firma.label == pki.label or firma.pin_file == pki.pin_file:
-        msg = "hsm.firma and hsm.pki: two tokens with a label and a PIN file each"
-        raise SettingsError(msg)
 
 
 @contextmanager
@@ -104,6 +92,7 @@ def _provision(
             report.made.extend(news)
             if not news:
                 report.note(f"token {token.label}", made=False)
+        replicas.make_tokens(library, settings, profile, report)
         pins = {
             role: read_pin(token_settings(hsm, role).pin_file, settings.environment)
             for role in TokenRole
@@ -116,7 +105,9 @@ def _provision(
             role: log_in(_token(library, settings, role), pins[role])
             for role in TokenRole
         }
-        firma_keys.provision(sessions[TokenRole.FIRMA], settings, profile, report)
+        firma = sessions[TokenRole.FIRMA]
+        firma_keys.provision(firma, settings, profile, report)
+        replicas.provision(library, firma, settings, profile, report)
         pki_keys.provision(sessions[TokenRole.PKI], settings, clock, report)
 
 
