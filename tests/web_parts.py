@@ -29,7 +29,6 @@ from appliance.services.status_answers import StatusAnswers
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import (
@@ -40,6 +39,7 @@ from tests.fakes import (
     MovingClock,
     request_view,
 )
+from tests.parts.migrated import lay_tables
 from tests.parts.signing_host import INSTALLATION, SigningHost, issuing
 
 CUIL = "20267565393"
@@ -56,7 +56,7 @@ def database(kind: str, request: pytest.FixtureRequest) -> dict[str, str]:
     """The settings of a fresh database of one of the `DATABASES`."""
     if kind == "sqlite":
         return {}
-    return {"url": request.getfixturevalue("postgres_url")}
+    return {"url": request.getfixturevalue("migrated_url")}
 
 
 def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
@@ -181,7 +181,7 @@ class Parts:
 async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
     """Build the parts over a fresh database, and close them."""
     settings = make_settings(folder, **tables)
-    await migrate(settings)
+    await lay_tables(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)

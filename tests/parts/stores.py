@@ -22,10 +22,10 @@ from appliance.services.sessions import Sessions
 from appliance.services.signing_password import Peppers, SigningPasswords
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import MovingClock
+from tests.parts.migrated import lay_tables
 from tests.parts.signing_host import SigningHost, issuing
 
 
@@ -85,7 +85,7 @@ async def open_desk(
 ) -> AsyncIterator[Desk]:
     """Build the services over a database that is brought to this version."""
     settings = desk_settings(folder, url, **top)
-    await migrate(settings)
+    await lay_tables(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
