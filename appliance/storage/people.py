@@ -19,6 +19,7 @@ from appliance.domain.records.people import (
     SigningSecret,
 )
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
+from appliance.storage.packing import join, split
 from appliance.storage.tables import (
     credential,
     integrator,
@@ -240,7 +241,7 @@ class SqlCredentials:
                 cka_id=new.cka_id,
                 spki_sha256=spki_sha256,
                 certificate=new.certificate,
-                chain=_join(new.chain),
+                chain=join(new.chain),
                 not_before=new.not_before,
                 not_after=new.not_after,
                 vouched_by=new.vouched_by.value,
@@ -275,28 +276,12 @@ def _credential(row: Row[Any]) -> Credential:
         key_token=row.key_token,
         cka_id=row.cka_id,
         certificate=row.certificate,
-        chain=_split(row.chain),
+        chain=split(row.chain),
         not_before=row.not_before,
         not_after=row.not_after,
         vouched_by=VouchedBy(row.vouched_by),
         state=CredentialState(row.state),
     )
-
-
-def _join(parts: tuple[bytes, ...]) -> bytes:
-    """Parts with their length in four bytes before each."""
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
-
-
-def _split(joined: bytes) -> tuple[bytes, ...]:
-    """Undo `_join`."""
-    parts = []
-    at = 0
-    while at < len(joined):
-        size = int.from_bytes(joined[at : at + 4], "big")
-        parts.append(joined[at + 4 : at + 4 + size])
-        at += 4 + size
-    return tuple(parts)
 
 
 def _person(row: Row[Any]) -> Person:

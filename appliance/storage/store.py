@@ -31,6 +31,12 @@ from appliance.storage.requests import SqlDocuments, SqlRequests
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
 from appliance.storage.tasks import SqlTasks, SqlWorkers
+from appliance.storage.trust import (
+    SqlExpiry,
+    SqlFormerCertificates,
+    SqlRevocationPins,
+    SqlTrust,
+)
 
 _AWAY = (OperationalError, InterfaceError, PoolTimeoutError, OSError)
 _AWAY_STATES = ("08", "40", "53", "57")
@@ -43,6 +49,10 @@ class SqlRecords:
     def __init__(self, connection: AsyncConnection, writer: str, clock: Clock) -> None:
         self.people = SqlPeople(connection, clock)
         self.credentials = SqlCredentials(connection, clock)
+        self.former_certificates = SqlFormerCertificates(connection)
+        self.revocation_pins = SqlRevocationPins(connection)
+        self.trust = SqlTrust(connection)
+        self.expiry = SqlExpiry(connection)
         self.documents = SqlDocuments(connection)
         self.requests = SqlRequests(connection)
         self.slots = SqlSlots(connection)

@@ -21,6 +21,12 @@ from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
 from appliance.domain.records.slots import SlotRecords
 from appliance.domain.records.tasks import TaskRecords, WorkerRecords
+from appliance.domain.records.trust import (
+    ExpiryRecords,
+    FormerCertificateRecords,
+    RevocationPinRecords,
+    TrustRecords,
+)
 
 
 class AuditRecords(Protocol):
@@ -57,6 +63,26 @@ class Records(Protocol):
     @property
     def credentials(self) -> CredentialRecords:
         """Keys and certificates."""
+        ...
+
+    @property
+    def former_certificates(self) -> FormerCertificateRecords:
+        """What credentials had before."""
+        ...
+
+    @property
+    def revocation_pins(self) -> RevocationPinRecords:
+        """PINs by which people revoke without signing in."""
+        ...
+
+    @property
+    def trust(self) -> TrustRecords:
+        """Roots of outside CAs."""
+        ...
+
+    @property
+    def expiry(self) -> ExpiryRecords:
+        """What ends soon, and what was said of it."""
         ...
 
     @property
