@@ -81,7 +81,6 @@ class ErrorCode(StrEnum):
     # Credentials, certificates of outside CAs, the trust store
     CREDENTIAL_NOT_FOUND = "CREDENTIAL_NOT_FOUND"
     CREDENTIAL_STATE = "CREDENTIAL_STATE"
-    CREDENTIAL_BUSY = "CREDENTIAL_BUSY"
     CHAIN_MALFORMED = "CHAIN_MALFORMED"
     CHAIN_ORDER = "CHAIN_ORDER"
     CHAIN_INCOMPLETE = "CHAIN_INCOMPLETE"
@@ -100,6 +99,7 @@ class ErrorCode(StrEnum):
     CERTIFICATE_EXTENSION_UNKNOWN = "CERTIFICATE_EXTENSION_UNKNOWN"
     CERTIFICATE_WEAK_ALGORITHM = "CERTIFICATE_WEAK_ALGORITHM"
     ANCHOR_NOT_A_ROOT = "ANCHOR_NOT_A_ROOT"
+    ANCHOR_FINGERPRINT = "ANCHOR_FINGERPRINT"
     ANCHOR_NOT_FOUND = "ANCHOR_NOT_FOUND"
     REVOCATION_PIN_WRONG = "REVOCATION_PIN_WRONG"
     # Documents
@@ -216,7 +216,6 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.CREDENTIAL_STATE: (
         "The credential's state ({estado}) does not allow that."
     ),
-    ErrorCode.CREDENTIAL_BUSY: "The credential is signing; try again in a moment.",
     ErrorCode.CHAIN_MALFORMED: (
         "That is not a chain of certificates: send 1 to {most} of them in PEM."
     ),
@@ -274,6 +273,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.ANCHOR_NOT_A_ROOT: (
         "The certificate of {subject} is not a root: it is not signed by itself."
+    ),
+    ErrorCode.ANCHOR_FINGERPRINT: (
+        "The certificate of {subject} has another fingerprint than that: {sha256}."
     ),
     ErrorCode.ANCHOR_NOT_FOUND: "There is no such certificate in the trust store.",
     ErrorCode.REVOCATION_PIN_WRONG: "The CUIL or the revocation PIN is not right.",

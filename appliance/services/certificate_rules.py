@@ -17,6 +17,8 @@ from appliance.domain.errors import ChainRefusedError, ErrorCode
 
 CERTIFICATES_AT_MOST: Final = 10
 """Certificates of one chain."""
+BYTES_AT_MOST: Final = 262_144
+"""Bytes of a file with certificates."""
 RSA_BITS: Final = 2048
 """Least modulus that is accepted."""
 
@@ -45,7 +47,7 @@ def read_pem(pem: bytes) -> list[x509.Certificate]:
         ChainRefusedError: `CHAIN_MALFORMED`.
     """
     try:
-        chain = x509.load_pem_x509_certificates(pem)
+        chain = x509.load_pem_x509_certificates(pem[:BYTES_AT_MOST])
         # Lazily parsed: a fault deep inside shows only when one looks.
         for certificate in chain:
             certificate.extensions.__len__()
@@ -65,7 +67,7 @@ def read_one(content: bytes) -> x509.Certificate:
     Raises:
         ChainRefusedError: `CHAIN_MALFORMED`.
     """
-    if b"-----BEGIN" not in content:
+    if b"-----BEGIN" not in content[:BYTES_AT_MOST]:
         try:
             content = x509.load_der_x509_certificate(content).public_bytes(Encoding.PEM)
         except (ValueError, TypeError) as exc:

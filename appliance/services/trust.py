@@ -7,6 +7,7 @@ Source: design §6.
 """
 
 import hashlib
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -16,17 +17,25 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    ApplianceError,
+    ChainRefusedError,
+    ErrorCode,
+    FieldInvalidError,
+)
 from appliance.domain.ids import new_id
 from appliance.domain.records import Store
 from appliance.domain.trust import Anchor, AnchorPurpose, AnchorView
 from appliance.domain.vocab import EventKind
-from appliance.services.certificate_rules import der_of, name_of
+from appliance.services.certificate_rules import der_of, name_of, names
 from appliance.services.chain_check import check_root
 
 OwnRoot = Callable[[], bytes | None]
 """Reads the installation's own root, DER; None before it was made."""
 _OWN: Final = ""
+_BETWEEN: Final = re.compile(r"[\s:.-]+")
+_FINGERPRINT: Final = re.compile(r"[0-9A-Fa-f]{40}(?:[0-9A-Fa-f]{24})?", re.ASCII)
+_LONGEST: Final = 256
 
 
 class Trust:
@@ -59,21 +68,33 @@ class Trust:
         return [*([own] if own else []), *(anchor.certificate for anchor in kept)]
 
     async def add(
-        self, actor: str, content: bytes, purpose: AnchorPurpose
+        self, actor: str, content: bytes, purpose: AnchorPurpose, fingerprint: str
     ) -> AnchorView:
         """Trust a root.
 
         Args:
-            actor: for the audit; answers for having compared the fingerprint.
+            actor: for the audit; answers for where the fingerprint comes from.
             content: one certificate, PEM or DER.
             purpose: what it is trusted for.
+            fingerprint: as the CA publishes it on another way: SHA-256 or SHA-1
+                in hex, colons and spaces do not count.
 
         Raises:
-            ChainRefusedError: it is not one sound root (see `check_root`).
+            FieldInvalidError: `fingerprint` is none.
+            ChainRefusedError: it is not one sound root (see `check_root`), or
+                `ANCHOR_FINGERPRINT`.
             ApplianceError: `ALREADY_EXISTS`.
         """
+        published = _read_fingerprint(fingerprint)
         root = check_root(content, self._clock.now())
         der = der_of(root)
+        if published not in _fingerprints(root):
+            raise ChainRefusedError(
+                ErrorCode.ANCHOR_FINGERPRINT,
+                0,
+                **names(root),
+                sha256=hashlib.sha256(der).hexdigest(),
+            )
         anchor = Anchor(
             id=new_id(),
             certificate=der,
@@ -114,6 +135,24 @@ class Trust:
 
 def _of(anchor: Anchor) -> dict[str, object]:
     return {"sha256": anchor.sha256, "purpose": anchor.purpose.value}
+
+
+def _read_fingerprint(typed: str) -> bytes:
+    """Read a fingerprint as CAs print it.
+
+    Raises:
+        FieldInvalidError: it is none.
+    """
+    bare = _BETWEEN.sub("", typed[:_LONGEST])
+    if not _FINGERPRINT.fullmatch(bare):
+        raise FieldInvalidError("fingerprint", "SHA-256 or SHA-1, hex")
+    return bytes.fromhex(bare)
+
+
+def _fingerprints(root: x509.Certificate) -> set[bytes]:
+    # SHA-1 only identifies here what its CA published: nobody makes a second
+    # certificate with the fingerprint of a given one.
+    return {root.fingerprint(hashes.SHA256()), root.fingerprint(hashes.SHA1())}  # noqa: S303
 
 
 def view_of(anchor: Anchor) -> AnchorView:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
+from cryptography.hazmat.primitives import hashes
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -20,6 +21,8 @@ from tests.parts.outside_ca import OutsideCa, bundle, der
 CA = OutsideCa(NOON)
 OWN = OutsideCa(NOON, "Propia").root
 SIGNERS = AnchorPurpose.SIGNERS
+SHA256 = CA.root.fingerprint(hashes.SHA256()).hex()
+SHA1 = CA.root.fingerprint(hashes.SHA1()).hex()  # noqa: S303 (as CAs print it)
 
 
 def trust(core: CoreParts) -> Trust:
@@ -54,7 +57,7 @@ async def test_root_is_added_and_removed(core: CoreParts) -> None:
     """A root is trusted from its adding to its removal; both are recorded."""
     store = trust(core)
 
-    added = await store.add("console:a", bundle(CA.root), SIGNERS)
+    added = await store.add("console:a", bundle(CA.root), SIGNERS, SHA256)
     during = await store.roots(SIGNERS)
     await store.remove("console:b", added.id)
 
@@ -79,23 +82,57 @@ async def test_root_is_added_and_removed(core: CoreParts) -> None:
 async def test_purposes_are_apart(core: CoreParts) -> None:
     """A root for timestamps vouches for no signer; one may serve both purposes."""
     store = trust(core)
-    await store.add("operator", bundle(CA.root), AnchorPurpose.TIMESTAMPS)
+    await store.add("operator", bundle(CA.root), AnchorPurpose.TIMESTAMPS, SHA256)
 
     assert await store.roots(SIGNERS) == [der(OWN)]
-    await store.add("operator", der(CA.root), SIGNERS)
+    await store.add("operator", der(CA.root), SIGNERS, SHA256)
     assert len(await store.anchors()) == 3
 
 
 async def test_root_is_added_once_for_a_purpose(core: CoreParts) -> None:
     """The same root again is refused, and leaves no trace."""
     store = trust(core)
-    await store.add("operator", bundle(CA.root), SIGNERS)
+    await store.add("operator", bundle(CA.root), SIGNERS, SHA256)
 
     with pytest.raises(ApplianceError) as caught:
-        await store.add("operator", der(CA.root), SIGNERS)
+        await store.add("operator", der(CA.root), SIGNERS, SHA256)
 
     assert caught.value.code is ErrorCode.ALREADY_EXISTS
     assert len(await audited(core, EventKind.ANCHOR_ADDED)) == 1
+
+
+@pytest.mark.parametrize(
+    "printed", [SHA256, SHA256.upper(), SHA1, " ".join(SHA1), ":".join(SHA256)]
+)
+async def test_fingerprint_as_cas_print_it(
+    sqlite_core: CoreParts, printed: str
+) -> None:
+    """SHA-256 or SHA-1, in whatever groups."""
+    added = await trust(sqlite_core).add("operator", der(CA.root), SIGNERS, printed)
+
+    assert (added.sha256, added.sha1) == (SHA256, SHA1)
+
+
+@pytest.mark.parametrize(
+    ("printed", "code"),
+    [
+        (SHA256[:-2] + "00", ErrorCode.ANCHOR_FINGERPRINT),
+        (SHA1[2:] + "00", ErrorCode.ANCHOR_FINGERPRINT),
+        ("", ErrorCode.FIELD_INVALID),
+        (SHA256[:-1], ErrorCode.FIELD_INVALID),
+        ("z" * 64, ErrorCode.FIELD_INVALID),
+        ("0" * 100_000, ErrorCode.FIELD_INVALID),
+    ],
+)
+async def test_another_fingerprint_is_refused(
+    sqlite_core: CoreParts, printed: str, code: ErrorCode
+) -> None:
+    """Nobody trusts a root by its file alone."""
+    with pytest.raises(ApplianceError) as caught:
+        await trust(sqlite_core).add("operator", der(CA.root), SIGNERS, printed)
+
+    assert caught.value.code is code
+    assert len(await trust(sqlite_core).anchors()) == 1
 
 
 @pytest.mark.parametrize("unknown", ["", "nada", new_id()])
@@ -192,7 +229,7 @@ async def test_credentials_out_of_use_are_not_warned_of(core: CoreParts) -> None
 
 async def test_roots_and_own_certificates_are_warned_of(core: CoreParts) -> None:
     """The CA's own certificates and trusted roots are watched as people's are."""
-    added = await trust(core).add("operator", bundle(CA.root), SIGNERS)
+    added = await trust(core).add("operator", bundle(CA.root), SIGNERS, SHA256)
 
     async def own(records: Records) -> Sequence[tuple[ExpiringKind, bytes]]:
         del records
