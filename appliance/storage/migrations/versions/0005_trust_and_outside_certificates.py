@@ -6,7 +6,7 @@ from alembic import op
 from appliance.storage.types import Instant
 
 revision = '0005'
-down_revision = '0002'
+down_revision = '0004'
 branch_labels = None
 depends_on = None
 
