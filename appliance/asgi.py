@@ -6,7 +6,16 @@ async with open_core(settings, clock) as core:
 
 from quart import Quart
 
-from appliance.api import auth, enrolment, public, sessions, solicitudes
+from appliance.api import (
+    auth,
+    credenciales,
+    enrolment,
+    pages,
+    public,
+    revocar,
+    sessions,
+    solicitudes,
+)
 from appliance.api.core import KEY, ApiCore
 from appliance.web.app import create_app
 
@@ -25,9 +34,11 @@ def create_api(core: ApiCore) -> Quart:
     )
     app.extensions[KEY] = core
     app.register_blueprint(solicitudes.blueprint)
+    app.register_blueprint(credenciales.blueprint)
     app.register_blueprint(auth.blueprint)
     app.register_blueprint(sessions.blueprint)
     app.register_blueprint(enrolment.blueprint)
-    app.register_blueprint(enrolment.files)
+    app.register_blueprint(revocar.blueprint)
+    app.register_blueprint(pages.files)
     app.register_blueprint(public.blueprint)
     return app

@@ -20,9 +20,12 @@ from appliance.domain.request import (
     SignOutcome,
 )
 from appliance.domain.vocab import RequestState
+from appliance.services.credentials import Credentials
 from appliance.services.enrolment import Enrolment
 from appliance.services.links import Links
 from appliance.services.login import Login
+from appliance.services.revocation_pins import RevocationPins
+from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
@@ -170,6 +173,21 @@ class ApiCore(Protocol):
     @property
     def enrolment(self) -> Enrolment:
         """Enrolment by a link."""
+        ...
+
+    @property
+    def credentials(self) -> Credentials:
+        """People's credentials."""
+        ...
+
+    @property
+    def revocation_pins(self) -> RevocationPins:
+        """PINs that revoke."""
+        ...
+
+    @property
+    def self_revocation(self) -> SelfRevocation:
+        """Revocation by PIN."""
         ...
 
     @property

@@ -286,6 +286,15 @@ class SqlCredentials:
             & (credential.c.state == CredentialState.ACTIVE.value)
         )
 
+    async def of_person(self, person_id: PersonId) -> list[Credential]:
+        """Every credential of a person, newest first."""
+        rows = await self._connection.execute(
+            select(credential)
+            .where(credential.c.person == person_id)
+            .order_by(credential.c.created.desc(), credential.c.id)
+        )
+        return [_credential(row) for row in rows]
+
     async def _one(self, condition: Any, *, lock: bool = False) -> Credential | None:
         query = select(credential).where(condition)
         if lock:

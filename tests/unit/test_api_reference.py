@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 from quart import Quart
 
-from appliance.api import auth, public, sessions, solicitudes, wire
+from appliance.api import (
+    auth,
+    credenciales,
+    fields,
+    public,
+    sessions,
+    solicitudes,
+    wire,
+)
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.vocab import FontName, FontStyle, Restriction
@@ -62,7 +70,7 @@ def test_reference_lists_every_field_of_firmar() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", [*wire.COLORS, *FontName, *FontStyle, *Restriction], ids=str
+    "word", [*fields.COLORS, *FontName, *FontStyle, *Restriction], ids=str
 )
 def test_reference_names_every_word(word: str) -> None:
     """Each word that a field may be stands in the table."""
@@ -74,7 +82,7 @@ def test_reference_lists_every_address() -> None:
     app = Quart("x", static_folder=None)
     app.url_map.converters["digits"] = Digits
     # All but the pages: they are for people, and link to one another.
-    for face in (solicitudes, auth, sessions, public):
+    for face in (solicitudes, credenciales, auth, sessions, public):
         app.register_blueprint(face.blueprint)
     served = {
         (method, re.sub(r"<[^>]+>", "{id}", rule.rule))

@@ -167,3 +167,7 @@ class CredentialRecords(Protocol):
     async def active(self, person: PersonId) -> Credential | None:
         """The credential a person signs with."""
         ...
+
+    async def of_person(self, person: PersonId) -> list[Credential]:
+        """Every credential of a person, newest first."""
+        ...
