@@ -34,7 +34,8 @@ from worker.crash_points import (
 )
 from worker.hsm_session import HsmSession
 from worker.pdf.assemble import assemble
-from worker.pdf.check import check
+from worker.pdf.check import check, method_of
+from worker.pdf.method import method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.stages import Stages
 from worker.stamp import StampFonts
@@ -142,6 +143,7 @@ class ItemSigner:
             signer_name=person.name,
             certificate=credential.certificate,
             chain=credential.chain,
+            method=method_for(credential.certificate),
         )
         return prepare(original, plan, self.fonts)
 
@@ -210,12 +212,14 @@ def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes
     Raises:
         ApplianceError: `SIGNING_FAILED`: what was made must not be released.
     """
+    method = method_of(credential.certificate, made.signed_attributes, made.signature)
     increment = assemble(
         made.increment,
         contents_at=made.contents_at,
         contents_length=made.contents_length,
         signed_attributes=made.signed_attributes,
         signature=made.signature,
+        method=method,
         certificate=credential.certificate,
         chain=credential.chain,
     )

@@ -23,6 +23,31 @@ class KeyAlgorithm(StrEnum):
     EC_P384 = "ec-p384"
 
 
+class SignatureScheme(StrEnum):
+    """How a digest becomes a signature value."""
+
+    RSA_PKCS1 = "rsa-pkcs1"
+    """RSASSA-PKCS1-v1_5. Source: RFC 8017, 8.2."""
+    RSA_PSS = "rsa-pss"
+    """RSASSA-PSS, MGF1 with the same hash, a salt as long as the digest.
+    Source: RFC 8017, 8.1."""
+    ECDSA = "ecdsa"
+    """Source: FIPS 186-4, 6; the value is RFC 3279's `Ecdsa-Sig-Value`."""
+
+
+class DigestAlgorithm(StrEnum):
+    """Hash functions of what is signed. Source: FIPS 180-4."""
+
+    SHA256 = "sha256"
+    SHA384 = "sha384"
+    SHA512 = "sha512"
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of a digest, in bytes."""
+        return int(self.removeprefix("sha")) // 8
+
+
 @dataclass(frozen=True, slots=True)
 class KeyReference:
     """Where a key pair is: a token and a CKA_ID, never a label alone."""
