@@ -24,12 +24,16 @@ from appliance.domain.ports import (
     PdfInspector,
     Sealer,
 )
-from appliance.domain.records import Store
+from appliance.domain.records import Records, Store
+from appliance.domain.trust import ExpiringKind
+from appliance.domain.vocab import CertificateKind
 from appliance.services.attempts import Attempts
 from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
 from appliance.services.console_views import ConsoleViews
+from appliance.services.credentials import Credentials
 from appliance.services.enrolment import Enrolment
+from appliance.services.expiry import Expiry
 from appliance.services.frame_identity import FrameIdentity
 from appliance.services.frame_requests import FrameRequests
 from appliance.services.frame_signing import FrameSigning
@@ -48,16 +52,20 @@ from appliance.services.people import People
 from appliance.services.progress import Progress
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
+from appliance.services.revocation_pins import RevocationPins
+from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
+from appliance.services.trust import Trust
 from appliance.settings import Settings
 from appliance.storage import redis
 from appliance.storage.documents import LocalDocuments
 from appliance.storage.engines import Engines, open_engines
 from appliance.storage.migrate import is_current
+from appliance.storage.pki_files import read_certificate
 from appliance.storage.sandbox import SandboxClient
 from appliance.storage.secretbox import LookupKey, SecretBox, read_key_file
 from appliance.storage.store import SqlStore
@@ -118,6 +126,11 @@ class Front:
     tasks: HsmTasks
     certificates: Certificates
     revocations: Revocations
+    trust: Trust
+    expiry: Expiry
+    credentials: Credentials
+    revocation_pins: RevocationPins
+    self_revocation: SelfRevocation
     integrators: Integrators
     sessions: Sessions
     progress: Progress
@@ -144,6 +157,10 @@ class AdminFront:
     tasks: HsmTasks
     certificates: Certificates
     revocations: Revocations
+    trust: Trust
+    expiry: Expiry
+    credentials: Credentials
+    revocation_pins: RevocationPins
     integrators: Integrators
     console: ConsoleLogin
     invitations: Invitations
@@ -207,6 +224,35 @@ async def _migrated(engines: Engines) -> bool:
         return await is_current(connection)
 
 
+def open_trust(core: Core) -> Trust:
+    """The trust store of the installation.
+
+    Args:
+        core: open.
+    """
+    path = core.settings.root_file
+    return Trust(core.store, core.clock, lambda: read_certificate(path))
+
+
+def open_expiry(core: Core) -> Expiry:
+    """Warnings of what ends, the CA's own certificates among it.
+
+    Args:
+        core: open.
+    """
+    settings = core.settings
+    files = (settings.root_file, settings.ca_file)
+
+    async def own(records: Records) -> list[tuple[ExpiringKind, bytes]]:
+        found = [der for path in files if (der := read_certificate(path))]
+        responders = await records.certificates.in_force(CertificateKind.OCSP)
+        return [(ExpiringKind.CA, der) for der in found] + [
+            (ExpiringKind.OCSP, one.der) for one in responders
+        ]
+
+    return Expiry(core.store, core.clock, own)
+
+
 @asynccontextmanager
 async def open_front(
     settings: Settings, clock: Clock, role: str
@@ -242,6 +288,9 @@ async def open_front(
         links = Links(store, lookup, clock, settings.signing.link_ttl_s)
         views = FrameViews(store, clock)
         throttle = Throttle(store, clock, settings.auth)
+        pins = RevocationPins(store, clock, login_passwords)
+        revocations = Revocations(store, clock)
+        trust = open_trust(core)
         front = Front(
             settings=settings,
             clock=clock,
@@ -258,6 +307,7 @@ async def open_front(
                 signing_passwords,
                 clock,
                 settings.installation,
+                pins,
                 trial=settings.trial,
             ),
             signing=signing,
@@ -269,7 +319,12 @@ async def open_front(
             health=Health(store, core.inspector, clock, core.migrated),
             tasks=HsmTasks(store, clock, role, core.process),
             certificates=Certificates(store, clock),
-            revocations=Revocations(store, clock),
+            revocations=revocations,
+            trust=trust,
+            expiry=open_expiry(core),
+            credentials=Credentials(store, clock, trust, revocations),
+            revocation_pins=pins,
+            self_revocation=SelfRevocation(store, lookup, throttle, pins, revocations),
             integrators=Integrators(store, lookup, clock, settings.environment),
             sessions=sessions,
             progress=progress,
@@ -285,6 +340,7 @@ async def open_front(
                 login_passwords,
                 signing_passwords,
                 settings.installation,
+                pins,
             ),
             framing=Framing(
                 store=store,
@@ -338,6 +394,8 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
     passwords = Passwords(HashSlots())
     async with open_core(settings, clock, role) as core:
         store = core.store
+        revocations = Revocations(store, clock)
+        trust = open_trust(core)
         yield AdminFront(
             settings=settings,
             clock=clock,
@@ -351,7 +409,11 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             health=Health(store, core.inspector, clock, core.migrated),
             tasks=HsmTasks(store, clock, role, core.process),
             certificates=Certificates(store, clock),
-            revocations=Revocations(store, clock),
+            revocations=revocations,
+            trust=trust,
+            expiry=open_expiry(core),
+            credentials=Credentials(store, clock, trust, revocations),
+            revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
             console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
             invitations=Invitations(store, lookup, sealer, clock, settings),

@@ -14,14 +14,20 @@ from appliance.domain.person import Person
 from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.services.credentials import Credentials
 from appliance.services.enrolment import Enrolment
 from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
 from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.revocation import Revocations
+from appliance.services.revocation_pins import RevocationPins
+from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
+from appliance.services.trust import Trust
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
 from appliance.storage.migrate import migrate
@@ -99,6 +105,10 @@ class Parts:
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
+    trust: Trust
+    credentials: Credentials
+    revocation_pins: RevocationPins
+    self_revocation: SelfRevocation
     tasks: FakeTasks
     requests: FakeRequests
     signing: FakeSigning
@@ -175,6 +185,9 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
     passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
+    pins = RevocationPins(store, clock, passwords)
+    revocations = Revocations(store, clock)
+    trust = Trust(store, clock, lambda: None)
     parts = Parts(
         settings=settings,
         clock=clock,
@@ -195,6 +208,13 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
             passwords,
             SigningPasswords(b"p" * 32, HashSlots()),
             settings.installation,
+            pins,
+        ),
+        trust=trust,
+        credentials=Credentials(store, clock, trust, revocations),
+        revocation_pins=pins,
+        self_revocation=SelfRevocation(
+            store, lookup, Throttle(store, clock, settings.auth), pins, revocations
         ),
         tasks=FakeTasks(),
         requests=FakeRequests(),

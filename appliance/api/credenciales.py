@@ -3,6 +3,7 @@
 Handlers parse, call one service and render; nothing is decided here.
 """
 
+import re
 from http import HTTPStatus
 from typing import Final
 
@@ -13,6 +14,7 @@ from quart import Blueprint, Response
 from appliance.api import wire_credenciales as wire
 from appliance.api.core import core
 from appliance.domain.credentials import CredentialView
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId
 from appliance.domain.request import Signer
 from appliance.web import auth, body, log, negotiate
@@ -20,6 +22,7 @@ from appliance.web.response import file_response, json_response
 
 blueprint = Blueprint("credenciales", __name__)
 
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _DER: Final = "application/pkix-cert"
 """One certificate in DER. Source: RFC 2585, 4.1."""
 _PEM: Final = "application/pem-certificate-chain"
@@ -84,8 +87,15 @@ async def _fresh() -> Signer:
 
 
 def _id(text: str) -> CredentialId:
-    log.note(credencial=text[:36])
-    return CredentialId(text[:64])
+    """The credential of an address; nothing that is none is ever looked for.
+
+    Raises:
+        ApplianceError: `CREDENTIAL_NOT_FOUND`.
+    """
+    if not _UUID.fullmatch(text):
+        raise ApplianceError(ErrorCode.CREDENTIAL_NOT_FOUND)
+    log.note(credential=text)
+    return CredentialId(text)
 
 
 def _pem(view: CredentialView) -> bytes:

@@ -10,7 +10,7 @@ from typing import Final
 import segno
 from quart import Blueprint, Response, request
 
-from appliance.api import pages
+from appliance.api import pages, revocar
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import TaskId
@@ -69,7 +69,12 @@ async def _complete(code: str) -> Response:
             raise
         return _form(view, {"totp_code": error.sentence})
     return pages.show(
-        "alta_hecha.html", HTTPStatus.OK, state=await _issued(enrolled.task), view=view
+        "alta_hecha.html",
+        HTTPStatus.OK,
+        state=await _issued(enrolled.task),
+        view=view,
+        pin=enrolled.revocation_pin,
+        revocation_url=f"{core().settings.web.base_url}{revocar.PATH}",
     )
 
 

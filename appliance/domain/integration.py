@@ -208,6 +208,8 @@ class Enrolled:
     person: PersonId
     task: TaskId
     vouched_by: VouchedBy
+    revocation_pin: str = field(repr=False)
+    """Shown once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.domain.audit import AuditEvent
@@ -23,7 +24,7 @@ from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
 from appliance.services.certificate_rules import name_of
 from appliance.services.chain_check import CheckedChain, Expected, check_chain
 from appliance.services.revocation import Revocations
-from appliance.services.trust import Trust, algorithm_of
+from appliance.services.trust import Trust
 
 _OVER: Final = frozenset({CredentialState.REVOKING, CredentialState.REVOKED})
 
@@ -222,7 +223,7 @@ async def view_of(records: Records, held: Credential) -> CredentialView:
         person=held.person,
         state=held.state,
         mode=held.key_mode,
-        algorithm=algorithm_of(made),
+        algorithm=_algorithm(made),
         holder=name_of(made.subject),
         cuil=person.cuil if person else "",
         issuer=name_of(made.issuer),
@@ -237,6 +238,13 @@ async def view_of(records: Records, held: Credential) -> CredentialView:
         reason=revoked.reason if revoked else None,
         revoked_at=revoked.revoked_at if revoked else None,
     )
+
+
+def _algorithm(made: x509.Certificate) -> str:
+    key = made.public_key()
+    if isinstance(key, rsa.RSAPublicKey):
+        return f"rsa-{key.key_size}"
+    return f"ec-p{key.key_size}" if isinstance(key, ec.EllipticCurvePublicKey) else ""
 
 
 def _is_outside(held: Credential, issued: list[CertificateRecord]) -> bool:

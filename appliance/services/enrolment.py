@@ -25,6 +25,7 @@ from appliance.services.hsm_tasks import submit_issue
 from appliance.services.invitations import code_index
 from appliance.services.passwords import Passwords
 from appliance.services.people import check_differ
+from appliance.services.revocation_pins import RevocationPins
 from appliance.services.signing_password import SigningPasswords, normalize
 
 _CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -51,6 +52,7 @@ class Enrolment:
         login_passwords: hashes login passwords.
         signing_passwords: derives from signing passwords.
         installation: shown in the authenticator app.
+        pins: makes revocation PINs.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Enrolment:
         login_passwords: Passwords,
         signing_passwords: SigningPasswords,
         installation: str,
+        pins: RevocationPins,
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -70,6 +73,7 @@ class Enrolment:
         self._login_passwords = login_passwords
         self._signing_passwords = signing_passwords
         self._installation = installation
+        self._pins = pins
 
     async def look(self, code: str) -> EnrolmentView:
         """What the page shows; the same at every look until it is used.
@@ -139,6 +143,7 @@ class Enrolment:
         """
         person, vouched_by = found.person.id, found.contact.vouched_by
         actor = f"person:{person}"
+        pin = await self._pins.make()
         task = TaskId(new_id())
         async with self._store.write() as records:
             if not await records.enrolments.use(found.enrolment, self._clock.now()):
@@ -159,7 +164,8 @@ class Enrolment:
                 )
             )
             await submit_issue(records, person, vouched_by, self._clock, task, actor)
-        return Enrolled(person, task, vouched_by)
+            await self._pins.put(records, person, pin, actor)
+        return Enrolled(person, task, vouched_by, pin.text)
 
     async def _find(self, code: str) -> "_Found":
         """A link that can be used, and all that hangs on it.

@@ -23,6 +23,7 @@ from appliance.services import totp
 from appliance.services.hsm_tasks import submit_issue
 from appliance.services.login import email_index
 from appliance.services.passwords import Passwords
+from appliance.services.revocation_pins import RevocationPins
 from appliance.services.signing_password import SigningPasswords, normalize
 
 _EMAIL: Final = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}", re.ASCII)
@@ -52,6 +53,7 @@ class CreatedPerson:
     """`otpauth://…` for an authenticator app."""
     task: TaskId
     """The HSM task that makes key and certificate."""
+    revocation_pin: str = field(repr=False)
 
 
 class People:
@@ -66,6 +68,7 @@ class People:
         signing_passwords: SigningPasswords,
         clock: Clock,
         installation: str,
+        pins: RevocationPins,
         *,
         trial: bool,
     ) -> None:
@@ -76,6 +79,7 @@ class People:
         self._signing_passwords = signing_passwords
         self._clock = clock
         self._installation = installation
+        self._pins = pins
         self._trial = trial
 
     async def create_person(self, order: NewPersonOrder) -> CreatedPerson:
@@ -93,8 +97,10 @@ class People:
         seed = totp.new_seed()
         task = TaskId(new_id())
         new = await self._with_secrets(order, person, email, seed)
+        pin = await self._pins.make()
         async with self._store.write() as records:
             await records.people.add(new)
+            await self._pins.put(records, person.id, pin, "operator")
             records.audit.add(
                 AuditEvent(
                     EventKind.PERSON_CREATED,
@@ -108,7 +114,7 @@ class People:
             )
             await submit_issue(records, person.id, order.vouched_by, self._clock, task)
         uri = totp.provisioning_uri(seed, email, self._installation)
-        return CreatedPerson(person.id, uri, task)
+        return CreatedPerson(person.id, uri, task, pin.text)
 
     async def _with_secrets(
         self, order: NewPersonOrder, person: Person, email: str, seed: str

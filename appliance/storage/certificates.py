@@ -80,6 +80,19 @@ class SqlCertificates:
         ).one_or_none()
         return None if row is None else record_of(row)
 
+    async def in_force(self, kind: CertificateKind) -> list[CertificateRecord]:
+        """The one of a kind that ends last, of each CA; none that is revoked."""
+        rows = await self._connection.execute(
+            select(certificate)
+            .where(
+                certificate.c.kind == kind.value,
+                certificate.c.state == CertificateState.VALID.value,
+            )
+            .order_by(certificate.c.not_after)
+        )
+        newest = {row.issuer: record_of(row) for row in rows}
+        return list(newest.values())
+
     async def of_credential(
         self, credential_id: CredentialId
     ) -> list[CertificateRecord]:

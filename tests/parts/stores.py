@@ -18,6 +18,7 @@ from appliance.services.integrators import Integrators
 from appliance.services.invitations import Invitations
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.progress import Progress
+from appliance.services.revocation_pins import RevocationPins
 from appliance.services.sessions import Sessions
 from appliance.services.signing_password import SigningPasswords
 from appliance.settings import Settings
@@ -108,6 +109,7 @@ async def open_desk(
                 passwords,
                 SigningPasswords(b"p" * 32, slots),
                 settings.installation,
+                RevocationPins(store, clock, passwords),
             ),
         )
     finally:

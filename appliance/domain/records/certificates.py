@@ -32,6 +32,10 @@ class CertificateRecords(Protocol):
         """The one of a kind and CA that ends last and is not revoked."""
         ...
 
+    async def in_force(self, kind: CertificateKind) -> list[CertificateRecord]:
+        """The one of a kind that ends last, of each CA; none that is revoked."""
+        ...
+
     async def of_credential(self, credential: CredentialId) -> list[CertificateRecord]:
         """A credential's certificates, newest first."""
         ...

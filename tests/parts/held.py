@@ -1,0 +1,69 @@
+"""A credential as the internal CA would have certified it, without an HSM.
+
+held = await hold(store, person, CUIL, now)
+pem = bundle(outside.certify(held.spki, CUIL), outside.issuing)
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from cryptography import x509
+
+from appliance.domain.certificates import CertificateRecord, serial_text
+from appliance.domain.ids import CredentialId, PersonId, new_id
+from appliance.domain.person import Credential
+from appliance.domain.records import Store
+from appliance.domain.vocab import CertificateKind, CredentialState, VouchedBy
+from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
+
+
+@dataclass(frozen=True)
+class Held:
+    """A credential in the record, and what made it."""
+
+    id: CredentialId
+    spki: bytes
+    certificate: x509.Certificate
+    ca: OutsideCa
+    """Stands for the internal CA."""
+
+
+async def hold(
+    store: Store, person: PersonId, cuil: str, now: datetime, **changes: Any
+) -> Held:
+    """Record a credential with its certificate; `changes` are the credential's."""
+    key = ec_key()
+    ca = OutsideCa(now, "Rúbrica DEMO SIN VALIDEZ")
+    start = changes.pop("not_before", now - timedelta(days=1))
+    end = changes.pop("not_after", now + timedelta(days=365))
+    made = ca.certify(spki_of(key), cuil, start=start, end=end)
+    values: dict[str, Any] = {
+        "id": CredentialId(new_id()),
+        "person": person,
+        "key_mode": "resident",
+        "key_token": "firma",
+        "cka_id": b"\x01",
+        "certificate": der(made),
+        "chain": (der(ca.issuing), der(ca.root)),
+        "not_before": made.not_valid_before_utc,
+        "not_after": made.not_valid_after_utc,
+        "vouched_by": VouchedBy.DEMO,
+        "state": CredentialState.ACTIVE,
+        **changes,
+    }
+    credential = Credential(**values)
+    async with store.write() as records:
+        await records.credentials.add(credential, new_id())
+        await records.certificates.add(
+            CertificateRecord(
+                serial_text(made.serial_number),
+                CertificateKind.SIGNER,
+                "0" * 40,
+                credential.id,
+                der(made),
+                credential.not_before,
+                credential.not_after,
+            )
+        )
+    return Held(credential.id, spki_of(key), made, ca)
