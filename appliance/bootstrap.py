@@ -10,9 +10,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from arq.connections import ArqRedis, create_pool
+from cryptography import x509
 
 from appliance.domain.clock import Clock
 from appliance.domain.ids import new_id
@@ -28,6 +30,7 @@ from appliance.domain.records import Records, Store
 from appliance.domain.trust import ExpiringKind
 from appliance.domain.vocab import CertificateKind
 from appliance.services.attempts import Attempts
+from appliance.services.auto_renewal import AutoRenewal
 from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
 from appliance.services.console_views import ConsoleViews
@@ -251,6 +254,26 @@ def open_expiry(core: Core) -> Expiry:
         ]
 
     return Expiry(core.store, core.clock, own)
+
+
+def open_auto_renewal(core: Core) -> AutoRenewal:
+    """Renewals of the internal CA's certificates.
+
+    Args:
+        core: open.
+    """
+    settings = core.settings
+
+    def ca_end() -> datetime | None:
+        found = read_certificate(settings.ca_file)
+        if found is None:
+            return None
+        return x509.load_der_x509_certificate(found).not_valid_after_utc
+
+    certificates = Certificates(core.store, core.clock)
+    return AutoRenewal(
+        core.store, certificates, core.clock, settings.pki.renew_days, ca_end
+    )
 
 
 @asynccontextmanager

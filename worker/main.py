@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from appliance.bootstrap import Core, open_core
+from appliance.bootstrap import Core, open_auto_renewal, open_core, open_expiry
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.hsm import KeyAlgorithm
@@ -22,6 +22,7 @@ from appliance.settings import Settings, SettingsError
 from hsm_config.certificates import read_ca
 from hsm_config.profile import load_profile
 from worker.authority import Authority
+from worker.ends import Ends
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
 from worker.signing import SigningWorker
@@ -89,6 +90,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
     async with open_core(settings, SystemClock(), slot) as core:
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
+        ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         _log.info("worker.started", slot=slot)
         while not stop.is_set():
             try:
@@ -96,6 +98,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.expire_requests()
                 await sweeping.fail_tasks()
                 await sweeping.forget()
+                await ends.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)
             with contextlib.suppress(TimeoutError):

@@ -62,6 +62,15 @@ class CertificateRecords(Protocol):
         """
         ...
 
+    async def renewable(
+        self, after: datetime, until: datetime, limit: int
+    ) -> list[CredentialId]:
+        """Credentials in use by active people whose certificate ends in that time.
+
+        Soonest first; those that an outside CA certified are not among them.
+        """
+        ...
+
     async def revoking(
         self,
         credential: CredentialId,
