@@ -50,9 +50,11 @@ from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login
 from appliance.services.officers import Officers
+from appliance.services.own_authority import OwnAuthorityViews
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.progress import Progress
+from appliance.services.reissue import Reissue
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
 from appliance.services.revocation_pins import RevocationPins
@@ -169,6 +171,8 @@ class AdminFront:
     invitations: Invitations
     views: ConsoleViews
     officers: Officers
+    reissue: Reissue
+    own_authority: OwnAuthorityViews
 
 
 @asynccontextmanager
@@ -419,6 +423,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
         store = core.store
         revocations = Revocations(store, clock)
         trust = open_trust(core)
+        invitations = Invitations(store, lookup, sealer, clock, settings)
         yield AdminFront(
             settings=settings,
             clock=clock,
@@ -439,7 +444,13 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
             console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
-            invitations=Invitations(store, lookup, sealer, clock, settings),
+            invitations=invitations,
             views=ConsoleViews(store, sealer, lookup, clock),
             officers=Officers(store),
+            reissue=Reissue(store, invitations, revocations),
+            own_authority=OwnAuthorityViews(
+                store,
+                lambda: read_certificate(settings.root_file),
+                lambda: read_certificate(settings.ca_file),
+            ),
         )

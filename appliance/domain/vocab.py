@@ -226,6 +226,8 @@ class EventKind(StrEnum):
     PERSON_UNLOCKED = "person.unlocked"
     PERSON_DISABLED = "person.disabled"
     PERSON_ENABLED = "person.enabled"
+    PERSON_REISSUED = "person.reissued"
+    """Key revoked and secrets forgotten: they enrol anew."""
     CREDENTIAL_ISSUED = "credential.issued"
     CERTIFICATE_ISSUED = "certificate.issued"
     """One of the appliance's own: the OCSP responder's."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Row, func, insert, select, update
+from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -131,6 +131,13 @@ class SqlPeople:
                 locked_at=secret.locked_at,
             )
         )
+
+    async def forget_secrets(self, person_id: PersonId) -> None:
+        """Delete what proves a person, who is to choose anew."""
+        for table in (login_secret, signing_secret):
+            await self._connection.execute(
+                delete(table).where(table.c.person == person_id)
+            )
 
     async def get(self, person_id: PersonId) -> Person | None:
         """A person by id."""

@@ -15,7 +15,7 @@ from appliance.domain.ids import CredentialId, PersonId, new_id
 from appliance.domain.person import Credential
 from appliance.domain.records import Store
 from appliance.domain.vocab import CertificateKind, CredentialState, VouchedBy
-from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
+from tests.parts.outside_ca import OutsideCa, der, ec_key, named, spki_of
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,21 @@ class Held:
 async def hold(
     store: Store, person: PersonId, cuil: str, now: datetime, **changes: Any
 ) -> Held:
-    """Record a credential with its certificate; `changes` are the credential's."""
+    """Record a credential with its certificate.
+
+    Args:
+        store: the record.
+        person: whose.
+        cuil: eleven digits.
+        now: aware.
+        changes: fields of the credential, and `name` of its holder.
+    """
     key = ec_key()
     ca = OutsideCa(now, "Rúbrica DEMO SIN VALIDEZ")
     start = changes.pop("not_before", now - timedelta(days=1))
     end = changes.pop("not_after", now + timedelta(days=365))
-    made = ca.certify(spki_of(key), cuil, start=start, end=end)
+    subject = named(changes.pop("name", "Ana Pérez"), f"CUIL {cuil}")
+    made = ca.certify(spki_of(key), cuil, start=start, end=end, subject=subject)
     values: dict[str, Any] = {
         "id": CredentialId(new_id()),
         "person": person,

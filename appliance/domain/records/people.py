@@ -102,6 +102,10 @@ class PeopleRecords(Protocol):
         """Give an invited person their secrets; False if they have some."""
         ...
 
+    async def forget_secrets(self, person: PersonId) -> None:
+        """Delete what proves a person, who is to choose anew."""
+        ...
+
     async def get(self, person: PersonId) -> Person | None:
         """A person by id."""
         ...
