@@ -55,6 +55,18 @@ async def upload(site: Site, path: str, content: bytes, **fields: str) -> Answer
     return await site.send_form(path, {"csrf": site.csrf, **fields}, {"file": file})
 
 
+async def enter(site: Site) -> Answer:
+    """Sign in, with a code of the moment."""
+    return await site.post(
+        "/admin/login", name=NAME, password=PASSWORD, code=site.code()
+    )
+
+
+async def begin_anew(site: Site, here: str) -> Answer:
+    """Revoke and invite anew, with a code of the moment."""
+    return await site.post(f"{here}/credentials/reissue", code=site.code())
+
+
 async def key_id(site: Site, label: str = "backend") -> str:
     """A new key's id."""
     made = await site.front.integrators.create_key("operator", "acme", label)
@@ -113,15 +125,11 @@ async def test_every_change_leaves_a_row(site: Site) -> None:
             f"{here}/credentials/{held.id}/revoke", reason="superseded"
         ),
         "credentials.new_pin": site.post(f"{here}/credentials/pin"),
-        "credentials.reissue": site.post(
-            f"{here}/credentials/reissue", code=site.code()
-        ),
+        "credentials.reissue": begin_anew(site, here),
         "trust.add": upload(site, "/admin/trust", bundle(later.root), **trusted),
         "trust.remove": site.post(f"/admin/trust/{anchor.id}/remove"),
         "login.leave": site.post("/admin/logout"),
-        "login.enter": site.post(
-            "/admin/login", name=NAME, password=PASSWORD, code=site.code()
-        ),
+        "login.enter": enter(site),
     }
     taking = {
         rule.endpoint

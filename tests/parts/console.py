@@ -162,7 +162,9 @@ class Site:
                 self.cookies[name] = morsel.value
                 if not morsel.value:
                     del self.cookies[name]
-        text = await response.get_data(as_text=True)
+        # A page, or a file of any bytes.
+        raw: Any = await response.get_data()
+        text = raw.decode(errors="replace")
         found = _CSRF.search(text)
         if found:
             self.csrf = found[1]
