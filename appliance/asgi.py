@@ -11,6 +11,7 @@ from appliance.api import (
     credenciales,
     enrolment,
     pages,
+    pki,
     public,
     revocar,
     sessions,
@@ -18,6 +19,7 @@ from appliance.api import (
 )
 from appliance.api.core import KEY, ApiCore
 from appliance.web.app import create_app
+from appliance.web.rate import AddressRate
 
 
 def create_api(core: ApiCore) -> Quart:
@@ -33,6 +35,8 @@ def create_api(core: ApiCore) -> Quart:
         "appliance.api", settings=core.settings, authenticate=core.tokens.verify
     )
     app.extensions[KEY] = core
+    per_minute = core.settings.pki.requests_per_minute_address
+    app.extensions[pki.RATE] = AddressRate(per_minute, core.clock)
     app.register_blueprint(solicitudes.blueprint)
     app.register_blueprint(credenciales.blueprint)
     app.register_blueprint(auth.blueprint)
@@ -41,4 +45,5 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(revocar.blueprint)
     app.register_blueprint(pages.files)
     app.register_blueprint(public.blueprint)
+    app.register_blueprint(pki.blueprint)
     return app

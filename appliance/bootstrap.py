@@ -54,6 +54,7 @@ from appliance.services.own_authority import OwnAuthorityViews
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.progress import Progress
+from appliance.services.publishing import Publishing
 from appliance.services.reissue import Reissue
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
@@ -62,6 +63,7 @@ from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
@@ -136,6 +138,7 @@ class Front:
     credentials: Credentials
     revocation_pins: RevocationPins
     self_revocation: SelfRevocation
+    status_answers: StatusAnswers
     integrators: Integrators
     sessions: Sessions
     progress: Progress
@@ -352,6 +355,9 @@ async def open_front(
             credentials=Credentials(store, clock, trust, revocations),
             revocation_pins=pins,
             self_revocation=SelfRevocation(store, lookup, throttle, pins, revocations),
+            status_answers=StatusAnswers(
+                store, clock, settings, Publishing(store, clock, settings.pki, role)
+            ),
             integrators=Integrators(store, lookup, clock, settings.environment),
             sessions=sessions,
             progress=progress,

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from appliance.domain.hsm import KeyAlgorithm, KeyMode
 from appliance.domain.vocab import Environment
 
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
@@ -165,8 +166,23 @@ class HsmSettings(_Section):
     call_limit_s: Seconds = 20
     """Longest that a call into the HSM may take, in seconds; a worker whose call
     takes longer is killed, and what it had in hand goes on elsewhere."""
-    key_algorithm: Literal["rsa-2048", "rsa-3072", "rsa-4096"] = "rsa-2048"
+    key_mode: KeyMode = KeyMode.WRAPPED
+    """Where a new user's key is kept: `wrapped` (in the record, under the HSM's
+    master key and the signing password) or `resident` (on the token)."""
+    key_algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048
     """Kind of a new user's key."""
+    signature_scheme: Literal["auto", "rsa-pss"] = "auto"
+    """How RSA keys sign: `auto` is PKCS#1 v1.5. EC keys sign by ECDSA."""
+    activation_dir: Path | None = None
+    """Folder of the activation keys' private halves, on tmpfs; the default is
+    one under `/dev/shm` that is named after `data_dir`."""
+
+    @model_validator(mode="after")
+    def _members_hold_the_same(self) -> Self:
+        if self.replicas and self.key_mode is KeyMode.RESIDENT:
+            msg = "replicas: a resident key is on one token alone; wrapped keys go"
+            raise ValueError(msg)
+        return self
 
 
 class PkiSettings(_Section):
@@ -179,6 +195,8 @@ class PkiSettings(_Section):
     renew_days: int = Field(default=30, ge=0, le=365)
     """Days before its end that a certificate of the internal CA is renewed by
     itself, on the same key; 0: never."""
+    requests_per_minute_address: int = Field(default=1200, ge=10, le=1_000_000)
+    """Questions under `/pki/` a minute from one address, in each `api` process."""
 
 
 class SecretSettings(_Section):
@@ -363,6 +381,7 @@ _PATH_KEYS = frozenset(
         "module",
         "pin_file",
         "softhsm_conf",
+        "activation_dir",
         "config",
         "pepper_file",
         "data_key_file",

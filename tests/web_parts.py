@@ -20,11 +20,13 @@ from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
 from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.publishing import Publishing
 from appliance.services.revocation import Revocations
 from appliance.services.revocation_pins import RevocationPins
 from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
@@ -78,6 +80,7 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
             "secrets": {name: str(folder / name) for name in names},
             "web": web,
             "documents": {"limit_bytes": 8192},
+            "pki": tables.get("pki", {}),
             # A machine that does much else is slow, not wrong.
             "database": {"busy_timeout_s": 60, **tables.get("database", {})},
             "auth": {
@@ -110,6 +113,7 @@ class Parts:
     revocation_pins: RevocationPins
     self_revocation: SelfRevocation
     tasks: FakeTasks
+    status_answers: StatusAnswers
     requests: FakeRequests
     signing: FakeSigning
     health: FakeHealth
@@ -217,6 +221,9 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
             store, lookup, Throttle(store, clock, settings.auth), pins, revocations
         ),
         tasks=FakeTasks(),
+        status_answers=StatusAnswers(
+            store, clock, settings, Publishing(store, clock, settings.pki, "test"), 0.0
+        ),
         requests=FakeRequests(),
         signing=FakeSigning(),
         health=FakeHealth(),

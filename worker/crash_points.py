@@ -24,18 +24,22 @@ FILE_WRITTEN: Final = "file_written"
 PUBLISHED: Final = "published"
 """`firmada` is committed; nobody was told."""
 POINTS: Final = (BEFORE_SIGN, AFTER_SIGN, KEYED, FILE_WRITTEN, PUBLISHED)
-"""All of them, in the order in which a signature passes."""
+"""Those of a signature, in the order in which it passes them."""
+REVOCATION_SIGNED: Final = "revocation_signed"
+"""CRL and OCSP answers of a revocation are signed; nothing of it is stored."""
+REVOCATION_STORED: Final = "revocation_stored"
+"""All of a revocation is stored; nobody was told."""
 FREEZE: Final = "freeze"
 """Content of a file that stops the worker instead of killing it."""
 _KILLED: Final = 137
 
 
-def crash_point(name: str, request: int) -> None:
+def crash_point(name: str, request: int | None = None) -> None:
     """Die or freeze here if a test asked for it.
 
     Args:
-        name: one of `POINTS`.
-        request: the request in hand.
+        name: one of the points.
+        request: the request in hand, where there is one.
     """
     folder = os.environ.get(VARIABLE)
     if folder is None:

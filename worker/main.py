@@ -14,19 +14,23 @@ from appliance.bootstrap import Core, open_auto_renewal, open_core, open_expiry
 from appliance.call_watch import CallWatch, watch_path
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
-from appliance.domain.hsm import KeyAlgorithm
 from appliance.processes import stop_event
 from appliance.service_manager import ServiceManager
 from appliance.services.claiming import Claiming
 from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.publishing import Publishing
+from appliance.services.renewal import Renewal
 from appliance.services.sweeping import Sweeping
 from appliance.settings import Settings, SettingsError
-from hsm_config.certificates import read_ca
+from hsm_config.certificates import read_ca, read_root
 from hsm_config.profile import load_profile
 from worker.authority import Authority
+from worker.authority_chores import AuthorityChores
+from worker.certificate_tasks import CertificateTasks
 from worker.ends import Ends
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
+from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
@@ -72,6 +76,8 @@ def _worker(
     core: Core, session: HsmSession, watch: CallWatch, fonts: StampFonts, slot: str
 ) -> SigningWorker:
     settings, clock = core.settings, core.clock
+    authority = Authority(session, read_ca(settings), settings)
+    publishing = Publishing(core.store, clock, settings.pki, slot)
     limit_s = settings.hsm.call_limit_s
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
@@ -79,12 +85,26 @@ def _worker(
     return SigningWorker(
         core=core,
         claiming=claiming,
-        signer=ItemSigner(claiming, core.documents, session, fonts, clock),
+        signer=ItemSigner(
+            claiming,
+            core.documents,
+            session,
+            fonts,
+            clock,
+            prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
+        ),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),
-            Authority(session, read_ca(settings)),
+            authority,
             clock,
-            KeyAlgorithm(settings.hsm.key_algorithm),
+            settings.hsm.key_algorithm,
+            CertificateTasks(
+                Publisher(session, authority, read_root(settings), publishing, clock),
+                publishing,
+                Renewal(core.store, clock, slot),
+                authority,
+                clock,
+            ),
         ),
         session=session,
         guard=lambda: guard_calls(watch, limit_s, ServiceManager()),
@@ -105,6 +125,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
     async with open_core(settings, SystemClock(), slot) as core:
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
+        authority = AuthorityChores(core, slot)
         _log.info("worker.started", slot=slot)
         while not stop.is_set():
             try:
@@ -113,6 +134,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.fail_tasks()
                 await sweeping.forget()
                 await ends.run()
+                await authority.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)
             with contextlib.suppress(TimeoutError):

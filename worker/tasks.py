@@ -23,6 +23,7 @@ from appliance.domain.records.tasks import TaskClaim
 from appliance.domain.vocab import CredentialState, TaskKind
 from appliance.services.hsm_tasks import HsmTasks
 from worker.authority import Authority, CertificateSubject
+from worker.certificate_tasks import CertificateTasks
 
 _log = structlog.get_logger(__name__)
 _RENEW_S: Final = 10.0
@@ -38,12 +39,14 @@ class TaskRunner:
         authority: makes keys and certifies them.
         clock: the time.
         algorithm: kind of a new user's key.
+        certificates: does the tasks about certificates that are there.
     """
 
     tasks: HsmTasks
     authority: Authority
     clock: Clock
     algorithm: KeyAlgorithm
+    certificates: CertificateTasks
 
     async def claim_next(self) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand."""
@@ -55,6 +58,8 @@ class TaskRunner:
         try:
             if claim.kind is TaskKind.ISSUE:
                 await self._issue(claim)
+            else:
+                await self.certificates.run(claim)
         except HsmUnavailableError as exc:
             _log.warning("task.postponed", task=claim.id, reason=exc.reason)
         except ApplianceError as exc:
@@ -95,7 +100,9 @@ class TaskRunner:
             vouched_by=order.vouched_by,
             state=CredentialState.ACTIVE,
         )
-        if await self.tasks.issued(claim, credential, _spki_sha256(issued.certificate)):
+        record = self.authority.record(issued, credential.id)
+        spki_sha256 = _spki_sha256(issued.certificate)
+        if await self.tasks.issued(claim, credential, spki_sha256, record):
             _log.info("task.issued", task=claim.id, credential=credential.id)
 
 

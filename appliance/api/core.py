@@ -27,6 +27,7 @@ from appliance.services.login import Login
 from appliance.services.revocation_pins import RevocationPins
 from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 
@@ -193,6 +194,11 @@ class ApiCore(Protocol):
     @property
     def tasks(self) -> TasksService:
         """HSM tasks."""
+        ...
+
+    @property
+    def status_answers(self) -> StatusAnswers:
+        """What the internal CA publishes."""
         ...
 
     @property

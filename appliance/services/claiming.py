@@ -303,6 +303,8 @@ async def _with_rows(records: Records, claim: Claim) -> Work:
     return Work(
         claim=claim,
         person=await records.people.get(claim.person),
-        credential=await records.credentials.get(claim.credential),
+        # Locked: a renewal either comes before this look, or sees the claim and
+        # waits (see `Renewal.renewed`).
+        credential=await records.credentials.get(claim.credential, lock=True),
         requests=requests,
     )

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from appliance.domain.audit import AuditEvent
+from appliance.domain.certificates import CertificateRecord
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, TaskId
@@ -124,7 +125,11 @@ class HsmTasks:
         return IssueOrder(person, VouchedBy(str(claim.input["vouchedBy"])))
 
     async def issued(
-        self, claim: TaskClaim, credential: Credential, spki_sha256: str
+        self,
+        claim: TaskClaim,
+        credential: Credential,
+        spki_sha256: str,
+        certificate: CertificateRecord,
     ) -> bool:
         """Commit a credential whose key was tested, and the task with it."""
         async with self._store.write() as records:
@@ -132,6 +137,7 @@ class HsmTasks:
             if not await records.tasks.close(claim, TaskState.DONE, output):
                 return False
             await records.credentials.add(credential, spki_sha256)
+            await records.certificates.add(certificate)
             records.audit.add(
                 AuditEvent(
                     EventKind.CREDENTIAL_ISSUED,
@@ -143,6 +149,7 @@ class HsmTasks:
                         "credential": credential.id,
                         "spkiSha256": spki_sha256,
                         "vouchedBy": credential.vouched_by.value,
+                        "serial": certificate.serial,
                     },
                 )
             )

@@ -130,6 +130,18 @@ class SqlTasks:
             for row in rows
         ]
 
+    async def sweep(self, kind: TaskKind, before: datetime) -> int:
+        """Delete tasks of a kind that ended and were made before; how many."""
+        ended = [TaskState.DONE.value, TaskState.FAILED.value]
+        result = await self._connection.execute(
+            delete(hsm_task).where(
+                hsm_task.c.kind == kind.value,
+                hsm_task.c.state.in_(ended),
+                hsm_task.c.created < before,
+            )
+        )
+        return result.rowcount
+
 
 def _claimable(at: datetime, attempts: int) -> ColumnElement[bool]:
     """Waiting, or let go of by whoever had it."""

@@ -1,14 +1,21 @@
 """The life of an HSM task, on both databases."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
+from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.person import Credential
 from appliance.domain.records.tasks import TaskClaim, WorkerStatus
-from appliance.domain.vocab import CredentialState, TaskState, VouchedBy
+from appliance.domain.vocab import (
+    CertificateKind,
+    CredentialState,
+    TaskState,
+    VouchedBy,
+)
 from appliance.services.hsm_tasks import TASK_ATTEMPTS, HsmTasks, submit_issue
 from appliance.services.sweeping import Sweeping
 from tests.core_parts import CoreParts
@@ -32,6 +39,21 @@ async def claimed(tasks: HsmTasks) -> TaskClaim:
     claim = await tasks.claim_next()
     assert claim is not None
     return claim
+
+
+KEY = (
+    "ab" * 32,
+    CertificateRecord(
+        serial="1f",
+        kind=CertificateKind.SIGNER,
+        issuer="a" * 40,
+        credential=None,
+        der=b"certificate",
+        not_before=datetime(2026, 1, 1, tzinfo=UTC),
+        not_after=datetime(2028, 1, 1, tzinfo=UTC),
+    ),
+)
+"""SPKI's SHA-256 and certificate of what a task made."""
 
 
 def credential(core: CoreParts, person: PersonId, identifier: str) -> Credential:
@@ -68,7 +90,7 @@ async def test_task_is_done_with_its_credential(core: CoreParts) -> None:
     claim = await claimed(tasks)
     order = await tasks.issue_order(claim)
     made = credential(core, signer.person, task)
-    assert await tasks.issued(claim, made, "ab" * 32)
+    assert await tasks.issued(claim, made, *KEY)
 
     assert (claim.id, order.person.id) == (task, signer.person)
     assert order.vouched_by is VouchedBy.DEMO
@@ -114,7 +136,7 @@ async def test_task_claimed_again_when_its_lease_ends(core: CoreParts) -> None:
     new = await claimed(heir)
     done = [
         await dead.renew(old),
-        await dead.issued(old, credential(core, signer.person, "x"), "ab" * 32),
+        await dead.issued(old, credential(core, signer.person, "x"), *KEY),
         await dead.failed(old, "X"),
     ]
 
@@ -177,7 +199,7 @@ async def test_task_whose_attempts_are_used_up_fails(core: CoreParts) -> None:
     assert (await core.audited()).count("task.failed") == 1
     # The last of them wakes up after all: too late.
     made = credential(core, signer.person, "x")
-    assert not await tasks.issued(last, made, "ab" * 32)
+    assert not await tasks.issued(last, made, *KEY)
 
 
 async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
@@ -192,7 +214,7 @@ async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
 
     core.clock.forward(29)
     given_up = await Sweeping(core.store, core.outcomes, core.clock).fail_tasks()
-    done = await tasks.issued(last, credential(core, signer.person, task), "ab" * 32)
+    done = await tasks.issued(last, credential(core, signer.person, task), *KEY)
 
     assert (given_up, done) == (0, True)
     assert await state(core, task) == (TaskState.DONE, "")

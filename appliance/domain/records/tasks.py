@@ -101,6 +101,10 @@ class TaskRecords(Protocol):
         """
         ...
 
+    async def sweep(self, kind: TaskKind, before: datetime) -> int:
+        """Delete tasks of a kind that ended and were made before; how many."""
+        ...
+
 
 class WorkerRecords(Protocol):
     """Who is alive."""
