@@ -122,10 +122,10 @@ class Fields:
         """A required string of several lines.
 
         Raises:
-            FieldInvalidError: missing, another type, empty, too long, NUL.
+            FieldInvalidError: missing, another type, empty, too long.
         """
         value = self._values.get(name)
-        if not isinstance(value, str) or not 1 <= len(value) <= most or "\0" in value:
+        if not isinstance(value, str) or not 1 <= len(value) <= most:
             raise FieldInvalidError(name, f"1..{most} characters")
         return value
 
