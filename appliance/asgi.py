@@ -8,6 +8,7 @@ from quart import Quart
 
 from appliance.api import (
     auth,
+    clave,
     credenciales,
     enrolment,
     pages,
@@ -39,6 +40,7 @@ def create_api(core: ApiCore) -> Quart:
     app.extensions[pki.RATE] = AddressRate(per_minute, core.clock)
     app.register_blueprint(solicitudes.blueprint)
     app.register_blueprint(credenciales.blueprint)
+    app.register_blueprint(clave.blueprint)
     app.register_blueprint(auth.blueprint)
     app.register_blueprint(sessions.blueprint)
     app.register_blueprint(enrolment.blueprint)

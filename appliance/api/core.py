@@ -24,6 +24,7 @@ from appliance.services.credentials import Credentials
 from appliance.services.enrolment import Enrolment
 from appliance.services.links import Links
 from appliance.services.login import Login
+from appliance.services.password_change import PasswordChange
 from appliance.services.revocation_pins import RevocationPins
 from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
@@ -189,6 +190,11 @@ class ApiCore(Protocol):
     @property
     def self_revocation(self) -> SelfRevocation:
         """Revocation by PIN."""
+        ...
+
+    @property
+    def password_change(self) -> PasswordChange:
+        """Another signing password."""
         ...
 
     @property

@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Final
 
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import CertificateRecord, serial_text
@@ -129,7 +127,7 @@ class Credentials:
             held = await _held(records, credential, owner, lock=True)
             _require(held, held.state is CredentialState.ACTIVE)
             person = await records.people.get(held.person)
-            expected = Expected(_spki(held), person.cuil if person else "")
+            expected = Expected(held.spki, person.cuil if person else "")
             checked = check_chain(pem, expected, anchors, now)
             if await records.activations.any_in_hand(credential):
                 raise ApplianceError(ErrorCode.BUSY)
@@ -193,11 +191,6 @@ def _require(held: Credential, fits: bool) -> None:  # noqa: FBT001 (a condition
         )
 
 
-def _spki(held: Credential) -> bytes:
-    key = x509.load_der_x509_certificate(held.certificate).public_key()
-    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-
-
 def _facts(held: Credential) -> dict[str, object]:
     made = x509.load_der_x509_certificate(held.certificate)
     return {
@@ -222,8 +215,8 @@ async def view_of(records: Records, held: Credential) -> CredentialView:
         id=held.id,
         person=held.person,
         state=held.state,
-        mode=held.key_mode,
-        algorithm=_algorithm(made),
+        mode=held.key_mode.value,
+        algorithm=held.algorithm.value,
         holder=name_of(made.subject),
         cuil=person.cuil if person else "",
         issuer=name_of(made.issuer),
@@ -238,13 +231,6 @@ async def view_of(records: Records, held: Credential) -> CredentialView:
         reason=revoked.reason if revoked else None,
         revoked_at=revoked.revoked_at if revoked else None,
     )
-
-
-def _algorithm(made: x509.Certificate) -> str:
-    key = made.public_key()
-    if isinstance(key, rsa.RSAPublicKey):
-        return f"rsa-{key.key_size}"
-    return f"ec-p{key.key_size}" if isinstance(key, ec.EllipticCurvePublicKey) else ""
 
 
 def _is_outside(held: Credential, issued: list[CertificateRecord]) -> bool:

@@ -32,7 +32,7 @@ from appliance.storage.publications import SqlPublications
 from appliance.storage.requests import SqlDocuments, SqlRequests
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
-from appliance.storage.tasks import SqlTasks, SqlWorkers
+from appliance.storage.tasks import SqlActivationKeys, SqlTasks, SqlWorkers
 from appliance.storage.trust import (
     SqlExpiry,
     SqlFormerCertificates,
@@ -63,6 +63,7 @@ class SqlRecords:
         self.activations = SqlActivations(connection)
         self.tasks = SqlTasks(connection)
         self.workers = SqlWorkers(connection)
+        self.activation_keys = SqlActivationKeys(connection)
         self.logins = SqlLogins(connection)
         self.jwt_keys = SqlJwtKeys(connection)
         self.links = SqlLinks(connection)

@@ -11,10 +11,11 @@ from typing import Any
 from cryptography import x509
 
 from appliance.domain.certificates import CertificateRecord, serial_text
-from appliance.domain.ids import CredentialId, PersonId, new_id
-from appliance.domain.person import Credential
+from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.records import Store
-from appliance.domain.vocab import CertificateKind, CredentialState, VouchedBy
+from appliance.domain.vocab import CertificateKind
+from tests.core_parts import new_credential
 from tests.parts.outside_ca import OutsideCa, der, ec_key, named, spki_of
 
 
@@ -47,23 +48,20 @@ async def hold(
     end = changes.pop("not_after", now + timedelta(days=365))
     subject = named(changes.pop("name", "Ana Pérez"), f"CUIL {cuil}")
     made = ca.certify(spki_of(key), cuil, start=start, end=end, subject=subject)
-    values: dict[str, Any] = {
-        "id": CredentialId(new_id()),
-        "person": person,
-        "key_mode": "resident",
-        "key_token": "firma",
-        "cka_id": b"\x01",
-        "certificate": der(made),
-        "chain": (der(ca.issuing), der(ca.root)),
-        "not_before": made.not_valid_before_utc,
-        "not_after": made.not_valid_after_utc,
-        "vouched_by": VouchedBy.DEMO,
-        "state": CredentialState.ACTIVE,
-        **changes,
-    }
-    credential = Credential(**values)
+    credential = new_credential(
+        person,
+        **{
+            "algorithm": KeyAlgorithm.EC_P256,
+            "spki": spki_of(key),
+            "certificate": der(made),
+            "chain": (der(ca.issuing), der(ca.root)),
+            "not_before": made.not_valid_before_utc,
+            "not_after": made.not_valid_after_utc,
+            **changes,
+        },
+    )
     async with store.write() as records:
-        await records.credentials.add(credential, new_id())
+        await records.credentials.add(credential)
         await records.certificates.add(
             CertificateRecord(
                 serial_text(made.serial_number),
