@@ -40,6 +40,8 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.PERSON_ENABLED: N_("Person enabled"),
     EventKind.PERSON_REISSUED: N_("Key revoked for a new enrolment"),
     EventKind.CERTIFICATE_IMPORTED: N_("Certificate of an outside CA imported"),
+    EventKind.CSR_INTENDED: N_("Key about to sign a certificate request"),
+    EventKind.CSR_MADE: N_("Certificate request made"),
     EventKind.CERTIFICATE_EXPIRING: N_("Certificate ends soon"),
     EventKind.ANCHOR_ADDED: N_("Root added to the trust store"),
     EventKind.ANCHOR_REMOVED: N_("Root removed from the trust store"),

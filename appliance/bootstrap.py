@@ -35,6 +35,7 @@ from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
 from appliance.services.console_views import ConsoleViews
 from appliance.services.credentials import Credentials
+from appliance.services.csr import SigningRequests
 from appliance.services.enrolment import Enrolment
 from appliance.services.expiry import Expiry
 from appliance.services.frame_identity import FrameIdentity
@@ -143,6 +144,7 @@ class Front:
     credentials: Credentials
     revocation_pins: RevocationPins
     self_revocation: SelfRevocation
+    signing_requests: SigningRequests
     status_answers: StatusAnswers
     integrators: Integrators
     sessions: Sessions
@@ -384,6 +386,7 @@ async def open_front(
             expiry=open_expiry(core),
             credentials=Credentials(store, clock, trust, revocations),
             revocation_pins=pins,
+            signing_requests=SigningRequests(store, attempts, hosts, clock, shielded),
             self_revocation=SelfRevocation(store, lookup, throttle, pins, revocations),
             status_answers=StatusAnswers(
                 store, clock, settings, Publishing(store, clock, settings.pki, role)

@@ -16,6 +16,7 @@ from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.attempts import Attempts
 from appliance.services.credentials import Credentials
+from appliance.services.csr import SigningRequests
 from appliance.services.enrolment import Enrolment
 from appliance.services.invitations import Invitations
 from appliance.services.links import Links
@@ -114,6 +115,7 @@ class Parts:
     enrolment: Enrolment
     trust: Trust
     credentials: Credentials
+    signing_requests: SigningRequests
     revocation_pins: RevocationPins
     self_revocation: SelfRevocation
     password_change: PasswordChange
@@ -229,6 +231,13 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         ),
         trust=trust,
         credentials=Credentials(store, clock, trust, revocations),
+        signing_requests=SigningRequests(
+            store,
+            Attempts(store, signing_passwords, clock, settings.signing, INSTALLATION),
+            host.hosts(store, clock),
+            clock,
+            Shielded(),
+        ),
         revocation_pins=pins,
         self_revocation=SelfRevocation(
             store, lookup, Throttle(store, clock, settings.auth), pins, revocations

@@ -18,6 +18,7 @@ from appliance.processes import stop_event
 from appliance.service_manager import ServiceManager
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.claiming import Claiming
+from appliance.services.csr import CsrWork
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
@@ -31,6 +32,7 @@ from worker.activation_keys import ActivationKeys
 from worker.authority import Authority
 from worker.authority_chores import AuthorityChores
 from worker.certificate_tasks import CertificateTasks
+from worker.csr import CsrTasks
 from worker.ends import Ends
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
@@ -130,6 +132,7 @@ def _worker(
                 authority,
                 clock,
             ),
+            CsrTasks(CsrWork(core.store, slot), session, keys, installation),
         ),
         keys=keys,
         session=session,

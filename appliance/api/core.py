@@ -21,6 +21,7 @@ from appliance.domain.request import (
 )
 from appliance.domain.vocab import RequestState
 from appliance.services.credentials import Credentials
+from appliance.services.csr import SigningRequests
 from appliance.services.enrolment import Enrolment
 from appliance.services.links import Links
 from appliance.services.login import Login
@@ -180,6 +181,11 @@ class ApiCore(Protocol):
     @property
     def credentials(self) -> Credentials:
         """People's credentials."""
+        ...
+
+    @property
+    def signing_requests(self) -> SigningRequests:
+        """Certificate signing requests."""
         ...
 
     @property

@@ -25,6 +25,8 @@ blueprint = Blueprint("credenciales", __name__)
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _DER: Final = "application/pkix-cert"
 """One certificate in DER. Source: RFC 2585, 4.1."""
+_CSR: Final = "application/x-pem-file"
+_CSR_WAIT_S: Final = 20.0
 _PEM: Final = "application/pem-certificate-chain"
 """The certificate, then its chain. Source: RFC 8555, 9.1."""
 
@@ -57,6 +59,17 @@ async def revoke(credencial: str) -> Response:
     await core().credentials.revoke(credential, reason, signer.actor, signer.person)
     view = await core().credentials.get(credential, signer.person)
     return json_response(wire.element(view, core().clock.now()), HTTPStatus.ACCEPTED)
+
+
+@blueprint.post("/credenciales/<credencial>/csr")
+async def request_certificate(credencial: str) -> Response:
+    """`POST /credenciales/{id}/csr`: what an outside CA is asked with, PKCS#10."""
+    signer = await _fresh()
+    password = wire.password(await body.read_object())
+    task = await core().signing_requests.ask(signer, _id(credencial), password)
+    output = await core().tasks.wait(task, _CSR_WAIT_S)
+    pem = str(output["csr"]).encode()
+    return file_response(pem, _CSR, f"solicitud-{credencial}.csr")
 
 
 @blueprint.post("/credenciales/<credencial>/cadena")

@@ -111,6 +111,21 @@ def chain(body: Mapping[str, object]) -> bytes:
     return fields.lines("cadena", BYTES_AT_MOST).encode()
 
 
+def password(body: Mapping[str, object]) -> bytes:
+    """Read the body of csr.
+
+    Args:
+        body: the JSON object.
+
+    Raises:
+        FieldInvalidError: `password` is none.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    fields = Fields(body)
+    fields.only(("password",))
+    return fields.password("password")
+
+
 def nothing(body: Mapping[str, object]) -> None:
     """Read a body that has to be `{}`.
 

@@ -77,6 +77,8 @@ class TaskKind(StrEnum):
     """Certify a credential's key again."""
     REVOKE = "revoke"
     """Sign what says that a credential's certificates are revoked."""
+    CSR = "csr"
+    """Sign a certificate signing request with a credential's key."""
     PUBLISH = "publish"
     """Sign the CRLs and OCSP answers that are due."""
 
@@ -242,6 +244,9 @@ class EventKind(StrEnum):
     OCSP_PUBLISHED = "ocsp.published"
     CERTIFICATE_IMPORTED = "certificate.imported"
     """A credential got the certificate of an outside CA."""
+    CSR_INTENDED = "csr.intended"
+    """Before a key signs a request: the exact digest."""
+    CSR_MADE = "csr.made"
     CERTIFICATE_EXPIRING = "certificate.expiring"
     """Somebody's, the CA's or a trusted root's; `detail.days` says how soon."""
     ANCHOR_ADDED = "anchor.added"
