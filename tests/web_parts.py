@@ -15,6 +15,8 @@ from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.attempts import Attempts
+from appliance.services.credentials import Credentials
+from appliance.services.csr import SigningRequests
 from appliance.services.enrolment import Enrolment
 from appliance.services.invitations import Invitations
 from appliance.services.links import Links
@@ -22,11 +24,16 @@ from appliance.services.login import Login, email_index
 from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.publishing import Publishing
+from appliance.services.revocation import Revocations
+from appliance.services.revocation_pins import RevocationPins
+from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.shielding import Shielded
 from appliance.services.signing_password import Peppers, SigningPasswords
 from appliance.services.status_answers import StatusAnswers
+from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
+from appliance.services.trust import Trust
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
 from appliance.storage.secretbox import LookupKey, SecretBox
@@ -106,6 +113,11 @@ class Parts:
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
+    trust: Trust
+    credentials: Credentials
+    signing_requests: SigningRequests
+    revocation_pins: RevocationPins
+    self_revocation: SelfRevocation
     password_change: PasswordChange
     signing_passwords: SigningPasswords
     host: SigningHost
@@ -187,6 +199,9 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
     passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
+    pins = RevocationPins(store, clock, passwords)
+    revocations = Revocations(store, clock)
+    trust = Trust(store, clock, lambda: None)
     signing_passwords = SigningPasswords(Peppers.of(b"p" * 32), HashSlots())
     host = SigningHost(folder)
     await host.beat(store, clock.now())
@@ -212,6 +227,20 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
             signing_passwords,
             asks,
             settings.installation,
+            pins,
+        ),
+        trust=trust,
+        credentials=Credentials(store, clock, trust, revocations),
+        signing_requests=SigningRequests(
+            store,
+            Attempts(store, signing_passwords, clock, settings.signing, INSTALLATION),
+            host.hosts(store, clock),
+            clock,
+            Shielded(),
+        ),
+        revocation_pins=pins,
+        self_revocation=SelfRevocation(
+            store, lookup, Throttle(store, clock, settings.auth), pins, revocations
         ),
         password_change=PasswordChange(
             store,

@@ -18,6 +18,7 @@ from appliance.services.integrators import Integrators
 from appliance.services.invitations import Invitations
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.progress import Progress
+from appliance.services.revocation_pins import RevocationPins
 from appliance.services.sessions import Sessions
 from appliance.services.signing_password import Peppers, SigningPasswords
 from appliance.settings import Settings
@@ -116,6 +117,7 @@ async def open_desk(
                 signing_passwords,
                 asks,
                 settings.installation,
+                RevocationPins(store, clock, passwords),
             ),
             host,
         )
