@@ -5,12 +5,15 @@ port opens. Secrets are never values here, only paths of files. The docstrings
 below are the reference: `docs/settings.md` is generated from them.
 """
 
+import hashlib
+import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from appliance.domain.hsm import KeyAlgorithm, KeyMode
 from appliance.domain.vocab import Environment
 
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
@@ -134,6 +137,16 @@ class TokenSettings(_Section):
     """File with its PIN, read once at the start of the worker."""
 
 
+class ReplicaSettings(TokenSettings):
+    """One more token behind the logical HSM "firma", with the same master keys."""
+
+    module: Path | None = None
+    """Its PKCS#11 module; the default is that of `hsm.firma`."""
+    config: Path | None = None
+    """Its module's own configuration file; the default is that of `hsm.firma`.
+    A module has one: another configuration needs a module of its own."""
+
+
 class HsmSettings(_Section):
     """The HSM (see `hsm_config/profiles`)."""
 
@@ -145,12 +158,47 @@ class HsmSettings(_Section):
     """Token of the users' keys."""
     pki: TokenSettings
     """Token of the CA's key, with another PIN."""
+    replicas: tuple[ReplicaSettings, ...] = Field(default=(), max_length=14)
+    """More tokens that hold what `firma` holds (see docs/hsm-faults.md). A worker
+    uses any that is there; worker n prefers the n-th."""
     softhsm_conf: Path | None = None
     """SoftHSM only: its configuration file (`SOFTHSM2_CONF`)."""
     keep_alive_s: Seconds = 60
     """Time between two test signatures of an idle worker, in seconds."""
-    key_algorithm: Literal["rsa-2048", "rsa-3072", "rsa-4096"] = "rsa-2048"
+    call_limit_s: Seconds = 20
+    """Longest that a call into the HSM may take, in seconds; a worker whose call
+    takes longer is killed, and what it had in hand goes on elsewhere."""
+    key_mode: KeyMode = KeyMode.WRAPPED
+    """Where a new user's key is kept: `wrapped` (in the record, under the HSM's
+    master key and the signing password) or `resident` (on the token)."""
+    key_algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048
     """Kind of a new user's key."""
+    signature_scheme: Literal["auto", "rsa-pss"] = "auto"
+    """How RSA keys sign: `auto` is PKCS#1 v1.5. EC keys sign by ECDSA."""
+    activation_dir: Path | None = None
+    """Folder of the activation keys' private halves, on tmpfs; the default is
+    one under `/dev/shm` that is named after `data_dir`."""
+
+    @model_validator(mode="after")
+    def _members_hold_the_same(self) -> Self:
+        if self.replicas and self.key_mode is KeyMode.RESIDENT:
+            msg = "replicas: a resident key is on one token alone; wrapped keys go"
+            raise ValueError(msg)
+        return self
+
+
+class PkiSettings(_Section):
+    """What the internal CA publishes. Each is signed anew at half of its time."""
+
+    crl_validity_s: int = Field(default=604_800, ge=3600, le=2_592_000)
+    """Time from a CRL's thisUpdate to its nextUpdate, in seconds."""
+    ocsp_validity_s: int = Field(default=86_400, ge=600, le=604_800)
+    """Time from an OCSP answer's thisUpdate to its nextUpdate, in seconds."""
+    renew_days: int = Field(default=30, ge=0, le=365)
+    """Days before its end that a certificate of the internal CA is renewed by
+    itself, on the same key; 0: never."""
+    requests_per_minute_address: int = Field(default=1200, ge=10, le=1_000_000)
+    """Questions under `/pki/` a minute from one address, in each `api` process."""
 
 
 class SecretSettings(_Section):
@@ -158,10 +206,22 @@ class SecretSettings(_Section):
 
     pepper_file: Path
     """Pepper of signing passwords; read by `api` (and `embed`) alone."""
+    pepper_version: int = Field(default=1, ge=1)
+    """Number of the pepper in `pepper_file`; one more with each new one."""
+    older_peppers: dict[int, Path] = {}
+    """Files of earlier peppers by their number, as long as passwords of before are
+    to work: each is derived anew at its next right use."""
     data_key_file: Path
     """Key over TOTP seeds, JWT keys, e-mail addresses."""
     lookup_key_file: Path
     """Key of the HMACs by which tokens and addresses are looked up."""
+
+    @model_validator(mode="after")
+    def _older_peppers_are_older(self) -> Self:
+        if any(not 1 <= n < self.pepper_version for n in self.older_peppers):
+            msg = f"older_peppers: numbers from 1 to {self.pepper_version - 1}"
+            raise ValueError(msg)
+        return self
 
 
 class AuthSettings(_Section):
@@ -248,7 +308,8 @@ class Settings(_Section):
     installation: str = Field(
         default="rubrica", pattern=r"^[A-Za-z0-9ÁÉÍÓÚÑáéíóúñ .-]{1,60}$"
     )
-    """Name of the installation, shown in the CA's name."""
+    """Name of the installation, shown in the CA's name. Every user's key is bound to
+    it: under another name no key opens."""
     data_dir: Path
     """Folder of what must last."""
     run_dir: Path
@@ -262,6 +323,7 @@ class Settings(_Section):
     redis: RedisSettings = RedisSettings()
     documents: DocumentSettings = DocumentSettings()
     hsm: HsmSettings
+    pki: PkiSettings = PkiSettings()
     secrets: SecretSettings
     auth: AuthSettings = AuthSettings()
     signing: SigningSettings = SigningSettings()
@@ -281,9 +343,32 @@ class Settings(_Section):
         return self.sandbox.socket or self.run_dir / "sandbox.sock"
 
     @property
+    def activation_dir(self) -> Path:
+        """Where a signing host keeps its activation keys."""
+        if self.hsm.activation_dir is not None:
+            return self.hsm.activation_dir
+        name = hashlib.sha256(os.fsencode(self.data_dir.absolute())).hexdigest()[:16]
+        return Path(f"/dev/shm/rubrica-{name}")  # noqa: S108 (checked when it is used)
+
+    @property
+    def worker_identity_file(self) -> Path:
+        """Public keys of the HSM's worker identities, PEM; fronts believe no other."""
+        return self.data_dir / "pki" / "worker-identity.pem"
+
+    @property
     def documents_dir(self) -> Path:
         """Where PDFs are kept."""
         return self.documents.path or self.data_dir / "documents"
+
+    @property
+    def root_file(self) -> Path:
+        """Certificate of the internal CA's root, PEM: what a verifier trusts."""
+        return self.data_dir / "pki" / "root.pem"
+
+    @property
+    def ca_file(self) -> Path:
+        """Certificate of the internal CA that issues, PEM."""
+        return self.data_dir / "pki" / "ca.pem"
 
     @property
     def redis_socket(self) -> Path:
@@ -313,6 +398,8 @@ def load_settings(path: Path) -> Settings:
     return settings
 
 
+_PATH_TABLES = frozenset({"older_peppers"})
+"""Tables in which every value is a path."""
 _PATH_KEYS = frozenset(
     {
         "data_dir",
@@ -324,6 +411,8 @@ _PATH_KEYS = frozenset(
         "module",
         "pin_file",
         "softhsm_conf",
+        "activation_dir",
+        "config",
         "pepper_file",
         "data_key_file",
         "lookup_key_file",
@@ -331,13 +420,20 @@ _PATH_KEYS = frozenset(
 )
 
 
-def _absolute(table: dict[str, object], folder: Path) -> dict[str, object]:
+def _absolute(
+    table: dict[str, object], folder: Path, *, all_paths: bool = False
+) -> dict[str, object]:
     """Make every relative path count from the file's folder."""
     out: dict[str, object] = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            out[key] = _absolute(value, folder)
-        elif key in _PATH_KEYS and isinstance(value, str):
+            out[key] = _absolute(value, folder, all_paths=key in _PATH_TABLES)
+        elif isinstance(value, list):
+            out[key] = [
+                _absolute(one, folder) if isinstance(one, dict) else one
+                for one in value
+            ]
+        elif (all_paths or key in _PATH_KEYS) and isinstance(value, str):
             out[key] = str(folder / value)
         else:
             out[key] = value
@@ -361,7 +457,10 @@ def _keys_beside(loc: tuple[int | str, ...]) -> list[str]:
     """The keys that the table holding `loc` may have."""
     model: type[BaseModel] = Settings
     for part in loc[:-1]:
-        annotation = model.model_fields[str(part)].annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            model = annotation
+        if isinstance(part, int):
+            continue  # a place in a list, whose elements' model it is already
+        annotation = model.model_fields[part].annotation
+        for kind in (annotation, *get_args(annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                model = kind
     return list(model.model_fields)

@@ -29,6 +29,7 @@ from appliance.domain.hsm import TokenRole
 from appliance.settings import HsmSettings, SettingsError, TokenSettings
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
+from hsm_config.templates import ExplicitTemplates
 from hsm_config.token_files import keep_token_files, login_turn
 
 _log = structlog.get_logger(__name__)
@@ -52,6 +53,26 @@ class PinRefusedError(HsmUnavailableError):
 def token_settings(hsm: HsmSettings, role: TokenRole) -> TokenSettings:
     """The settings of one of the two tokens."""
     return hsm.firma if role is TokenRole.FIRMA else hsm.pki
+
+
+def members(hsm: HsmSettings) -> list[HsmSettings]:
+    """The settings as each member of the logical HSM "firma" has them.
+
+    Returns:
+        One a member, `firma` being its token, `module` and `softhsm_conf` its
+        own where it has some; the first member is the one named `hsm.firma`.
+    """
+    return [hsm] + [
+        hsm.model_copy(
+            update={
+                "firma": TokenSettings(label=one.label, pin_file=one.pin_file),
+                "module": one.module or hsm.module,
+                "softhsm_conf": one.config or hsm.softhsm_conf,
+                "replicas": (),
+            }
+        )
+        for one in hsm.replicas
+    ]
 
 
 def module_path(hsm: HsmSettings, profile: HsmProfile) -> Path:
@@ -200,7 +221,9 @@ def log_in(token: pkcs11.Token, pin: Pin) -> pkcs11.Session:
     """
     refusal: str
     try:
-        return token.open(rw=True, user_pin=pin.value)
+        return token.open(
+            rw=True, user_pin=pin.value, attribute_mapper=ExplicitTemplates()
+        )
     except _PIN_ERRORS as exc:
         refusal = f"token {token.label}: {describe(exc)}"
     raise PinRefusedError(refusal)

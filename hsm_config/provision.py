@@ -1,4 +1,4 @@
-"""`rubrica hsm init`: from an empty HSM to tokens, CA key, CA certificate.
+"""`rubrica hsm init`: from an empty HSM to tokens, keys, CA certificate.
 
 Everything is looked at before it is made: a second run changes nothing, a run
 that was killed is completed by the next one. What cannot be told apart from a
@@ -8,23 +8,20 @@ loss (a CA certificate without its key, twins) is refused, never made anew.
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import pkcs11
-from cryptography.hazmat.primitives import serialization
 from pkcs11.exceptions import NoSuchToken, PKCS11Error
 
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.errors import (
     HsmRefusedError,
     HsmUnavailableError,
-    KeyNotFoundError,
 )
-from appliance.domain.hsm import KeyAlgorithm, TokenRole
-from appliance.settings import Settings, SettingsError
-from hsm_config import certificates, objects
+from appliance.domain.hsm import TokenRole
+from appliance.settings import Settings
+from hsm_config import firma_keys, pki_keys, replicas
 from hsm_config.module import (
     Library,
     describe,
@@ -33,30 +30,12 @@ from hsm_config.module import (
     opened,
     token_settings,
 )
-from hsm_config.pin import read_pin, write_new
+from hsm_config.pin import read_pin
 from hsm_config.profile import HsmProfile, load_profile
+from hsm_config.provision_report import ProvisionReport
 from hsm_config.tokens import make_configuration, make_token
 
-CA_ALGORITHM: Final = KeyAlgorithm.RSA_3072
-KEEP_ALIVE_ALGORITHM: Final = KeyAlgorithm.RSA_2048
 _SYSTEM_CLOCK: Final = SystemClock()
-
-
-@dataclass(slots=True)
-class ProvisionReport:
-    """What a run found and made, for people."""
-
-    made: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-
-    @property
-    def changed(self) -> bool:
-        """Whether the run made anything."""
-        return bool(self.made)
-
-    def note(self, what: str, *, made: bool) -> None:
-        """Add a line."""
-        (self.made if made else self.kept).append(what)
 
 
 def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionReport:
@@ -79,7 +58,7 @@ def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionRepo
         HsmUnavailableError: the module, a token or a PIN does not work.
     """
     profile = load_profile(settings.hsm.profile)
-    _check_apart(settings)
+    replicas.check_apart(settings)
     report = ProvisionReport()
     try:
         with _alone(settings.data_dir):
@@ -88,18 +67,6 @@ def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionRepo
         msg = describe(exc)
         raise HsmUnavailableError(msg) from exc
     return report
-
-
-def _check_apart(settings: Settings) -> None:
-    """The two tokens differ in label and PIN file.
-
-    Raises:
-        SettingsError: they share one.
-    """
-    firma, pki = settings.hsm.firma, settings.hsm.pki
-    if firma.label == pki.label or firma.pin_file == pki.pin_file:
-        msg = "hsm.firma and hsm.pki: two tokens with a label and a PIN file each"
-        raise SettingsError(msg)
 
 
 @contextmanager
@@ -125,6 +92,7 @@ def _provision(
             report.made.extend(news)
             if not news:
                 report.note(f"token {token.label}", made=False)
+        replicas.make_tokens(library, settings, profile, report)
         pins = {
             role: read_pin(token_settings(hsm, role).pin_file, settings.environment)
             for role in TokenRole
@@ -137,8 +105,10 @@ def _provision(
             role: log_in(_token(library, settings, role), pins[role])
             for role in TokenRole
         }
-        _keep_alive_key(sessions[TokenRole.FIRMA], report)
-        _authority(sessions[TokenRole.PKI], settings, clock, report)
+        firma = sessions[TokenRole.FIRMA]
+        firma_keys.provision(firma, settings, profile, report)
+        replicas.provision(library, firma, settings, profile, report)
+        pki_keys.provision(sessions[TokenRole.PKI], settings, clock, report)
 
 
 def _token(library: Library, settings: Settings, role: TokenRole) -> pkcs11.Token:
@@ -148,126 +118,3 @@ def _token(library: Library, settings: Settings, role: TokenRole) -> pkcs11.Toke
     except NoSuchToken:
         msg = f"token {label} is away"
         raise HsmUnavailableError(msg) from None
-
-
-def _keep_alive_key(session: pkcs11.Session, report: ProvisionReport) -> None:
-    """A pair for test signatures; a broken one is simply made again."""
-    cka_id = objects.KEEP_ALIVE_KEY.cka_id
-    _refuse_twins(session, objects.KEEP_ALIVE_LABEL, cka_id)
-    try:
-        objects.self_test(session, cka_id)
-    except (KeyNotFoundError, HsmRefusedError, PKCS11Error):
-        objects.destroy(session, cka_id)
-        objects.generate(
-            session, cka_id, objects.KEEP_ALIVE_LABEL, KEEP_ALIVE_ALGORITHM
-        )
-        objects.self_test(session, cka_id)
-        report.note("keep-alive key", made=True)
-    else:
-        report.note("keep-alive key", made=False)
-
-
-def _authority(
-    session: pkcs11.Session, settings: Settings, clock: Clock, report: ProvisionReport
-) -> None:
-    """The CA's key pair and certificate.
-
-    Raises:
-        HsmRefusedError: a certificate without its key, of another key, or of
-            another kind of installation; twins; a pair that does not sign.
-    """
-    path = certificates.ca_path(settings)
-    _refuse_twins(session, objects.CA_LABEL, objects.CA_KEY.cka_id)
-    whole = _ca_pair_is_whole(session)
-    if path.exists():
-        if not whole:
-            msg = f"{path} is there, its key is not on token {settings.hsm.pki.label}"
-            raise HsmRefusedError(msg)
-        _check_certificate(session, settings)
-        report.note("CA key", made=False)
-        report.note(f"CA certificate {path}", made=False)
-        return
-    if not whole:
-        _generate_ca(session)
-    report.note("CA key", made=not whole)
-    _write_certificate(session, settings, clock, path)
-    report.note(f"CA certificate {path}", made=True)
-
-
-def _generate_ca(session: pkcs11.Session) -> None:
-    """Generate the CA's pair; half a pair of a killed run goes first."""
-    cka_id = objects.CA_KEY.cka_id
-    objects.destroy(session, cka_id)
-    objects.generate(session, cka_id, objects.CA_LABEL, CA_ALGORITHM)
-    objects.self_test(session, cka_id)
-
-
-def _write_certificate(
-    session: pkcs11.Session, settings: Settings, clock: Clock, path: Path
-) -> None:
-    private = objects.private_key(session, objects.CA_KEY.cka_id)
-    key = certificates.HsmRsaPrivateKey(
-        objects.public_key(session, objects.CA_KEY.cka_id),
-        lambda digest: objects.sign_digest(private, digest),
-    )
-    certificate = certificates.self_sign_ca(
-        key, certificates.ca_subject(settings), clock.now()
-    )
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    pem = certificate.public_bytes(serialization.Encoding.PEM)
-    write_new(path, pem, 0o644)
-
-
-def _check_certificate(session: pkcs11.Session, settings: Settings) -> None:
-    """The CA certificate is of the CA's key, and of this kind of installation.
-
-    Raises:
-        HsmRefusedError: it is not.
-    """
-    certificate = certificates.read_ca(settings)
-    if certificate.public_key() != objects.public_key(session, objects.CA_KEY.cka_id):
-        msg = f"{certificates.ca_path(settings)} is of another key than the token's"
-        raise HsmRefusedError(msg)
-    if certificates.is_demo(certificate) is not settings.trial:
-        kind = "a trial's" if not settings.trial else "not a trial's"
-        msg = f"the CA is {kind}, and `trial` says otherwise; begin a new installation"
-        raise HsmRefusedError(msg)
-
-
-def _ca_pair_is_whole(session: pkcs11.Session) -> bool:
-    """Whether the CA's pair is there and signs.
-
-    Half a pair is what a killed run leaves, and counts as not there. A whole
-    pair that does not sign may be a CA in trouble: it is never destroyed here.
-
-    Raises:
-        HsmRefusedError: it is there and does not sign.
-    """
-    try:
-        objects.self_test(session, objects.CA_KEY.cka_id)
-    except KeyNotFoundError:
-        return False
-    except PKCS11Error as exc:
-        msg = (
-            f"the CA key is there and does not sign ({describe(exc)}); only if no "
-            "certificate was ever issued, destroy it by hand and run this again"
-        )
-        raise HsmRefusedError(msg) from exc
-    return True
-
-
-def _refuse_twins(session: pkcs11.Session, label: str, cka_id: bytes) -> None:
-    """Refuse a second key under our label or CKA_ID.
-
-    Raises:
-        HsmRefusedError: there is one.
-    """
-    for key in objects.find_label(session, label):
-        if key[pkcs11.Attribute.ID] != cka_id:
-            msg = f"another key is labelled {label}; relabel or destroy it"
-            raise HsmRefusedError(msg)
-    found = objects.find(session, cka_id)
-    for kind in (pkcs11.PrivateKey, pkcs11.PublicKey):
-        if sum(isinstance(one, kind) for one in found) > 1:
-            msg = f"two keys share CKA_ID {cka_id.hex()}; destroy the wrong one"
-            raise HsmRefusedError(msg)

@@ -15,24 +15,31 @@ import structlog
 
 from appliance.bootstrap import Core
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.records.activations import Claim
-from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.hsm import TokenRole
+from appliance.domain.records.activations import Claim, Item
+from appliance.domain.records.tasks import TaskClaim, WorkerStatus
 from appliance.domain.vocab import ItemState
 from appliance.services.claiming import Claiming, Work
+from appliance.services.health import signing_workers
 from appliance.services.sweeping import Sweeping
+from worker.activation_keys import ActivationKeys
 from worker.bell import hear_rings
+from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
-from worker.item import FencedOffError, ItemSigner
+from worker.item import FencedOffError, ItemSigner, UsableKey
 from worker.tasks import TaskRunner
 
 _log = structlog.get_logger(__name__)
 _BEAT_S: Final = 2.0
 _SWEEP_S: Final = 5.0
+_ORPHANS_S: Final = 300.0
 _RETRIABLE: Final = frozenset(
     {
         ErrorCode.HSM_UNAVAILABLE,
         ErrorCode.STORE_UNAVAILABLE,
         ErrorCode.CERTIFICATE_NOT_USABLE,
+        ErrorCode.ACTIVATION_EXPIRED,
+        ErrorCode.ACTIVATION_INVALID,
     }
 )
 """What sends a request back to its signer; all else is final."""
@@ -47,7 +54,9 @@ class SigningWorker:
         claiming: this worker's transactions.
         signer: signs one item.
         tasks: runs HSM tasks.
-        session: the HSM, for its status and keep-alive.
+        keys: what fronts seal to on this host.
+        session: the HSM, for its status.
+        guard: watches over the calls into it, until cancelled.
         slot: `signing/<host>/<n>`.
     """
 
@@ -55,7 +64,9 @@ class SigningWorker:
     claiming: Claiming
     signer: ItemSigner
     tasks: TaskRunner
+    keys: ActivationKeys
     session: HsmSession
+    guard: Callable[[], Coroutine[Any, Any, None]]
     slot: str
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
@@ -70,9 +81,11 @@ class SigningWorker:
         helpers: list[asyncio.Task[Any]] = [
             asyncio.create_task(work)
             for work in (
+                self.guard(),
                 hear_rings(self.core.bell, self._wake, self._free),
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
+                _repeat(_ORPHANS_S, self.tasks.sweep),
             )
         ]
         stopping = asyncio.create_task(stop.wait())
@@ -113,17 +126,34 @@ class SigningWorker:
         """Take work in hand until there is none, or no hand is free."""
         try:
             while self._free():
-                work = await self.claiming.claim_next(busy=bool(self._running))
+                work = await self._next_work()
                 if work is not None:
                     self._alone = work.is_suspect
                     self._start(self._sign(work))
                     continue
-                task = await self.tasks.claim_next()
+                task = await self._next_task()
                 if task is None:
                     return
                 self._start(self.tasks.run(task))
         except ApplianceError as exc:
             _log.warning("worker.cannot_claim", code=exc.code.value)
+
+    async def _next_work(self) -> Work | None:
+        """Take an activation; without the HSM, only when nobody has it.
+
+        Then it goes back to its signer at once, who is told why.
+        """
+        if self.session.status is not HsmStatus.READY:
+            alive = await signing_workers(self.core.store, self.core.clock)
+            if any(peer.hsm == HsmStatus.READY.value for peer in alive):
+                return None
+        return await self.claiming.claim_next(busy=bool(self._running))
+
+    async def _next_task(self) -> TaskClaim | None:
+        """Take an HSM task; while the CA's token is away all of them wait."""
+        if self.session.status_of(TokenRole.PKI) is not HsmStatus.READY:
+            return None
+        return await self.tasks.claim_next()
 
     def _start(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)
@@ -142,9 +172,12 @@ class SigningWorker:
         """Sign what is left of an activation, holding its lease."""
         holding = asyncio.create_task(self._hold(work.claim))
         try:
+            key = await self._unlock(work)
             for item in work.claim.items:
-                if item.state in {ItemState.WAITING, ItemState.KEYED}:
-                    await self._sign_item(work, item.seq)
+                if item.state is ItemState.KEYED or (
+                    item.state is ItemState.WAITING and key is not None
+                ):
+                    await self._sign_item(work, item, key)
         except FencedOffError:
             _log.warning("worker.fenced_off", activation=work.claim.id)
             return
@@ -157,29 +190,58 @@ class SigningWorker:
             with contextlib.suppress(asyncio.CancelledError):
                 await holding
 
-    async def _sign_item(self, work: Work, seq: int) -> None:
+    async def _unlock(self, work: Work) -> UsableKey | None:
+        """The key for what waits for one; None when nothing does any more.
+
+        Raises:
+            FencedOffError: another worker has claimed since, or is to.
+        """
+        waiting = [i for i in work.claim.items if i.state is ItemState.WAITING]
+        if not waiting:
+            return None
+        try:
+            return self.signer.unlock(work)
+        except ApplianceError as exc:
+            lost = exc.code is ErrorCode.ACTIVATION_EXPIRED
+            if lost and await self.claiming.leave_to_others(work.claim):
+                raise FencedOffError from exc
+            await self._end(work.claim, waiting, exc)
+            return None
+
+    async def _sign_item(self, work: Work, item: Item, key: UsableKey | None) -> None:
         """Sign one item, or end it by the reason it cannot be signed.
 
         Raises:
             FencedOffError: another worker has claimed since.
         """
-        item = work.claim.items[seq]
         try:
-            await self.signer.sign(work, item)
+            await self.signer.sign(work, item, key)
         except ApplianceError as exc:
-            code = exc.code
-            if code is ErrorCode.STORE_UNAVAILABLE:
+            if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
-            _log.warning(
-                "document.not_signed",
-                activation=work.claim.id,
-                request=item.request,
-                code=code.value,
-                reason=getattr(exc, "reason", ""),
-            )
-            end = self.claiming.returned if code in _RETRIABLE else self.claiming.failed
-            if not await end(work.claim, [item], code):
-                raise FencedOffError from exc
+            await self._end(work.claim, [item], exc)
+
+    async def _end(self, claim: Claim, items: list[Item], exc: ApplianceError) -> None:
+        """Give items back, or up, by the reason that they cannot be signed.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+        """
+        code, layer = exc.code, getattr(exc, "layer", "")
+        _log.warning(
+            "document.not_signed",
+            activation=claim.id,
+            requests=[item.request for item in items],
+            code=code.value,
+            layer=layer,
+            reason=getattr(exc, "reason", ""),
+        )
+        if code in _RETRIABLE:
+            done = await self.claiming.returned(claim, items, code, layer)
+        else:
+            done = await self.claiming.failed(claim, items, code)
+        if not done:
+            raise FencedOffError from exc
 
     async def _hold(self, claim: Claim) -> None:
         """Renew the lease; from the event loop, which a hung HSM does not stop."""
@@ -192,15 +254,22 @@ class SigningWorker:
                 continue
 
     async def _beat(self) -> None:
-        """Say that this worker is alive and how its HSM is."""
+        """Say that this worker is alive, and whether fronts may seal to its host."""
+        status, reason = self.session.status, self.session.reason
+        if status is HsmStatus.READY:
+            try:
+                await self.keys.keep()
+            except ApplianceError as exc:
+                status = HsmStatus.UNAVAILABLE
+                reason = f"no activation key: {exc.code.value}"
         async with self.core.store.write() as records:
             await records.workers.beat(
                 WorkerStatus(
                     slot=self.slot,
                     process=self.core.process,
                     at=self.core.clock.now(),
-                    hsm=self.session.status,
-                    reason=self.session.reason,
+                    hsm=status,
+                    reason=reason,
                 )
             )
 

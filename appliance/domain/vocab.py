@@ -73,6 +73,14 @@ class TaskKind(StrEnum):
 
     ISSUE = "issue"
     """Make a key pair for a person and have the CA certify it."""
+    RENEW = "renew"
+    """Certify a credential's key again."""
+    REVOKE = "revoke"
+    """Sign what says that a credential's certificates are revoked."""
+    CSR = "csr"
+    """Sign a certificate signing request with a credential's key."""
+    PUBLISH = "publish"
+    """Sign the CRLs and OCSP answers that are due."""
 
 
 class CredentialState(StrEnum):
@@ -80,7 +88,43 @@ class CredentialState(StrEnum):
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
+    REVOKING = "revoking"
+    """Its revocation was asked for: it signs no more, and is soon `revoked`."""
     REVOKED = "revoked"
+    """CRL and OCSP say so."""
+
+
+class CertificateKind(StrEnum):
+    """What the internal CA certifies."""
+
+    SIGNER = "signer"
+    OCSP = "ocsp"
+    """The responder that answers for the CA (RFC 6960, 4.2.2.2)."""
+
+
+class CertificateState(StrEnum):
+    """Whether a certificate is revoked; its end is a matter of its dates."""
+
+    VALID = "valid"
+    REVOKING = "revoking"
+    """Asked for; CRL and OCSP still say that it is good."""
+    REVOKED = "revoked"
+
+
+class RevocationReason(StrEnum):
+    """Why a signer's certificate is revoked.
+
+    The CRLReasons that are a signer's and for good: no hold, nothing of CAs.
+
+    Source: RFC 5280, 5.3.1.
+    """
+
+    UNSPECIFIED = "unspecified"
+    KEY_COMPROMISE = "keyCompromise"
+    AFFILIATION_CHANGED = "affiliationChanged"
+    SUPERSEDED = "superseded"
+    CESSATION_OF_OPERATION = "cessationOfOperation"
+    PRIVILEGE_WITHDRAWN = "privilegeWithdrawn"
 
 
 class PersonState(StrEnum):
@@ -184,7 +228,31 @@ class EventKind(StrEnum):
     PERSON_UNLOCKED = "person.unlocked"
     PERSON_DISABLED = "person.disabled"
     PERSON_ENABLED = "person.enabled"
+    PERSON_REISSUED = "person.reissued"
+    """Key revoked and secrets forgotten: they enrol anew."""
     CREDENTIAL_ISSUED = "credential.issued"
+    KEY_ORPHAN_DESTROYED = "key.orphan_destroyed"
+    """A key that a killed enrolment left on the token."""
+    CERTIFICATE_ISSUED = "certificate.issued"
+    """One of the appliance's own: the OCSP responder's."""
+    CERTIFICATE_RENEWED = "certificate.renewed"
+    REVOCATION_ASKED = "revocation.asked"
+    """The credential signs no more from here on."""
+    REVOCATION_PUBLISHED = "revocation.published"
+    """CRL and OCSP say that it is revoked."""
+    CRL_PUBLISHED = "crl.published"
+    OCSP_PUBLISHED = "ocsp.published"
+    CERTIFICATE_IMPORTED = "certificate.imported"
+    """A credential got the certificate of an outside CA."""
+    CSR_INTENDED = "csr.intended"
+    """Before a key signs a request: the exact digest."""
+    CSR_MADE = "csr.made"
+    CERTIFICATE_EXPIRING = "certificate.expiring"
+    """Somebody's, the CA's or a trusted root's; `detail.days` says how soon."""
+    ANCHOR_ADDED = "anchor.added"
+    ANCHOR_REMOVED = "anchor.removed"
+    REVOCATION_PIN_SET = "revocation_pin.set"
+    REVOCATION_PIN_WRONG = "revocation_pin.wrong"
     REQUEST_CREATED = "request.created"
     REQUEST_VIEWED = "request.viewed"
     REQUEST_REJECTED = "request.rejected"
@@ -199,6 +267,11 @@ class EventKind(StrEnum):
     LOGIN_OTP_WRONG = "login.otp_wrong"
     LOGIN_COMPLETED = "login.completed"
     SIGN_PASSWORD_WRONG = "sign.password_wrong"  # noqa: S105 (a word, no secret)
+    SIGN_PASSWORD_CHANGED = "sign.password_changed"  # noqa: S105 (a word, no secret)
+    SIGN_PASSWORD_REPLACED = "sign.password_replaced"  # noqa: S105 (a word, no secret)
+    """An operator gave a person who had forgotten theirs a new one."""
+    SIGN_PEPPER_RENEWED = "sign.pepper_renewed"
+    """What is kept of a signing password was derived anew, with a newer pepper."""
     SIGN_LOCKED = "sign.locked"
     ACTIVATION_CREATED = "activation.created"
     ACTIVATION_CLAIMED = "activation.claimed"

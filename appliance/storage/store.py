@@ -20,6 +20,7 @@ from appliance.domain.ids import new_id
 from appliance.storage import tables
 from appliance.storage.activations import SqlActivations
 from appliance.storage.audit import SqlAudit
+from appliance.storage.certificates import SqlCertificates
 from appliance.storage.console import SqlConsole, SqlEnrolments
 from appliance.storage.console_views import SqlConsoleViews
 from appliance.storage.engines import Engines
@@ -27,10 +28,17 @@ from appliance.storage.inserting import insert_into
 from appliance.storage.integrators import SqlIntegrators
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.people import SqlCredentials, SqlPeople
+from appliance.storage.publications import SqlPublications
 from appliance.storage.requests import SqlDocuments, SqlRequests
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
-from appliance.storage.tasks import SqlTasks, SqlWorkers
+from appliance.storage.tasks import SqlActivationKeys, SqlTasks, SqlWorkers
+from appliance.storage.trust import (
+    SqlExpiry,
+    SqlFormerCertificates,
+    SqlRevocationPins,
+    SqlTrust,
+)
 
 _AWAY = (OperationalError, InterfaceError, PoolTimeoutError, OSError)
 _AWAY_STATES = ("08", "40", "53", "57")
@@ -43,12 +51,19 @@ class SqlRecords:
     def __init__(self, connection: AsyncConnection, writer: str, clock: Clock) -> None:
         self.people = SqlPeople(connection, clock)
         self.credentials = SqlCredentials(connection, clock)
+        self.certificates = SqlCertificates(connection, clock)
+        self.publications = SqlPublications(connection)
+        self.former_certificates = SqlFormerCertificates(connection)
+        self.revocation_pins = SqlRevocationPins(connection)
+        self.trust = SqlTrust(connection)
+        self.expiry = SqlExpiry(connection)
         self.documents = SqlDocuments(connection)
         self.requests = SqlRequests(connection)
         self.slots = SqlSlots(connection)
         self.activations = SqlActivations(connection)
         self.tasks = SqlTasks(connection)
         self.workers = SqlWorkers(connection)
+        self.activation_keys = SqlActivationKeys(connection)
         self.logins = SqlLogins(connection)
         self.jwt_keys = SqlJwtKeys(connection)
         self.links = SqlLinks(connection)

@@ -9,6 +9,7 @@ import pytest
 from asn1crypto import cms
 
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import KeyAlgorithm
 from tests.tools.pdf_samples import (
     SoftwareSigner,
     increment_of,
@@ -24,8 +25,8 @@ from tests.tools.pdf_validation import (
 from worker.pdf import (
     SignatureCheckError,
     check,
+    method_for,
     prepare,
-    verify_signature_value,
 )
 from worker.stamp import StampFonts, load_fonts
 
@@ -184,14 +185,15 @@ def test_check_is_not_misled_by_a_planted_byte_range(
     assert_valid(pdf, signer, tmp_path)
 
 
-@pytest.mark.parametrize("elliptic", [False, True])
-def test_value_is_verified_by_kind_of_key(*, elliptic: bool) -> None:
+@pytest.mark.parametrize("algorithm", [KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256])
+def test_value_is_verified_by_kind_of_key(algorithm: KeyAlgorithm) -> None:
     """Right for its digest, wrong for another."""
-    signer = make_signer(elliptic=elliptic)
+    signer = make_signer(algorithm)
+    method = method_for(signer.certificate)
     digest = hashlib.sha256(b"a").digest()
     value = signer.value(digest)
 
-    assert verify_signature_value(signer.certificate, digest, value)
+    assert method.verifies(signer.certificate, digest, value)
     other = hashlib.sha256(b"b").digest()
-    assert not verify_signature_value(signer.certificate, other, value)
-    assert not verify_signature_value(signer.certificate, digest, b"")
+    assert not method.verifies(signer.certificate, other, value)
+    assert not method.verifies(signer.certificate, digest, b"")

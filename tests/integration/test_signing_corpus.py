@@ -12,7 +12,7 @@ from appliance.domain.stamp import StampLayout, place, stamp_lines
 from appliance.domain.vocab import Restriction
 from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner, make_signer
 from tests.tools.pdf_validation import assert_valid
-from worker.pdf import SignaturePlan, check, prepare
+from worker.pdf import SignaturePlan, check, method_for, prepare
 from worker.stamp import StampFonts, load_fonts
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
@@ -54,7 +54,7 @@ def plan(signer: SoftwareSigner, layout: StampLayout | None) -> SignaturePlan:
     """A plan of the test's signer."""
     return SignaturePlan(
         "Firma-1", layout, Restriction.NO_VALUE, SIGNED_AT, "Ana", signer.certificate,
-        signer.chain,
+        signer.chain, method_for(signer.certificate),
     )  # fmt: skip
 
 

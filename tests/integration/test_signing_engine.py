@@ -1,18 +1,10 @@
 """The signing engine with a software key: what it makes of a sound file."""
 
-import io
 from pathlib import Path
-from typing import Any
 
 import pytest
 from asn1crypto import cms
-from asn1crypto import x509 as asn1_x509
-from pyhanko.keys.internal import translate_pyca_cryptography_key_to_asn1
-from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
-from pyhanko.sign.fields import SigSeedSubFilter
-from pyhanko.sign.signers import PdfSignatureMetadata, SimpleSigner, sign_pdf
 from pyhanko.sign.validation import SignatureCoverageLevel
-from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.domain.command import SignParameters
 from appliance.domain.document import PageBox
@@ -117,72 +109,6 @@ def test_signature_has_no_docmdp_when_nothing_is_restricted(
 
     assert "/Perms" not in reader.root
     assert "/Reference" not in reader.embedded_signatures[0].sig_object
-
-
-def test_signature_is_valid_with_an_elliptic_key(
-    fonts: StampFonts, tmp_path: Path
-) -> None:
-    """ECDSA over P-256, whose values differ in length."""
-    signer = make_signer(elliptic=True)
-
-    for _ in range(8):
-        assert_valid(
-            sign(make_pdf(), signer, make_plan(signer), fonts), signer, tmp_path
-        )
-
-
-def test_signature_is_that_of_the_stock_library(
-    signer: SoftwareSigner, fonts: StampFonts
-) -> None:
-    """Same CMS structure as pyHanko's own PAdES signature, part by part."""
-    original = make_pdf()
-    store = SimpleCertificateStore()  # type: ignore[no-untyped-call]  # not typed
-    store.register_multiple(asn1_x509.Certificate.load(one) for one in signer.chain)
-    stock_signer = SimpleSigner(
-        signing_cert=asn1_x509.Certificate.load(signer.certificate),
-        signing_key=translate_pyca_cryptography_key_to_asn1(signer.key),
-        cert_registry=store,
-    )
-    metadata = PdfSignatureMetadata(
-        field_name="Firma-7", subfilter=SigSeedSubFilter.PADES, md_algorithm="sha256"
-    )
-    stock = sign_pdf(
-        IncrementalPdfFileWriter(io.BytesIO(original)), metadata, stock_signer
-    ).getvalue()
-
-    ours = sign(original, signer, make_plan(signer), fonts)
-
-    assert _parts(sealed(ours)) == _parts(sealed(stock))
-    roots = [read_pdf(pdf).root for pdf in (ours, stock)]
-    assert roots[0]["/Extensions"] == roots[1]["/Extensions"]
-    objects = [read_pdf(pdf).embedded_signatures[0].sig_object for pdf in (ours, stock)]
-    for key in ("/Type", "/Filter", "/SubFilter"):
-        assert objects[0][key] == objects[1][key]
-    assert set(objects[0]) - set(objects[1]) == {"/Name"}
-    assert set(objects[1]) <= set(objects[0])
-
-
-def _parts(signed: cms.SignedData) -> dict[str, Any]:
-    """What two CMS of one signer must share, in DER."""
-    signer_info = signed["signer_infos"][0]
-    attributes = {
-        attribute["type"].native: attribute["values"].dump()
-        for attribute in signer_info["signed_attrs"]
-        if attribute["type"].native != "message_digest"
-    }
-    attributes["message_digest"] = b""
-    return {
-        "versions": (signed["version"].native, signer_info["version"].native),
-        "digests": signed["digest_algorithms"].dump(),
-        "content": signed["encap_content_info"].dump(),
-        "certificates": {choice.dump() for choice in signed["certificates"]},
-        "crls": signed["crls"].native,
-        "sid": signer_info["sid"].dump(),
-        "digest": signer_info["digest_algorithm"].dump(),
-        "algorithm": signer_info["signature_algorithm"].dump(),
-        "attributes": attributes,
-        "unsigned": signer_info["unsigned_attrs"].native,
-    }
 
 
 def test_signing_time_stands_in_the_dictionary_alone(

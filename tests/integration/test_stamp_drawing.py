@@ -25,7 +25,7 @@ from appliance.domain.stamp import (
 )
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
-from worker.pdf import SignaturePlan, prepare
+from worker.pdf import SignaturePlan, method_for, prepare
 from worker.stamp import StampFonts, draw_on_page, load_fonts
 
 NAME = "María José Ñandú"
@@ -51,7 +51,7 @@ def signed(original: bytes, layout: StampLayout, fonts: StampFonts) -> bytes:
     """The file as signed with a stamp; its value does not matter here."""
     plan = SignaturePlan(
         "Firma", layout, Restriction.NO_VALUE, SIGNED_AT, NAME, SIGNER.certificate,
-        SIGNER.chain,
+        SIGNER.chain, method_for(SIGNER.certificate),
     )  # fmt: skip
     return original + SIGNER.complete(prepare(original, plan, fonts), plan)
 

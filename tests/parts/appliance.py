@@ -65,6 +65,7 @@ listen_admin = "127.0.0.1:{admin_port}"
 url = "{database}"
 [hsm]
 softhsm_conf = "hsm/softhsm2.conf"
+{hsm}
 [hsm.firma]
 label = "firma"
 pin_file = "secrets/firma.pin"
@@ -75,6 +76,7 @@ pin_file = "secrets/pki.pin"
 pepper_file = "secrets/pepper"
 data_key_file = "secrets/data-key"
 lookup_key_file = "secrets/lookup-key"
+{secrets}
 [auth]
 login_per_minute_address = 10000
 {auth}
@@ -105,8 +107,8 @@ class Appliance:
     Args:
         folder: a short, private, empty folder.
         database: `sqlite` or a PostgreSQL URL.
-        sections: more lines for the sections `web`, `auth`, `signing`, and
-            whole sections as `more`.
+        sections: more lines for the sections `web`, `auth`, `signing`, `hsm`,
+            `secrets`, and whole sections as `more`.
         environment: more variables of the process.
     """
 
@@ -128,9 +130,12 @@ class Appliance:
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._people = itertools.count(30_000_000)
+        self._down_since: float | None = time.monotonic()
+        self._down_s = 0.0
         self.secrets: set[str] = set()
         """What must never stand anywhere in clear."""
-        self._texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
+        names = ("web", "auth", "signing", "hsm", "secrets", "more")
+        self._texts = {**dict.fromkeys(names, ""), **sections}
         self._texts |= {
             "run_dir": str(folder / "run"),
             "port": str(port),
@@ -209,6 +214,20 @@ class Appliance:
                 stderr=log,
             )
         self.wait_ready()
+        assert self._down_since is not None
+        self._down_s, self._down_since = self._down_total(), None
+
+    def clock(self) -> float:
+        """Monotonic time in seconds that stands still while a test has it down.
+
+        How long a machine that is busy with other things takes to start all
+        roles says nothing of what became of their work.
+        """
+        return time.monotonic() - self._down_total()
+
+    def _down_total(self) -> float:
+        since = self._down_since
+        return self._down_s + (0.0 if since is None else time.monotonic() - since)
 
     def wait_ready(self) -> None:
         """Wait until `/readyz` says yes."""
@@ -229,6 +248,7 @@ class Appliance:
         """Stop all roles gracefully; the exit status."""
         assert self._process is not None
         process, self._process = self._process, None
+        self._down_since = time.monotonic()
         process.send_signal(signal.SIGTERM)
         try:
             return process.wait(60)
@@ -241,6 +261,7 @@ class Appliance:
     def kill(self) -> None:
         """Kill the supervisor as a power cut would; its children notice."""
         assert self._process is not None
+        self._down_since = time.monotonic()
         self._process.kill()
         self._process.wait()
         self._process = None
@@ -370,8 +391,8 @@ class Appliance:
 
     @property
     def roots(self) -> list[bytes]:
-        """The CA's certificate, DER."""
-        pem = (self.folder / "pki" / "ca.pem").read_bytes()
+        """The root's certificate, DER."""
+        pem = (self.folder / "pki" / "root.pem").read_bytes()
         return [x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)]
 
     # -- what a client does ----------------------------------------------------

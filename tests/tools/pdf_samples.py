@@ -11,12 +11,29 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from appliance.domain.document import PageBox
+from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm, SignatureScheme
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import Restriction
-from worker.pdf import PreparedSignature, SignaturePlan, assemble, check, prepare
+from worker.pdf import (
+    PreparedSignature,
+    SignatureMethod,
+    SignaturePlan,
+    assemble,
+    check,
+    method_for,
+    prepare,
+)
 from worker.stamp import StampFonts
 
 SIGNED_AT = dt.datetime(2026, 11, 20, 17, 3, 11, tzinfo=dt.UTC)
+
+_HASHES = {
+    DigestAlgorithm.SHA256: hashes.SHA256(),
+    DigestAlgorithm.SHA384: hashes.SHA384(),
+    DigestAlgorithm.SHA512: hashes.SHA512(),
+}
+
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 A4 = PageBox(0, 0, 595, 842, 0)
 
@@ -74,16 +91,21 @@ def make_pdf(
 class SoftwareSigner:
     """A signer's key and certificate, and the CA that made it."""
 
-    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+    key: PrivateKey
     certificate: bytes
     chain: tuple[bytes, ...]
 
-    def value(self, digest: bytes) -> bytes:
-        """Sign a SHA-256 digest as the HSM would."""
-        prehashed = utils.Prehashed(hashes.SHA256())
-        if isinstance(self.key, rsa.RSAPrivateKey):
-            return self.key.sign(digest, padding.PKCS1v15(), prehashed)
-        return self.key.sign(digest, ec.ECDSA(prehashed))
+    def value(self, digest: bytes, method: SignatureMethod | None = None) -> bytes:
+        """Sign a digest as the HSM would, by the usual method unless told."""
+        method = method or method_for(self.certificate)
+        algorithm = _HASHES[method.digest]
+        prehashed = utils.Prehashed(algorithm)
+        if not isinstance(self.key, rsa.RSAPrivateKey):
+            return self.key.sign(digest, ec.ECDSA(prehashed))
+        if method.scheme is SignatureScheme.RSA_PSS:
+            pss = padding.PSS(padding.MGF1(algorithm), algorithm.digest_size)
+            return self.key.sign(digest, pss, prehashed)
+        return self.key.sign(digest, padding.PKCS1v15(), prehashed)
 
     def complete(self, prepared: PreparedSignature, plan: SignaturePlan) -> bytes:
         """The increment with this signer's value in it."""
@@ -92,21 +114,20 @@ class SoftwareSigner:
             contents_at=prepared.contents_at,
             contents_length=prepared.contents_length,
             signed_attributes=prepared.signed_attributes,
-            signature=self.value(prepared.digest),
+            signature=self.value(prepared.digest, plan.method),
+            method=plan.method,
             certificate=plan.certificate,
             chain=plan.chain,
         )
 
 
-def make_signer(*, elliptic: bool = False) -> SoftwareSigner:
-    """A signer under a CA of its own."""
+def make_signer(
+    algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048, key: PrivateKey | None = None
+) -> SoftwareSigner:
+    """A signer under a CA of its own, with a key of a kind or the one given."""
+    key = key or _key(algorithm)
     ca_key = ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Test CA")])
-    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey = (
-        ec.generate_private_key(ec.SECP256R1())
-        if elliptic
-        else rsa.generate_private_key(65537, 2048)
-    )
     name = x509.Name(
         [
             x509.NameAttribute(NameOID.COUNTRY_NAME, "AR"),
@@ -117,6 +138,16 @@ def make_signer(*, elliptic: bool = False) -> SoftwareSigner:
     ca = _certificate(ca_name, ca_name, ca_key.public_key(), ca_key, is_ca=True)
     own = _certificate(name, ca_name, key.public_key(), ca_key, is_ca=False)
     return SoftwareSigner(key, own, (ca,))
+
+
+def _key(algorithm: KeyAlgorithm) -> PrivateKey:
+    curves = {
+        KeyAlgorithm.EC_P256: ec.SECP256R1(),
+        KeyAlgorithm.EC_P384: ec.SECP384R1(),
+    }
+    if algorithm in curves:
+        return ec.generate_private_key(curves[algorithm])
+    return rsa.generate_private_key(65537, int(algorithm.removeprefix("rsa-")))
 
 
 def _certificate(
@@ -165,11 +196,12 @@ def make_plan(
     signer: SoftwareSigner,
     layout: StampLayout | None = None,
     restriction: Restriction = Restriction.NO_VALUE,
+    method: SignatureMethod | None = None,
 ) -> SignaturePlan:
-    """A plan of the test's signer."""
+    """A plan of the test's signer, who signs by the usual method unless told."""
     return SignaturePlan(
         "Firma-7", layout, restriction, SIGNED_AT, "Ana", signer.certificate,
-        signer.chain,
+        signer.chain, method or method_for(signer.certificate),
     )  # fmt: skip
 
 

@@ -5,15 +5,18 @@ steps needs the signer's key, and none of them opens an HSM.
 """
 
 from worker.pdf.assemble import assemble
-from worker.pdf.check import SignatureCheckError, check, verify_signature_value
+from worker.pdf.check import SignatureCheckError, check, method_of
+from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
 
 __all__ = [
     "PreparedSignature",
     "SignatureCheckError",
+    "SignatureMethod",
     "SignaturePlan",
     "assemble",
     "check",
+    "method_for",
+    "method_of",
     "prepare",
-    "verify_signature_value",
 ]

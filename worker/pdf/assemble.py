@@ -2,6 +2,7 @@
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from worker.pdf.cms import signed_data, signer_parts
+from worker.pdf.method import SignatureMethod
 
 
 def assemble(
@@ -11,6 +12,7 @@ def assemble(
     contents_length: int,
     signed_attributes: bytes,
     signature: bytes,
+    method: SignatureMethod,
     certificate: bytes,
     chain: tuple[bytes, ...],
 ) -> bytes:
@@ -21,8 +23,9 @@ def assemble(
         contents_at: where the digits of Contents start.
         contents_length: how many there are.
         signed_attributes: DER of SET OF.
-        signature: value over SHA-256 of `signed_attributes`: RSA PKCS#1 v1.5, or
-            DER of ECDSA-Sig-Value.
+        signature: value over the digest of `signed_attributes`: RSA's octets, or
+            DER of Ecdsa-Sig-Value.
+        method: how it was made (`method_of` tells).
         certificate: the one that `prepare` was given.
         chain: likewise.
 
@@ -30,7 +33,7 @@ def assemble(
         ApplianceError: `SIGNING_FAILED`: the CMS is longer than its place, or the
             place is not that of an empty Contents.
     """
-    parts = signer_parts(certificate, chain)
+    parts = signer_parts(certificate, chain, method)
     digits = signed_data(parts, signed_attributes, signature).hex().encode("ascii")
     end = contents_at + contents_length
     place = increment[contents_at - 1 : end + 1]

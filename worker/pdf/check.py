@@ -7,18 +7,13 @@ not belong to the certificate makes a PDF that looks fine and is worthless.
 import hashlib
 import re
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils
-from cryptography.x509 import load_der_x509_certificate
-
 from appliance.domain.errors import ApplianceError, ErrorCode
-from worker.pdf.cms import read_signature, signed_attributes, signer_parts
+from worker.pdf.cms import read_signature
+from worker.pdf.method import SignatureMethod, key_of, methods_of_key
 
 _BYTE_RANGE = re.compile(rb"/ByteRange\s*\[\s*0\s+(\d+)\s+(\d+)\s+(\d+)\s*\]")
 _END = re.compile(rb"startxref\s+(\d+)\s+%%EOF\s*", re.ASCII)
 _TAIL_BYTES = 64
-_PREHASHED = utils.Prehashed(hashes.SHA256())
 
 
 class SignatureCheckError(ApplianceError):
@@ -52,44 +47,49 @@ def check(original: bytes, increment: bytes, certificate: bytes) -> None:
 
     Raises:
         SignatureCheckError: any of it does not hold.
+        ApplianceError: `CERTIFICATE_NOT_USABLE`: no key that signs documents.
 
     Source: RFC 5652 5.6; ISO 32000-2, 12.8.1; EN 319 142-1 5.3.
     """
     _check_end(original, increment)
     start, end = _contents(original, increment)
-    digest = hashlib.sha256(original)
-    digest.update(increment[:start])
-    digest.update(increment[end:])
+
+    def covered(algorithm: str) -> bytes:
+        digest = hashlib.new(algorithm, original)
+        digest.update(increment[:start])
+        digest.update(increment[end:])
+        return digest.digest()
+
     try:
         content = bytes.fromhex(increment[start + 1 : end - 1].decode("ascii"))
-        signature = read_signature(content, certificate, digest.digest())
+        signature = read_signature(content, certificate, covered)
     except ValueError as exc:
         raise SignatureCheckError(f"the CMS is wrong: {exc}") from exc
-    attributes = signed_attributes(signer_parts(certificate, ()), digest.digest())
-    hashed = hashlib.sha256(attributes).digest()
-    if not verify_signature_value(certificate, hashed, signature):
+    method = signature.method
+    hashed = method.hash(signature.attributes)
+    if not method.verifies(certificate, hashed, signature.value):
         raise SignatureCheckError("the value was not made by the certificate's key")
 
 
-def verify_signature_value(certificate: bytes, digest: bytes, signature: bytes) -> bool:
-    """Tell whether a value signs a SHA-256 digest with a certificate's key.
+def method_of(certificate: bytes, attributes: bytes, value: bytes) -> SignatureMethod:
+    """Tell how a value was made, by what verifies it.
+
+    So nothing but the value need be stored between signing and assembling, and a
+    setting that changed meanwhile does no harm.
 
     Args:
         certificate: DER.
-        digest: 32 bytes.
-        signature: RSA PKCS#1 v1.5, or DER of ECDSA-Sig-Value.
+        attributes: the signed attributes, as they were hashed.
+        value: the signature's.
+
+    Raises:
+        SignatureCheckError: the certificate's key did not make it.
+        ApplianceError: `CERTIFICATE_NOT_USABLE`: no key that signs documents.
     """
-    key = load_der_x509_certificate(certificate).public_key()
-    try:
-        if isinstance(key, rsa.RSAPublicKey):
-            key.verify(signature, digest, padding.PKCS1v15(), _PREHASHED)
-        elif isinstance(key, ec.EllipticCurvePublicKey):
-            key.verify(signature, digest, ec.ECDSA(_PREHASHED))
-        else:
-            return False
-    except InvalidSignature:
-        return False
-    return True
+    for method in methods_of_key(key_of(certificate)):
+        if method.verifies(certificate, method.hash(attributes), value):
+            return method
+    raise SignatureCheckError("the value was not made by the certificate's key")
 
 
 def _check_end(original: bytes, increment: bytes) -> None:

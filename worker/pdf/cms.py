@@ -5,65 +5,68 @@ the order of the attributes and the signature value remain. Building it anew
 with asn1crypto costs ten times the rest of a signature; so does reading it.
 """
 
-import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
 
-from asn1crypto import algos, cms, x509
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.x509 import load_der_x509_certificate
+from asn1crypto import cms, x509
 from pyhanko.sign.general import as_signing_certificate_v2, simple_cms_attribute
 
-from appliance.domain.errors import ApplianceError, ErrorCode
 from worker.pdf.der import children, encode, read
-
-DIGEST: Final = "sha256"
-"""The one digest: of the document, of the attributes, and in the signature."""
+from worker.pdf.method import (
+    SignatureMethod,
+    key_of,
+    longest_value,
+    methods_of_key,
+)
 
 _SEQUENCE, _SET, _OCTETS, _CONTEXT_0 = 0x30, 0x31, 0x04, 0xA0
 _DATA = cms.ContentType("data").dump()
 _SIGNED_DATA = cms.ContentType("signed_data").dump()
 _MESSAGE_DIGEST = cms.CMSAttributeType("message_digest").dump()
-_DIGEST_ALGORITHM = algos.DigestAlgorithm({"algorithm": DIGEST}).dump()
 _VERSION_1 = bytes.fromhex("020101")
 
 
 @dataclass(frozen=True, slots=True)
 class SignerParts:
-    """What a certificate and its chain fix in every CMS made with them."""
+    """What a certificate, its chain and a method fix in every CMS of theirs."""
 
+    method: SignatureMethod
     certificates: bytes = field(repr=False)
     """The certificates field, tag and all."""
     signer: bytes = field(repr=False)
     """IssuerAndSerialNumber."""
     attributes: tuple[bytes, ...] = field(repr=False)
     """The signed attributes but for the message digest."""
+    digest_algorithm: bytes
     signature_algorithm: bytes
     signature_max_bytes: int
     """The longest signature value that the key makes."""
 
 
 @lru_cache(maxsize=256)
-def signer_parts(certificate: bytes, chain: tuple[bytes, ...]) -> SignerParts:
-    """Encode what stays the same for a certificate.
+def signer_parts(
+    certificate: bytes, chain: tuple[bytes, ...], method: SignatureMethod
+) -> SignerParts:
+    """Encode what stays the same for a certificate and a method.
 
     Args:
         certificate: the signer's, DER.
         chain: its issuers, DER.
+        method: how its key signs.
 
     Raises:
         ApplianceError: `CERTIFICATE_NOT_USABLE` for a key that is neither RSA nor
-            elliptic.
+            on P-256 or P-384.
 
     Source: RFC 5652 5.3, RFC 5035 (signing-certificate-v2); EN 319 142-1 6.3.
     """
     parsed = x509.Certificate.load(certificate)
-    algorithm, longest = _signature_kind(certificate)
     reference = simple_cms_attribute(
         "signing_certificate_v2", as_signing_certificate_v2(parsed)
     )
     return SignerParts(
+        method=method,
         certificates=encode(_CONTEXT_0, *sorted({certificate, *chain})),
         signer=encode(
             _SEQUENCE,
@@ -74,27 +77,10 @@ def signer_parts(certificate: bytes, chain: tuple[bytes, ...]) -> SignerParts:
             simple_cms_attribute("content_type", "data").dump(),
             reference.dump(),
         ),
-        signature_algorithm=algos.SignedDigestAlgorithm(
-            {"algorithm": algorithm}
-        ).dump(),
-        signature_max_bytes=longest,
+        digest_algorithm=method.digest_identifier(),
+        signature_algorithm=method.signature_identifier(),
+        signature_max_bytes=longest_value(certificate),
     )
-
-
-def _signature_kind(certificate: bytes) -> tuple[str, int]:
-    """The signature algorithm of a certificate's key and its longest value.
-
-    Raises:
-        ApplianceError: `CERTIFICATE_NOT_USABLE`.
-    """
-    key = load_der_x509_certificate(certificate).public_key()
-    if isinstance(key, rsa.RSAPublicKey):
-        return f"{DIGEST}_rsa", key.key_size // 8
-    if isinstance(key, ec.EllipticCurvePublicKey):
-        # Two integers, each with a sign octet, in a sequence (RFC 3279 2.2.3).
-        number = encode(0x02, bytes(key.curve.key_size // 8 + 1))
-        return f"{DIGEST}_ecdsa", len(encode(_SEQUENCE, number, number)) + 2
-    raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
 
 
 def signed_attributes(parts: SignerParts, document_digest: bytes) -> bytes:
@@ -104,7 +90,7 @@ def signed_attributes(parts: SignerParts, document_digest: bytes) -> bytes:
 
     Args:
         parts: from `signer_parts`.
-        document_digest: SHA-256 over the ByteRange.
+        document_digest: by the method's digest, over the ByteRange.
 
     Source: RFC 5652 5.4; EN 319 142-1 6.3.
     """
@@ -119,7 +105,7 @@ def signed_data(parts: SignerParts, attributes: bytes, signature: bytes) -> byte
     Args:
         parts: from `signer_parts`.
         attributes: from `signed_attributes`.
-        signature: its value: PKCS#1 v1.5 for RSA, DER of ECDSA-Sig-Value for EC.
+        signature: its value: RSA's octets, or DER of Ecdsa-Sig-Value.
 
     Source: RFC 5652 5.1, 5.3.
     """
@@ -127,7 +113,7 @@ def signed_data(parts: SignerParts, attributes: bytes, signature: bytes) -> byte
         _SEQUENCE,
         _VERSION_1,
         parts.signer,
-        _DIGEST_ALGORITHM,
+        parts.digest_algorithm,
         # In the structure the set is tagged [0]; hashed, it is tagged SET.
         bytes([_CONTEXT_0]) + attributes[1:],
         parts.signature_algorithm,
@@ -136,7 +122,7 @@ def signed_data(parts: SignerParts, attributes: bytes, signature: bytes) -> byte
     content = encode(
         _SEQUENCE,
         _VERSION_1,
-        encode(_SET, _DIGEST_ALGORITHM),
+        encode(_SET, parts.digest_algorithm),
         encode(_SEQUENCE, _DATA),
         parts.certificates,
         encode(_SET, signer_info),
@@ -146,25 +132,35 @@ def signed_data(parts: SignerParts, attributes: bytes, signature: bytes) -> byte
 
 def longest_signed_data(parts: SignerParts) -> int:
     """Bytes of the longest CMS that `signed_data` can make with these parts."""
-    attributes = signed_attributes(parts, bytes(hashlib.sha256().digest_size))
+    attributes = signed_attributes(parts, bytes(parts.method.digest.size_bytes))
     return len(signed_data(parts, attributes, bytes(parts.signature_max_bytes)))
 
 
-def read_signature(content: bytes, certificate: bytes, document_digest: bytes) -> bytes:
-    """Take the signature value out of a CMS that says just what it must.
+@dataclass(frozen=True, slots=True)
+class ReadSignature:
+    """A signature as a CMS carries it, not yet verified."""
 
-    The certificates and the value are read; with them the CMS is made again, and
-    has to be the same to the byte.
+    method: SignatureMethod
+    attributes: bytes = field(repr=False)
+    """The signed attributes, as they are hashed."""
+    value: bytes = field(repr=False)
+
+
+def read_signature(
+    content: bytes, certificate: bytes, document_digest: Callable[[str], bytes]
+) -> ReadSignature:
+    """Take the signature out of a CMS that says just what it must.
+
+    The certificates, the algorithms and the value are read; with them the CMS is
+    made again, and has to be the same to the byte.
 
     Args:
         content: the CMS, and the zeros that fill its place.
         certificate: the one that must have signed, DER.
-        document_digest: what the message digest must be.
-
-    Returns:
-        The signature value, not yet verified.
+        document_digest: what the message digest must be, by the digest's name.
 
     Raises:
+        ApplianceError: `CERTIFICATE_NOT_USABLE`, see `signer_parts`.
         ValueError: it is not DER, or not the CMS of this document and certificate.
 
     Source: RFC 5652 5; EN 319 142-1 6.3.
@@ -173,14 +169,29 @@ def read_signature(content: bytes, certificate: bytes, document_digest: bytes) -
     _, wrapped = children(whole.body)
     _, _, _, certificates, signers = children(read(wrapped.body)[0].body)
     (signer,) = children(signers.body)
-    value = children(signer.body)[-1].body
+    *_, algorithm, value = children(signer.body)
+    method = _method_named(certificate, algorithm.whole)
     carried = tuple(one.whole for one in children(certificates.body))
     if certificate not in carried:
         msg = "it does not carry the certificate"
         raise ValueError(msg)
-    parts = signer_parts(certificate, carried)
-    expected = signed_data(parts, signed_attributes(parts, document_digest), value)
+    parts = signer_parts(certificate, carried, method)
+    attributes = signed_attributes(parts, document_digest(method.digest.value))
+    expected = signed_data(parts, attributes, value.body)
     if whole.whole != expected or padding.strip(b"\0"):
         msg = "it is not that of this document and certificate"
         raise ValueError(msg)
-    return value
+    return ReadSignature(method, attributes, value.body)
+
+
+def _method_named(certificate: bytes, algorithm: bytes) -> SignatureMethod:
+    """The method that a signature's AlgorithmIdentifier names.
+
+    Raises:
+        ValueError: none by which the certificate's key signs.
+    """
+    for method in methods_of_key(key_of(certificate)):
+        if method.signature_identifier() == algorithm:
+            return method
+    msg = "its algorithm is not one of the certificate's key"
+    raise ValueError(msg)

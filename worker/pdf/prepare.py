@@ -1,7 +1,7 @@
 """Prepares a signature: the revision to be appended, and what is to be signed.
 
     prepared = prepare(original, plan, fonts)
-    value = rsa_pkcs1_v15(key, prepared.digest)  # in the HSM
+    value = …  # the key signs `prepared.digest` by `plan.method`, in the HSM
     increment = assemble(prepared.increment, …, signature=value, …)
     check(original, increment, plan.certificate)
     signed_pdf = original + increment
@@ -9,7 +9,6 @@
 The original bytes are never changed. Nothing here needs a key.
 """
 
-import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,12 +37,8 @@ from pyhanko.sign.signers.pdf_byterange import SignatureObject
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import Restriction
-from worker.pdf.cms import (
-    DIGEST,
-    longest_signed_data,
-    signed_attributes,
-    signer_parts,
-)
+from worker.pdf.cms import longest_signed_data, signed_attributes, signer_parts
+from worker.pdf.method import SignatureMethod
 from worker.stamp import (
     StampFonts,
     add_annotation,
@@ -77,6 +72,8 @@ class SignaturePlan:
     """The signer's, DER."""
     chain: tuple[bytes, ...] = field(repr=False)
     """Its issuers, DER."""
+    method: SignatureMethod
+    """How the certificate's key signs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +87,11 @@ class PreparedSignature:
     contents_length: int
     """How many digits there are."""
     document_digest: bytes
-    """SHA-256 over the ByteRange."""
+    """Digest of the bytes in the ByteRange, by the plan's method."""
     signed_attributes: bytes
     """DER of SET OF, as it is hashed for signing."""
     digest: bytes
-    """SHA-256 of `signed_attributes`: what the key signs."""
+    """Digest of `signed_attributes`: what the key signs; 32, 48 or 64 bytes."""
 
 
 def prepare(
@@ -115,20 +112,21 @@ def prepare(
 
     Source: EN 319 142-1 5.3, 6.3; ISO 32000-2, 12.8; decisions "restriccion".
     """
-    parts = signer_parts(plan.certificate, plan.chain)
+    parts = signer_parts(plan.certificate, plan.chain, plan.method)
     signature = SignatureObject(
         timestamp=plan.signed_at,
         subfilter=SigSeedSubFilter.PADES,
         name=plan.signer_name,
         bytes_reserved=2 * longest_signed_data(parts),
     )
+    algorithm = plan.method.digest.value
     revision = open_revision(original)
     with refusing():
         _refuse_if_closed(revision, plan.restriction)
         _declare_pades(revision)
         _add_field(revision, plan, fonts, revision.add_object(signature))
         separate(revision, original)
-        prepared, output = next(signature.fill(revision, DIGEST, in_place=True))
+        prepared, output = next(signature.fill(revision, algorithm, in_place=True))
         increment = bytes(output.getbuffer()[len(original) :])
     attributes = signed_attributes(parts, prepared.document_digest)
     start, end = prepared.reserved_region_start, prepared.reserved_region_end
@@ -138,7 +136,7 @@ def prepare(
         contents_length=end - start - 2,
         document_digest=prepared.document_digest,
         signed_attributes=attributes,
-        digest=hashlib.sha256(attributes).digest(),
+        digest=plan.method.hash(attributes),
     )
 
 
@@ -218,9 +216,9 @@ def _add_field(
     ensure_sig_flags(revision)
     permission = _PERMISSIONS.get(plan.restriction)
     if permission is not None:
-        SigMDPSetup(DIGEST, certify=True, docmdp_perms=permission).apply(
-            signature, revision
-        )
+        SigMDPSetup(
+            plan.method.digest.value, certify=True, docmdp_perms=permission
+        ).apply(signature, revision)
 
 
 def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:

@@ -9,6 +9,10 @@ from typing import Protocol
 
 from appliance.domain.audit import AuditEvent, AuditRow
 from appliance.domain.records.activations import ActivationRecords
+from appliance.domain.records.certificates import (
+    CertificateRecords,
+    PublicationRecords,
+)
 from appliance.domain.records.console import ConsoleRecords, EnrolmentRecords
 from appliance.domain.records.console_views import ConsoleViewRecords
 from appliance.domain.records.integration import IntegratorRecords, SessionRecords
@@ -20,7 +24,17 @@ from appliance.domain.records.login import (
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
 from appliance.domain.records.slots import SlotRecords
-from appliance.domain.records.tasks import TaskRecords, WorkerRecords
+from appliance.domain.records.tasks import (
+    ActivationKeyRecords,
+    TaskRecords,
+    WorkerRecords,
+)
+from appliance.domain.records.trust import (
+    ExpiryRecords,
+    FormerCertificateRecords,
+    RevocationPinRecords,
+    TrustRecords,
+)
 
 
 class AuditRecords(Protocol):
@@ -60,6 +74,36 @@ class Records(Protocol):
         ...
 
     @property
+    def certificates(self) -> CertificateRecords:
+        """What the internal CA certified."""
+        ...
+
+    @property
+    def publications(self) -> PublicationRecords:
+        """CRLs and OCSP answers."""
+        ...
+
+    @property
+    def former_certificates(self) -> FormerCertificateRecords:
+        """What credentials had before."""
+        ...
+
+    @property
+    def revocation_pins(self) -> RevocationPinRecords:
+        """PINs by which people revoke without signing in."""
+        ...
+
+    @property
+    def trust(self) -> TrustRecords:
+        """Roots of outside CAs."""
+        ...
+
+    @property
+    def expiry(self) -> ExpiryRecords:
+        """What ends soon, and what was said of it."""
+        ...
+
+    @property
     def documents(self) -> DocumentRecords:
         """Documents and signed documents."""
         ...
@@ -87,6 +131,11 @@ class Records(Protocol):
     @property
     def workers(self) -> WorkerRecords:
         """Who is alive, and how its HSM is."""
+        ...
+
+    @property
+    def activation_keys(self) -> ActivationKeyRecords:
+        """What signing hosts publish of their keys."""
         ...
 
     @property

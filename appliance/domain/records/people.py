@@ -6,7 +6,7 @@ from typing import Protocol
 
 from appliance.domain.ids import CredentialId, IntegratorId, PersonId
 from appliance.domain.person import Credential, Person
-from appliance.domain.vocab import VouchedBy
+from appliance.domain.vocab import CredentialState, VouchedBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,10 @@ class PeopleRecords(Protocol):
         """Give an invited person their secrets; False if they have some."""
         ...
 
+    async def forget_secrets(self, person: PersonId) -> None:
+        """Delete what proves a person, who is to choose anew."""
+        ...
+
     async def get(self, person: PersonId) -> Person | None:
         """A person by id."""
         ...
@@ -142,18 +146,53 @@ class PeopleRecords(Protocol):
         """Set the count of wrong passwords and the lock."""
         ...
 
+    async def replace_signing_secret(
+        self, person: PersonId, secret: SigningSecret
+    ) -> None:
+        """Keep another signing password; the count and the lock stay."""
+        ...
+
 
 class CredentialRecords(Protocol):
     """Keys and certificates."""
 
-    async def add(self, credential: Credential, spki_sha256: str) -> None:
+    async def add(self, credential: Credential) -> None:
         """Record a credential; the person's earlier active ones give way."""
         ...
 
-    async def get(self, credential: CredentialId) -> Credential | None:
-        """A credential by id."""
+    async def locked(self, person: PersonId) -> list[Credential]:
+        """Those of a person that may sign, now or later, by id.
+
+        Each has an `outer` that the person's signing password opens.
+        """
+        ...
+
+    async def relock(self, credential: CredentialId, outer: bytes) -> None:
+        """Keep what is in `outer` under another unlock key."""
+        ...
+
+    async def retire(self, person: PersonId) -> list[CredentialId]:
+        """Supersede all of `locked`; gives those it was done to."""
+        ...
+
+    async def get(
+        self, credential: CredentialId, *, lock: bool = False
+    ) -> Credential | None:
+        """A credential by id; `lock` keeps others from changing it."""
+        ...
+
+    async def set_state(self, credential: CredentialId, state: CredentialState) -> None:
+        """Move a credential to a state."""
+        ...
+
+    async def renewed(self, renewed: Credential) -> None:
+        """Record the certificate, chain and dates that a credential now has."""
         ...
 
     async def active(self, person: PersonId) -> Credential | None:
         """The credential a person signs with."""
+        ...
+
+    async def of_person(self, person: PersonId) -> list[Credential]:
+        """Every credential of a person, newest first."""
         ...

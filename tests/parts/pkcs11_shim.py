@@ -1,0 +1,171 @@
+"""Drives `pkcs11_shim.c`: a PKCS#11 module that fails as it is told to.
+
+    shim = Pkcs11Shim(folder, softhsm.module)
+    with shim.fault("C_Sign", "code", CKR_DEVICE_ERROR, times=2):
+        …                                   # of all processes, the next two
+    assert shim.count("C_Sign") == 5
+
+Processes load `shim.path` and have `shim.environment`; rules hold for all of them
+from the next call on.
+"""
+
+import mmap
+import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+_SOURCE: Final = Path(__file__).with_suffix(".c")
+_HEADERS: Final = "/usr/include/p11-kit-1"
+FUNCTIONS: Final = (
+    "C_Initialize",
+    "C_GetSlotList",
+    "C_OpenSession",
+    "C_Login",
+    "C_FindObjectsInit",
+    "C_FindObjects",
+    "C_SignInit",
+    "C_Sign",
+    "C_GenerateKey",
+    "C_GenerateKeyPair",
+    "C_WrapKey",
+    "C_UnwrapKey",
+    "C_DestroyObject",
+    "C_GenerateRandom",
+)
+"""What is counted and may be disturbed, in the order of the C source."""
+_RULES: Final = 4096
+_WORD: Final = 8
+Action = Literal["code", "lose", "delay", "hang", "abort"]
+"""See the C source."""
+FOREVER: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """One C_Sign that the real module did."""
+
+    token: str
+    """Label."""
+    key: str
+    """CKA_ID in hex, or `-`."""
+    data: bytes
+
+
+def build(folder: Path) -> Path:
+    """Compile the shim into a folder; the path of the module."""
+    path = folder / "pkcs11-shim.so"
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-O2", f"-I{_HEADERS}", "-o", path, _SOURCE],
+        check=True,
+    )
+    return path
+
+
+class Pkcs11Shim:
+    """A shim of its own folder around a real module.
+
+    Args:
+        folder: existing and private; the module and its control files go there.
+        module: the real one.
+        params: its parameter string for C_Initialize, where it wants one (NSS).
+    """
+
+    def __init__(self, folder: Path, module: Path, params: str | None = None) -> None:
+        self.path = build(folder)
+        self._folder = folder / "pkcs11-shim"
+        self._folder.mkdir()
+        self._rules = self._folder / "rules"
+        self._rules.touch()
+        self._signed = self._folder / "signed"
+        counts = self._folder / "counts"
+        counts.write_bytes(bytes(_WORD * (len(FUNCTIONS) + _RULES)))
+        with counts.open("r+b") as file:
+            self._counts = mmap.mmap(file.fileno(), 0)
+        self.environment = {
+            "PKCS11_SHIM_MODULE": str(module),
+            "PKCS11_SHIM_CONTROL": str(self._folder),
+        }
+        if params is not None:
+            self.environment["PKCS11_SHIM_PARAMS"] = params
+        self._active: dict[int, str] = {}
+        self._made = 0
+
+    @contextmanager
+    def fault(
+        self,
+        function: str,
+        action: Action,
+        value: int = 0,
+        *,
+        at: str = "*",
+        times: int = FOREVER,
+    ) -> Iterator[int]:
+        """Disturb a function for a while.
+
+        Args:
+            function: one of `FUNCTIONS`, or `*`.
+            action: what happens.
+            value: CKR number, or milliseconds of a delay.
+            at: token's label, `-` for calls of no token, or `*`.
+            times: how many calls of all processes, or `FOREVER`.
+
+        Yields:
+            Number of the rule, for `used`.
+        """
+        rule = self.order(function, action, value, at=at, times=times)
+        try:
+            yield rule
+        finally:
+            self.withdraw(rule)
+
+    def order(
+        self,
+        function: str,
+        action: Action,
+        value: int = 0,
+        *,
+        at: str = "*",
+        times: int = FOREVER,
+    ) -> int:
+        """Disturb a function until `withdraw`; see `fault`."""
+        assert function == "*" or function in FUNCTIONS
+        rule = self._made
+        self._made += 1
+        assert rule < _RULES
+        self._active[rule] = f"{rule} {function} {at} {action} {value} {times}\n"
+        self._write()
+        return rule
+
+    def withdraw(self, rule: int) -> None:
+        """End a rule."""
+        del self._active[rule]
+        self._write()
+
+    def _write(self) -> None:
+        # Whole or not at all: a call in any process may read it just now.
+        new = self._rules.with_suffix(".new")
+        new.write_text("".join(self._active.values()), "ascii")
+        new.rename(self._rules)
+
+    def count(self, function: str) -> int:
+        """How often a function was called, by any process, faults included."""
+        return self._word(FUNCTIONS.index(function))
+
+    def used(self, rule: int) -> int:
+        """How often a rule's function was called while the rule held."""
+        return self._word(len(FUNCTIONS) + rule)
+
+    def _word(self, index: int) -> int:
+        (value,) = struct.unpack_from("=Q", self._counts, index * _WORD)
+        return int(value)
+
+    def signed(self) -> list[Signed]:
+        """Every C_Sign that the real module did, oldest first."""
+        if not self._signed.exists():
+            return []
+        rows = (line.split() for line in self._signed.read_text("ascii").splitlines())
+        return [Signed(token, key, bytes.fromhex(data)) for token, key, data in rows]
