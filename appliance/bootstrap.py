@@ -55,9 +55,10 @@ from appliance.settings import Settings
 from appliance.storage import redis
 from appliance.storage.documents import LocalDocuments
 from appliance.storage.engines import Engines, open_engines
+from appliance.storage.key_files import KeyFile, read_key_ring
 from appliance.storage.migrate import is_current
 from appliance.storage.sandbox import SandboxClient
-from appliance.storage.secretbox import LookupKey, SecretBox, read_key_file
+from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 
 _SANDBOX_MARGIN_S = 5
@@ -211,10 +212,11 @@ async def open_front(
         SettingsError: a secret file cannot be used.
     """
     secrets = settings.secrets
-    sealer = SecretBox(read_key_file(secrets.data_key_file))
-    lookup = LookupKey(read_key_file(secrets.lookup_key_file))
+    sealer = SecretBox(KeyFile(secrets.data_key_file))
+    lookup = LookupKey(KeyFile(secrets.lookup_key_file))
     slots = HashSlots()
-    signing_passwords = SigningPasswords(read_key_file(secrets.pepper_file), slots)
+    pepper = read_key_ring(secrets.pepper_file)
+    signing_passwords = SigningPasswords(pepper.keys[pepper.present], slots)
     login_passwords = Passwords(slots)
     async with open_core(settings, clock, role) as core:
         store = core.store
@@ -325,8 +327,8 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
         SettingsError: a secret file cannot be used.
     """
     role = "admin"
-    sealer = SecretBox(read_key_file(settings.secrets.data_key_file))
-    lookup = LookupKey(read_key_file(settings.secrets.lookup_key_file))
+    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
     passwords = Passwords(HashSlots())
     async with open_core(settings, clock, role) as core:
         store = core.store

@@ -22,7 +22,7 @@ from appliance.domain.records.people import ChosenSecrets, Contact
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services import totp
 from appliance.services.hsm_tasks import submit_issue
-from appliance.services.invitations import code_index
+from appliance.services.invitations import code_indexes
 from appliance.services.passwords import Passwords
 from appliance.services.people import check_differ
 from appliance.services.signing_password import SigningPasswords, normalize
@@ -171,7 +171,7 @@ class Enrolment:
         if not _CODE.fullmatch(code):
             raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
         async with self._store.read() as records:
-            row = await records.enrolments.by_code(code_index(self._lookup, code))
+            row = await records.enrolments.by_code(code_indexes(self._lookup, code))
             if row is None:
                 raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
             person = await records.people.get(row.person)

@@ -21,7 +21,7 @@ from appliance.domain.records.people import NewPerson
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.services import totp
 from appliance.services.hsm_tasks import submit_issue
-from appliance.services.login import email_index
+from appliance.services.login import email_index, refuse_known_email
 from appliance.services.passwords import Passwords
 from appliance.services.signing_password import SigningPasswords, normalize
 
@@ -94,6 +94,7 @@ class People:
         task = TaskId(new_id())
         new = await self._with_secrets(order, person, email, seed)
         async with self._store.write() as records:
+            await refuse_known_email(records, self._lookup, email)
             await records.people.add(new)
             records.audit.add(
                 AuditEvent(

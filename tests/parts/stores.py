@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from appliance.domain.audit import AuditEvent
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.vocab import EventKind
 from appliance.services.console import ConsoleLogin
 from appliance.services.enrolment import Enrolment
@@ -85,7 +86,7 @@ async def open_desk(
     await migrate(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
-    sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
+    sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
     slots = HashSlots()
     passwords = Passwords(slots)
     try:
