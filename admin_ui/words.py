@@ -128,6 +128,7 @@ PERSON_STATES: Final[dict[PersonState, tuple[str, str]]] = {
 CREDENTIAL_STATES: Final[dict[CredentialState, tuple[str, str]]] = {
     CredentialState.ACTIVE: (N_("In use"), "good"),
     CredentialState.SUPERSEDED: (N_("Superseded"), "quiet"),
+    CredentialState.REVOKING: (N_("Being revoked"), "bad"),
     CredentialState.REVOKED: (N_("No longer valid"), "bad"),
 }
 

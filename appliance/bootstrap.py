@@ -26,6 +26,7 @@ from appliance.domain.ports import (
 )
 from appliance.domain.records import Store
 from appliance.services.attempts import Attempts
+from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
 from appliance.services.console_views import ConsoleViews
 from appliance.services.enrolment import Enrolment
@@ -46,6 +47,7 @@ from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.progress import Progress
 from appliance.services.requests import Requests
+from appliance.services.revocation import Revocations
 from appliance.services.sessions import Sessions
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
@@ -115,6 +117,8 @@ class Front:
     links: Links
     health: Health
     tasks: HsmTasks
+    certificates: Certificates
+    revocations: Revocations
     integrators: Integrators
     sessions: Sessions
     progress: Progress
@@ -139,6 +143,8 @@ class AdminFront:
     intake: Intake
     health: Health
     tasks: HsmTasks
+    certificates: Certificates
+    revocations: Revocations
     integrators: Integrators
     console: ConsoleLogin
     invitations: Invitations
@@ -264,6 +270,8 @@ async def open_front(
             links=links,
             health=Health(store, core.inspector, clock, core.migrated),
             tasks=HsmTasks(store, clock, role, core.process),
+            certificates=Certificates(store, clock),
+            revocations=Revocations(store, clock),
             integrators=Integrators(store, lookup, clock, settings.environment),
             sessions=sessions,
             progress=progress,
@@ -344,6 +352,8 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             ),
             health=Health(store, core.inspector, clock, core.migrated),
             tasks=HsmTasks(store, clock, role, core.process),
+            certificates=Certificates(store, clock),
+            revocations=Revocations(store, clock),
             integrators=Integrators(store, lookup, clock, settings.environment),
             console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
             invitations=Invitations(store, lookup, sealer, clock, settings),

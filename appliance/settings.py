@@ -153,6 +153,15 @@ class HsmSettings(_Section):
     """Kind of a new user's key."""
 
 
+class PkiSettings(_Section):
+    """What the internal CA publishes. Each is signed anew at half of its time."""
+
+    crl_validity_s: int = Field(default=604_800, ge=3600, le=2_592_000)
+    """Time from a CRL's thisUpdate to its nextUpdate, in seconds."""
+    ocsp_validity_s: int = Field(default=86_400, ge=600, le=604_800)
+    """Time from an OCSP answer's thisUpdate to its nextUpdate, in seconds."""
+
+
 class SecretSettings(_Section):
     """Files with 32 random bytes each, in hex; mode 0600."""
 
@@ -262,6 +271,7 @@ class Settings(_Section):
     redis: RedisSettings = RedisSettings()
     documents: DocumentSettings = DocumentSettings()
     hsm: HsmSettings
+    pki: PkiSettings = PkiSettings()
     secrets: SecretSettings
     auth: AuthSettings = AuthSettings()
     signing: SigningSettings = SigningSettings()
@@ -284,6 +294,16 @@ class Settings(_Section):
     def documents_dir(self) -> Path:
         """Where PDFs are kept."""
         return self.documents.path or self.data_dir / "documents"
+
+    @property
+    def root_file(self) -> Path:
+        """Certificate of the internal CA's root, PEM: what a verifier trusts."""
+        return self.data_dir / "pki" / "root.pem"
+
+    @property
+    def ca_file(self) -> Path:
+        """Certificate of the internal CA that issues, PEM."""
+        return self.data_dir / "pki" / "ca.pem"
 
     @property
     def redis_socket(self) -> Path:

@@ -76,6 +76,8 @@ class ErrorCode(StrEnum):
     SIGN_PASSWORD_WRONG = "SIGN_PASSWORD_WRONG"  # noqa: S105 (a code, no secret)
     SIGN_LOCKED = "SIGN_LOCKED"
     CERTIFICATE_NOT_USABLE = "CERTIFICATE_NOT_USABLE"
+    CERTIFICATE_NOT_FOUND = "CERTIFICATE_NOT_FOUND"
+    CERTIFICATE_STATE = "CERTIFICATE_STATE"
     ACTIVATION_EXPIRED = "ACTIVATION_EXPIRED"
     SIGNING_FAILED = "SIGNING_FAILED"
     # Documents
@@ -184,6 +186,8 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.SIGN_PASSWORD_WRONG: "The signing password is not right.",
     ErrorCode.SIGN_LOCKED: "Signing is locked after too many wrong passwords.",
     ErrorCode.CERTIFICATE_NOT_USABLE: "There is no certificate that can sign now.",
+    ErrorCode.CERTIFICATE_NOT_FOUND: "There is no such certificate.",
+    ErrorCode.CERTIFICATE_STATE: "The certificate was revoked, or is being revoked.",
     ErrorCode.ACTIVATION_EXPIRED: (
         "Signing took too long and was undone; enter the signing password again."
     ),

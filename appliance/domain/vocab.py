@@ -73,6 +73,12 @@ class TaskKind(StrEnum):
 
     ISSUE = "issue"
     """Make a key pair for a person and have the CA certify it."""
+    RENEW = "renew"
+    """Certify a credential's key again."""
+    REVOKE = "revoke"
+    """Sign what says that a credential's certificates are revoked."""
+    PUBLISH = "publish"
+    """Sign the CRLs and OCSP answers that are due."""
 
 
 class CredentialState(StrEnum):
@@ -80,7 +86,43 @@ class CredentialState(StrEnum):
 
     ACTIVE = "active"
     SUPERSEDED = "superseded"
+    REVOKING = "revoking"
+    """Its revocation was asked for: it signs no more, and is soon `revoked`."""
     REVOKED = "revoked"
+    """CRL and OCSP say so."""
+
+
+class CertificateKind(StrEnum):
+    """What the internal CA certifies."""
+
+    SIGNER = "signer"
+    OCSP = "ocsp"
+    """The responder that answers for the CA (RFC 6960, 4.2.2.2)."""
+
+
+class CertificateState(StrEnum):
+    """Whether a certificate is revoked; its end is a matter of its dates."""
+
+    VALID = "valid"
+    REVOKING = "revoking"
+    """Asked for; CRL and OCSP still say that it is good."""
+    REVOKED = "revoked"
+
+
+class RevocationReason(StrEnum):
+    """Why a signer's certificate is revoked.
+
+    The CRLReasons that are a signer's and for good: no hold, nothing of CAs.
+
+    Source: RFC 5280, 5.3.1.
+    """
+
+    UNSPECIFIED = "unspecified"
+    KEY_COMPROMISE = "keyCompromise"
+    AFFILIATION_CHANGED = "affiliationChanged"
+    SUPERSEDED = "superseded"
+    CESSATION_OF_OPERATION = "cessationOfOperation"
+    PRIVILEGE_WITHDRAWN = "privilegeWithdrawn"
 
 
 class PersonState(StrEnum):
@@ -185,6 +227,15 @@ class EventKind(StrEnum):
     PERSON_DISABLED = "person.disabled"
     PERSON_ENABLED = "person.enabled"
     CREDENTIAL_ISSUED = "credential.issued"
+    CERTIFICATE_ISSUED = "certificate.issued"
+    """One of the appliance's own: the OCSP responder's."""
+    CERTIFICATE_RENEWED = "certificate.renewed"
+    REVOCATION_ASKED = "revocation.asked"
+    """The credential signs no more from here on."""
+    REVOCATION_PUBLISHED = "revocation.published"
+    """CRL and OCSP say that it is revoked."""
+    CRL_PUBLISHED = "crl.published"
+    OCSP_PUBLISHED = "ocsp.published"
     REQUEST_CREATED = "request.created"
     REQUEST_VIEWED = "request.viewed"
     REQUEST_REJECTED = "request.rejected"

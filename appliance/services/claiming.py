@@ -144,11 +144,21 @@ class Claiming:
             await records.activations.drop(claim, self._clock.now())
 
     async def intend(self, claim: Claim, item: Item, digest: str) -> bool:
-        """Record, before the key is used, the exact digest to be signed."""
+        """Record, before the key is used, the exact digest to be signed.
+
+        The moment that counts for a revocation: what is intended before it was
+        asked for is finished, what is not yet intended never will be.
+
+        Raises:
+            ApplianceError: `CERTIFICATE_NOT_USABLE`.
+        """
+        now = self._clock.now()
         async with self._store.write() as records:
-            done = await records.activations.intend(
-                claim, item.seq, digest, self._clock.now()
-            )
+            # Locked: a revocation is either seen here or waits for this commit.
+            credential = await records.credentials.get(claim.credential, lock=True)
+            if credential is None or not credential.usable_at(now):
+                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+            done = await records.activations.intend(claim, item.seq, digest, now)
             if done:
                 records.audit.add(
                     self._event(

@@ -327,6 +327,18 @@ class SqlActivations:
             self._connection, intent.c.activation == activation_id, at
         )
 
+    async def any_in_hand(self, credential: CredentialId) -> bool:
+        """Whether a worker has an activation of that credential in hand."""
+        query = (
+            select(activation.c.id)
+            .where(
+                activation.c.credential == credential,
+                or_(_in(_A.KEYING), _in(_A.FINISHING)),
+            )
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).first() is not None
+
     async def intents(self, activation_id: ActivationId) -> list[IntentRow]:
         """All intents of an activation, oldest first."""
         return await intents_of(self._connection, activation_id)

@@ -250,9 +250,34 @@ class SqlCredentials:
             )
         )
 
-    async def get(self, credential_id: CredentialId) -> Credential | None:
-        """A credential by id."""
-        return await self._one(credential.c.id == credential_id)
+    async def get(
+        self, credential_id: CredentialId, *, lock: bool = False
+    ) -> Credential | None:
+        """A credential by id; `lock` keeps others from changing it."""
+        return await self._one(credential.c.id == credential_id, lock=lock)
+
+    async def set_state(
+        self, credential_id: CredentialId, state: CredentialState
+    ) -> None:
+        """Move a credential to a state."""
+        await self._connection.execute(
+            update(credential)
+            .where(credential.c.id == credential_id)
+            .values(state=state.value)
+        )
+
+    async def renewed(self, renewed: Credential) -> None:
+        """Record the certificate, chain and dates that a credential now has."""
+        await self._connection.execute(
+            update(credential)
+            .where(credential.c.id == renewed.id)
+            .values(
+                certificate=renewed.certificate,
+                chain=_join(renewed.chain),
+                not_before=renewed.not_before,
+                not_after=renewed.not_after,
+            )
+        )
 
     async def active(self, person_id: PersonId) -> Credential | None:
         """The credential a person signs with."""
@@ -261,10 +286,12 @@ class SqlCredentials:
             & (credential.c.state == CredentialState.ACTIVE.value)
         )
 
-    async def _one(self, condition: Any) -> Credential | None:
-        row = (
-            await self._connection.execute(select(credential).where(condition))
-        ).one_or_none()
+    async def _one(self, condition: Any, *, lock: bool = False) -> Credential | None:
+        query = select(credential).where(condition)
+        if lock:
+            # Of the kind that lets rows that refer to this one be added.
+            query = query.with_for_update(key_share=True)
+        row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else _credential(row)
 
 

@@ -20,6 +20,7 @@ from appliance.domain.ids import new_id
 from appliance.storage import tables
 from appliance.storage.activations import SqlActivations
 from appliance.storage.audit import SqlAudit
+from appliance.storage.certificates import SqlCertificates
 from appliance.storage.console import SqlConsole, SqlEnrolments
 from appliance.storage.console_views import SqlConsoleViews
 from appliance.storage.engines import Engines
@@ -27,6 +28,7 @@ from appliance.storage.inserting import insert_into
 from appliance.storage.integrators import SqlIntegrators
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.people import SqlCredentials, SqlPeople
+from appliance.storage.publications import SqlPublications
 from appliance.storage.requests import SqlDocuments, SqlRequests
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
@@ -43,6 +45,8 @@ class SqlRecords:
     def __init__(self, connection: AsyncConnection, writer: str, clock: Clock) -> None:
         self.people = SqlPeople(connection, clock)
         self.credentials = SqlCredentials(connection, clock)
+        self.certificates = SqlCertificates(connection, clock)
+        self.publications = SqlPublications(connection)
         self.documents = SqlDocuments(connection)
         self.requests = SqlRequests(connection)
         self.slots = SqlSlots(connection)

@@ -177,6 +177,50 @@ credential = Table(
     Index("ix_credential_person_state", "person", "state"),
 )
 
+certificate = Table(
+    "certificate",
+    metadata,
+    # Hexadecimal: a serial number has up to 20 octets.
+    Column("serial", String(40), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("issuer", String(40), nullable=False),
+    Column("credential", _Id, ForeignKey("credential.id")),
+    Column("der", LargeBinary, nullable=False),
+    Column("not_before", Instant, nullable=False),
+    Column("not_after", Instant, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("revoked_at", Instant),
+    Column("reason", String(24)),
+    # The task by which it is being revoked.
+    Column("task", _Id),
+    Column("issued", Instant, nullable=False),
+    Index("ix_certificate_credential", "credential"),
+    Index("ix_certificate_issuer_state", "issuer", "state"),
+    Index("ix_certificate_issued", "issued"),
+    Index("ix_certificate_not_after", "not_after"),
+)
+
+crl = Table(
+    "crl",
+    metadata,
+    Column("issuer", String(40), primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("der", LargeBinary, nullable=False),
+    Column("this_update", Instant, nullable=False),
+    Column("next_update", Instant, nullable=False),
+)
+
+ocsp_response = Table(
+    "ocsp_response",
+    metadata,
+    Column("serial", String(40), ForeignKey("certificate.serial"), primary_key=True),
+    Column("state", String(16), nullable=False),
+    Column("der", LargeBinary, nullable=False),
+    Column("this_update", Instant, nullable=False),
+    Column("next_update", Instant, nullable=False),
+    Index("ix_ocsp_response_next_update", "next_update"),
+)
+
 document = Table(
     "document",
     metadata,

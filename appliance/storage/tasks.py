@@ -47,6 +47,16 @@ class SqlTasks:
             return None
         return TaskStatus(TaskState(row.state), row.output or {}, row.reason)
 
+    async def any_open(self, kind: TaskKind) -> bool:
+        """Whether a task of that kind waits or runs."""
+        open_states = [TaskState.WAITING.value, TaskState.RUNNING.value]
+        query = (
+            select(hsm_task.c.id)
+            .where(hsm_task.c.kind == kind.value, hsm_task.c.state.in_(open_states))
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).first() is not None
+
     async def any_claimable(self, at: datetime, attempts: int) -> bool:
         """Whether `claim_next` would find one now."""
         query = select(hsm_task.c.id).where(_claimable(at, attempts)).limit(1)

@@ -103,6 +103,8 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.SIGN_PASSWORD_WRONG: Answer(_S.FORBIDDEN, _FIX),
     ErrorCode.SIGN_LOCKED: Answer(_S.LOCKED, _TERMINAL),
     ErrorCode.CERTIFICATE_NOT_USABLE: Answer(_S.CONFLICT, _TERMINAL),
+    ErrorCode.CERTIFICATE_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
+    ErrorCode.CERTIFICATE_STATE: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.ACTIVATION_EXPIRED: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 2),
     # The request is now `fallida`: its document could not be signed.
     ErrorCode.SIGNING_FAILED: Answer(_S.UNPROCESSABLE_ENTITY, _TERMINAL),

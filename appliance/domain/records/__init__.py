@@ -9,6 +9,10 @@ from typing import Protocol
 
 from appliance.domain.audit import AuditEvent, AuditRow
 from appliance.domain.records.activations import ActivationRecords
+from appliance.domain.records.certificates import (
+    CertificateRecords,
+    PublicationRecords,
+)
 from appliance.domain.records.console import ConsoleRecords, EnrolmentRecords
 from appliance.domain.records.console_views import ConsoleViewRecords
 from appliance.domain.records.integration import IntegratorRecords, SessionRecords
@@ -57,6 +61,16 @@ class Records(Protocol):
     @property
     def credentials(self) -> CredentialRecords:
         """Keys and certificates."""
+        ...
+
+    @property
+    def certificates(self) -> CertificateRecords:
+        """What the internal CA certified."""
+        ...
+
+    @property
+    def publications(self) -> PublicationRecords:
+        """CRLs and OCSP answers."""
         ...
 
     @property

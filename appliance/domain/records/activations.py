@@ -201,6 +201,10 @@ class ActivationRecords(Protocol):
         """End one of `overdue`; gives the intents that were still open."""
         ...
 
+    async def any_in_hand(self, credential: CredentialId) -> bool:
+        """Whether a worker has an activation of that credential in hand."""
+        ...
+
     async def intents(self, activation: ActivationId) -> list[IntentRow]:
         """All intents of an activation, oldest first."""
         ...

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from appliance.domain.ids import CredentialId, IntegratorId, PersonId
 from appliance.domain.person import Credential, Person
-from appliance.domain.vocab import VouchedBy
+from appliance.domain.vocab import CredentialState, VouchedBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +151,18 @@ class CredentialRecords(Protocol):
         """Record a credential; the person's earlier active ones give way."""
         ...
 
-    async def get(self, credential: CredentialId) -> Credential | None:
-        """A credential by id."""
+    async def get(
+        self, credential: CredentialId, *, lock: bool = False
+    ) -> Credential | None:
+        """A credential by id; `lock` keeps others from changing it."""
+        ...
+
+    async def set_state(self, credential: CredentialId, state: CredentialState) -> None:
+        """Move a credential to a state."""
+        ...
+
+    async def renewed(self, renewed: Credential) -> None:
+        """Record the certificate, chain and dates that a credential now has."""
         ...
 
     async def active(self, person: PersonId) -> Credential | None:

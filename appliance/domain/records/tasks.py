@@ -54,6 +54,10 @@ class TaskRecords(Protocol):
         """How a task stands."""
         ...
 
+    async def any_open(self, kind: TaskKind) -> bool:
+        """Whether a task of that kind waits or runs."""
+        ...
+
     async def any_claimable(self, at: datetime, attempts: int) -> bool:
         """Whether `claim_next` would find one now; changes nothing."""
         ...

@@ -1,0 +1,115 @@
+"""What the internal CA certified, and what it publishes of that.
+
+Serial numbers are hexadecimal text, lower case, without leading zeros: too long
+for a column of numbers, and what certificate viewers show.
+"""
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from appliance.domain.errors import FieldInvalidError
+from appliance.domain.ids import CredentialId, PersonId
+from appliance.domain.vocab import (
+    CertificateKind,
+    CertificateState,
+    CredentialState,
+    RevocationReason,
+)
+
+_SERIAL: Final = re.compile(r"0*([0-9a-f]{1,40})", re.ASCII)
+
+
+def serial_text(serial: int) -> str:
+    """A serial number as it is kept and shown.
+
+    Args:
+        serial: positive, up to 20 octets (RFC 5280, 4.1.2.2).
+    """
+    return f"{serial:x}"
+
+
+def parse_serial(text: str, field_name: str = "serial") -> str:
+    """Read a serial number as people copy it from a certificate viewer.
+
+    Args:
+        text: hexadecimal, in any case, perhaps with colons or blanks.
+        field_name: the name that an error gives to it.
+
+    Raises:
+        FieldInvalidError: it is none.
+    """
+    match = _SERIAL.fullmatch(re.sub(r"[:\s]", "", text).lower())
+    if match is None:
+        raise FieldInvalidError(field_name, "1 to 40 hexadecimal digits")
+    return match[1]
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateRecord:
+    """A certificate that the internal CA issued."""
+
+    serial: str
+    """See `serial_text`; unique, being random."""
+    kind: CertificateKind
+    issuer: str
+    """SHA-1 of the issuing CA's public key in hex: its key identifier."""
+    credential: CredentialId | None
+    """Whose key it certifies; none for the CA's own."""
+    der: bytes = field(repr=False)
+    not_before: datetime
+    not_after: datetime
+    state: CertificateState = CertificateState.VALID
+    revoked_at: datetime | None = None
+    """When its revocation was asked for, in whole seconds."""
+    reason: RevocationReason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateView:
+    """A signer's certificate as operators see it."""
+
+    certificate: CertificateRecord
+    person: PersonId
+    name: str
+    """The person's name and CUIL as recorded now."""
+    cuil: str
+    credential_state: CredentialState
+    is_current: bool
+    """The one that its credential signs with; a renewal left the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevokedEntry:
+    """A line of a CRL."""
+
+    serial: str
+    at: datetime
+    """In whole seconds."""
+    reason: RevocationReason
+
+
+@dataclass(frozen=True, slots=True)
+class Crl:
+    """The newest CRL of one CA."""
+
+    issuer: str
+    """As in `CertificateRecord`."""
+    number: int
+    """Its CRLNumber: from 1, and one more with each (RFC 5280, 5.2.3)."""
+    der: bytes = field(repr=False)
+    this_update: datetime
+    next_update: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OcspAnswer:
+    """The newest OCSP answer of one certificate, signed and stored."""
+
+    serial: str
+    state: CertificateState
+    """What it says: `valid` or `revoked`."""
+    der: bytes = field(repr=False)
+    this_update: datetime
+    next_update: datetime

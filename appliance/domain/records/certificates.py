@@ -1,0 +1,128 @@
+"""Certificates of the internal CA, its CRLs and its OCSP answers."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Protocol
+
+from appliance.domain.certificates import (
+    CertificateRecord,
+    CertificateView,
+    Crl,
+    OcspAnswer,
+    RevokedEntry,
+)
+from appliance.domain.ids import CredentialId, TaskId
+from appliance.domain.vocab import CertificateKind, RevocationReason
+
+
+class CertificateRecords(Protocol):
+    """What the internal CA certified."""
+
+    async def add(self, new: CertificateRecord) -> None:
+        """Record a certificate."""
+        ...
+
+    async def get(self, serial: str, *, lock: bool = False) -> CertificateRecord | None:
+        """A certificate by its serial; `lock` keeps others from changing it."""
+        ...
+
+    async def newest(
+        self, kind: CertificateKind, issuer: str
+    ) -> CertificateRecord | None:
+        """The one of a kind and CA that ends last and is not revoked."""
+        ...
+
+    async def of_credential(self, credential: CredentialId) -> list[CertificateRecord]:
+        """A credential's certificates, newest first."""
+        ...
+
+    async def views(self, limit: int, before: str | None) -> list[CertificateView]:
+        """Signers' certificates, newest first.
+
+        Args:
+            limit: how many at most.
+            before: serial of the last one seen; those issued earlier.
+        """
+        ...
+
+    async def view(self, serial: str) -> CertificateView | None:
+        """A signer's certificate by its serial."""
+        ...
+
+    async def expiring(
+        self, after: datetime, until: datetime, limit: int
+    ) -> list[CertificateView]:
+        """Certificates that somebody signs with and that end in that time.
+
+        Soonest first; the credential is active.
+        """
+        ...
+
+    async def revoking(
+        self,
+        credential: CredentialId,
+        at: datetime,
+        reason: RevocationReason,
+        task: TaskId,
+    ) -> int:
+        """Have a credential's valid certificates be revoked by a task; how many."""
+        ...
+
+    async def retry(self, credential: CredentialId, task: TaskId) -> None:
+        """Give what is being revoked another task."""
+        ...
+
+    async def revoked(self, serials: Collection[str]) -> int:
+        """What was being revoked is; how many."""
+        ...
+
+    async def stalled(self, limit: int) -> list[CredentialId]:
+        """Credentials being revoked by a task that was given up."""
+        ...
+
+    async def revoked_entries(self, issuer: str) -> list[RevokedEntry]:
+        """Every revoked certificate of a CA, by time."""
+        ...
+
+
+class PublicationRecords(Protocol):
+    """CRLs and OCSP answers, the newest of each."""
+
+    async def crl(self, issuer: str) -> Crl | None:
+        """The CRL of a CA."""
+        ...
+
+    async def put_crl(self, new: Crl) -> bool:
+        """Put a CRL in the place of the one before it.
+
+        False, and nothing changed, unless its number is the next one: another
+        worker published meanwhile.
+        """
+        ...
+
+    async def answer(self, serial: str) -> OcspAnswer | None:
+        """The answer for a certificate."""
+        ...
+
+    async def put_answer(self, new: OcspAnswer) -> bool:
+        """Put an answer in the place of the one before it.
+
+        False, and nothing changed, when the certificate is no longer in the
+        state that the answer tells.
+        """
+        ...
+
+    async def due(
+        self, issuer: str, now: datetime, horizon: datetime, limit: int
+    ) -> list[CertificateRecord]:
+        """Signers' certificates that need an answer, the longest waiting first.
+
+        Those that have not ended and whose answer is missing, or says another
+        state, or is out of date by the horizon. One that is being revoked is
+        left to the revocation.
+        """
+        ...
+
+    async def any_due(self, issuer: str, now: datetime, horizon: datetime) -> bool:
+        """Whether `due` would give one."""
+        ...

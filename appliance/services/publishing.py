@@ -1,0 +1,349 @@
+"""What workers write of the CA's publications: CRLs, OCSP answers, revocations.
+
+Everything is signed first; one transaction then puts it on the record, or none
+of it. What was signed meanwhile by another worker is never overwritten by what
+is older: a CRL must be the next in number, an answer must tell the state that
+its certificate has at the commit.
+
+Source: design §3 "Chores", §6; RFC 5280, 5; RFC 6960; RFC 5019.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.certificates import (
+    CertificateRecord,
+    Crl,
+    OcspAnswer,
+    RevokedEntry,
+)
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.records import Records, Store
+from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.vocab import (
+    CertificateKind,
+    CertificateState,
+    CredentialState,
+    EventKind,
+    RevocationReason,
+    TaskKind,
+    TaskState,
+)
+from appliance.settings import PkiSettings
+
+
+@dataclass(frozen=True, slots=True)
+class CrlDraft:
+    """A CRL but for its signature."""
+
+    issuer: str
+    number: int
+    entries: tuple[RevokedEntry, ...]
+    this_update: datetime
+    """In whole seconds, as `next_update`."""
+    next_update: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDraft:
+    """An OCSP answer but for its signature."""
+
+    serial: str
+    state: CertificateState
+    revoked_at: datetime | None
+    reason: RevocationReason | None
+    this_update: datetime
+    """In whole seconds, as `next_update`."""
+    next_update: datetime
+
+    def signed(self, der: bytes) -> OcspAnswer:
+        """The answer, once it is signed."""
+        return OcspAnswer(
+            self.serial, self.state, der, self.this_update, self.next_update
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Revoking:
+    """A revocation that is to be published: what has to be signed for it."""
+
+    credential: CredentialId
+    crl: CrlDraft
+    answers: tuple[AnswerDraft, ...]
+
+
+class Publishing:
+    """The use cases of a worker that signs for the CA.
+
+    Args:
+        store: the record.
+        clock: the time.
+        settings: how long publications are good.
+        worker: the worker's slot, or the role that submits.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, settings: PkiSettings, worker: str
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._crl_validity = timedelta(seconds=settings.crl_validity_s)
+        self._ocsp_validity = timedelta(seconds=settings.ocsp_validity_s)
+        self._actor = f"worker:{worker}"
+
+    # -- what is due ------------------------------------------------------------
+
+    async def submit_due(self, issuers: Sequence[str]) -> TaskId | None:
+        """Ask for what is due to be signed, unless that is asked for already.
+
+        A publication is due when half of its time is over.
+
+        Args:
+            issuers: the CAs, the one that certifies signers first.
+        """
+        async with self._store.read() as records:
+            if await records.tasks.any_open(TaskKind.PUBLISH):
+                return None
+            if not await self._any_due(records, issuers):
+                return None
+        return await self.submit()
+
+    async def submit(self) -> TaskId | None:
+        """Ask for what is due to be signed, unless that is asked for already."""
+        task = TaskId(new_id())
+        async with self._store.write() as records:
+            if await records.tasks.any_open(TaskKind.PUBLISH):
+                return None
+            await records.tasks.add(task, TaskKind.PUBLISH, {}, self._clock.now())
+        return task
+
+    async def _any_due(self, records: Records, issuers: Sequence[str]) -> bool:
+        for issuer in issuers:
+            if self._is_due(await records.publications.crl(issuer)):
+                return True
+        now = self._clock.now()
+        return await records.publications.any_due(
+            issuers[0], now, now + self._ocsp_validity / 2
+        )
+
+    def _is_due(self, crl: Crl | None) -> bool:
+        return (
+            crl is None or crl.next_update <= self._clock.now() + self._crl_validity / 2
+        )
+
+    async def due_crls(self, issuers: Sequence[str]) -> list[CrlDraft]:
+        """Drafts of the CRLs that are due.
+
+        Args:
+            issuers: the CAs.
+        """
+        async with self._store.read() as records:
+            return [
+                await self._draft_crl(records, issuer, ())
+                for issuer in issuers
+                if self._is_due(await records.publications.crl(issuer))
+            ]
+
+    async def due_answers(self, issuer: str, limit: int) -> list[AnswerDraft]:
+        """Drafts of the OCSP answers that are due, the longest waiting first.
+
+        Args:
+            issuer: the CA that certifies signers.
+            limit: how many at most.
+        """
+        now = self._clock.now()
+        async with self._store.read() as records:
+            due = await records.publications.due(
+                issuer, now, now + self._ocsp_validity / 2, limit
+            )
+        return [self._draft_answer(each, each.state) for each in due]
+
+    async def _draft_crl(
+        self, records: Records, issuer: str, new: Sequence[RevokedEntry]
+    ) -> CrlDraft:
+        # The number is read first: an entry that comes in between makes this
+        # draft's number taken, never its list too short.
+        last = await records.publications.crl(issuer)
+        entries = await records.certificates.revoked_entries(issuer)
+        start = self._clock.now().replace(microsecond=0)
+        return CrlDraft(
+            issuer=issuer,
+            number=1 if last is None else last.number + 1,
+            entries=(*entries, *new),
+            this_update=start,
+            next_update=start + self._crl_validity,
+        )
+
+    def _draft_answer(
+        self, certificate: CertificateRecord, state: CertificateState
+    ) -> AnswerDraft:
+        start = self._clock.now().replace(microsecond=0)
+        return AnswerDraft(
+            serial=certificate.serial,
+            state=state,
+            revoked_at=certificate.revoked_at,
+            reason=certificate.reason,
+            this_update=start,
+            next_update=start + self._ocsp_validity,
+        )
+
+    async def published(
+        self, crls: Sequence[Crl], answers: Sequence[OcspAnswer]
+    ) -> int:
+        """Put on the record what was signed and still holds; how much of it.
+
+        Args:
+            crls: each is left out if another worker published meanwhile.
+            answers: each is left out if its certificate's state has changed.
+        """
+        count = 0
+        async with self._store.write() as records:
+            for crl in crls:
+                if await records.publications.put_crl(crl):
+                    count += 1
+                    self._audit_crl(records, crl)
+            put = [
+                answer.serial
+                for answer in answers
+                if await records.publications.put_answer(answer)
+            ]
+            if put:
+                self._audit(records, EventKind.OCSP_PUBLISHED, {"answers": len(put)})
+        return count + len(put)
+
+    async def done(self, claim: TaskClaim) -> bool:
+        """End a `publish` task; False when another claim came since."""
+        async with self._store.write() as records:
+            return await records.tasks.close(claim, TaskState.DONE, {})
+
+    # -- revoking ---------------------------------------------------------------
+
+    async def revoking(self, claim: TaskClaim, issuer: str) -> Revoking:
+        """What has to be signed for a revocation.
+
+        Args:
+            claim: of a `revoke` task.
+            issuer: the CA that certifies signers.
+
+        Raises:
+            ApplianceError: `TASK_FAILED`: a certificate is of another CA.
+        """
+        credential = CredentialId(str(claim.input["credential"]))
+        async with self._store.read() as records:
+            going = [
+                each
+                for each in await records.certificates.of_credential(credential)
+                if each.state is CertificateState.REVOKING
+            ]
+            if any(each.issuer != issuer for each in going):
+                raise ApplianceError(
+                    ErrorCode.TASK_FAILED, params={"reason": "of another CA"}
+                )
+            entries = [_entry(each) for each in going]
+            crl = await self._draft_crl(records, issuer, entries)
+        answers = (self._draft_answer(each, CertificateState.REVOKED) for each in going)
+        return Revoking(credential, crl, tuple(answers))
+
+    async def revoked(
+        self,
+        claim: TaskClaim,
+        revoking: Revoking,
+        crl: Crl,
+        answers: Sequence[OcspAnswer],
+    ) -> bool:
+        """Make a revocation public: all of it, or nothing.
+
+        Returns:
+            False when another claim came since.
+
+        Raises:
+            ApplianceError: `BUSY`: another CRL was published meanwhile; draft
+                and sign anew.
+        """
+        async with self._store.write() as records:
+            output: dict[str, object] = {
+                "credential": revoking.credential,
+                "crlNumber": crl.number,
+            }
+            if not await records.tasks.close(claim, TaskState.DONE, output):
+                return False
+            await records.certificates.revoked([each.serial for each in answers])
+            await records.credentials.set_state(
+                revoking.credential, CredentialState.REVOKED
+            )
+            if not await records.publications.put_crl(crl):
+                raise ApplianceError(ErrorCode.BUSY)
+            for answer in answers:
+                if not await records.publications.put_answer(answer):
+                    raise ApplianceError(ErrorCode.BUSY)
+            self._audit_crl(records, crl)
+            self._audit(
+                records,
+                EventKind.REVOCATION_PUBLISHED,
+                {
+                    "task": claim.id,
+                    "credential": revoking.credential,
+                    "serials": [each.serial for each in answers],
+                    "crlNumber": crl.number,
+                    "before": {"state": CredentialState.REVOKING.value},
+                    "after": {"state": CredentialState.REVOKED.value},
+                },
+                claim.fence,
+            )
+            return True
+
+    # -- the responder ----------------------------------------------------------
+
+    async def responder(self, issuer: str) -> CertificateRecord | None:
+        """The newest certificate of the OCSP responder.
+
+        Args:
+            issuer: the CA that it answers for.
+        """
+        async with self._store.read() as records:
+            return await records.certificates.newest(CertificateKind.OCSP, issuer)
+
+    async def responder_issued(self, new: CertificateRecord) -> None:
+        """Record a certificate of the OCSP responder."""
+        async with self._store.write() as records:
+            await records.certificates.add(new)
+            self._audit(
+                records,
+                EventKind.CERTIFICATE_ISSUED,
+                {
+                    "kind": new.kind.value,
+                    "serial": new.serial,
+                    "until": new.not_after.isoformat(),
+                },
+            )
+
+    def _audit_crl(self, records: Records, crl: Crl) -> None:
+        self._audit(
+            records,
+            EventKind.CRL_PUBLISHED,
+            {"issuer": crl.issuer, "crlNumber": crl.number},
+        )
+
+    def _audit(
+        self,
+        records: Records,
+        kind: EventKind,
+        detail: dict[str, object],
+        attempt: int | None = None,
+    ) -> None:
+        records.audit.add(AuditEvent(kind, self._actor, attempt=attempt, detail=detail))
+
+
+def _entry(certificate: CertificateRecord) -> RevokedEntry:
+    """The line of a CRL for a certificate that is being revoked.
+
+    Raises:
+        ApplianceError: `INTERNAL`: its row lacks time or reason.
+    """
+    if certificate.revoked_at is None or certificate.reason is None:
+        raise ApplianceError(ErrorCode.INTERNAL)
+    return RevokedEntry(certificate.serial, certificate.revoked_at, certificate.reason)

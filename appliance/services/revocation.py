@@ -1,0 +1,137 @@
+"""Revoking signers' certificates, as those who ask for it see it.
+
+What is revoked is a key: every certificate of the credential goes. Asking is one
+transaction, from which on the credential signs nothing; a worker then signs
+CRL and OCSP answers and makes all of it public in one more (see
+`appliance.services.publishing`). A revocation is for good.
+
+Source: RFC 5280, 3.3 and 5.3.1; design §6.
+"""
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.certificates import parse_serial
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.records import Records, Store
+from appliance.domain.vocab import (
+    CertificateState,
+    CredentialState,
+    EventKind,
+    RevocationReason,
+    TaskKind,
+)
+
+_BATCH = 100
+
+
+class Revocations:
+    """The use cases of whoever may revoke.
+
+    Args:
+        store: the record.
+        clock: the time; a revocation holds from the whole second of its asking.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def ask(self, serial: str, reason: RevocationReason, actor: str) -> TaskId:
+        """Have a certificate revoked, and every other one of its key.
+
+        Args:
+            serial: hexadecimal, as typed.
+            reason: told in CRL and OCSP answers.
+            actor: for the audit.
+
+        Returns:
+            The task to wait for; its output has `credential` and `crlNumber`.
+
+        Raises:
+            FieldInvalidError: no serial number.
+            ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`.
+        """
+        wanted = parse_serial(serial)
+        async with self._store.write() as records:
+            found = await records.certificates.get(wanted, lock=True)
+            if found is None or found.credential is None:
+                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
+            if found.state is not CertificateState.VALID:
+                raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
+            return await self.submit(records, found.credential, reason, actor)
+
+    async def submit(
+        self,
+        records: Records,
+        credential: CredentialId,
+        reason: RevocationReason,
+        actor: str,
+    ) -> TaskId:
+        """Ask for a credential's revocation, within the caller's transaction.
+
+        Args:
+            records: of the transaction.
+            credential: in any state but revoked.
+            reason: told in CRL and OCSP answers.
+            actor: for the audit.
+
+        Raises:
+            ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`.
+        """
+        now = self._clock.now().replace(microsecond=0)
+        held = await records.credentials.get(credential, lock=True)
+        if held is None:
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
+        task = TaskId(new_id())
+        if not await records.certificates.revoking(credential, now, reason, task):
+            raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
+        await records.credentials.set_state(credential, CredentialState.REVOKING)
+        await records.tasks.add(
+            task, TaskKind.REVOKE, {"credential": credential}, self._clock.now()
+        )
+        records.audit.add(
+            AuditEvent(
+                EventKind.REVOCATION_ASKED,
+                actor,
+                detail={
+                    "task": task,
+                    "person": held.person,
+                    "credential": credential,
+                    "reason": reason.value,
+                    "before": {"state": held.state.value},
+                    "after": {"state": CredentialState.REVOKING.value},
+                },
+            )
+        )
+        return task
+
+    async def resume(self) -> int:
+        """Give revocations whose task was given up a new one; how many.
+
+        A revocation that was asked for must be published, however long the HSM
+        is away.
+        """
+        async with self._store.read() as records:
+            if not await records.certificates.stalled(1):
+                return 0
+        async with self._store.write() as records:
+            stalled = await records.certificates.stalled(_BATCH)
+            for credential in stalled:
+                task = TaskId(new_id())
+                await records.certificates.retry(credential, task)
+                await records.tasks.add(
+                    task, TaskKind.REVOKE, {"credential": credential}, self._clock.now()
+                )
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.TASK_CREATED,
+                        "system",
+                        detail={
+                            "task": task,
+                            "kind": TaskKind.REVOKE.value,
+                            "credential": credential,
+                        },
+                    )
+                )
+        return len(stalled)

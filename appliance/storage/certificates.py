@@ -1,0 +1,249 @@
+"""Certificates of the internal CA in SQL."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, Select, and_, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.domain.certificates import (
+    CertificateRecord,
+    CertificateView,
+    RevokedEntry,
+)
+from appliance.domain.clock import Clock
+from appliance.domain.ids import CredentialId, PersonId, TaskId
+from appliance.domain.vocab import (
+    CertificateKind,
+    CertificateState,
+    CredentialState,
+    RevocationReason,
+    TaskState,
+)
+from appliance.storage.tables import (
+    certificate,
+    credential,
+    hsm_task,
+    person,
+)
+
+_REVOKING = CertificateState.REVOKING.value
+
+
+class SqlCertificates:
+    """What the internal CA certified."""
+
+    def __init__(self, connection: AsyncConnection, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+
+    async def add(self, new: CertificateRecord) -> None:
+        """Record a certificate."""
+        await self._connection.execute(
+            insert(certificate).values(
+                serial=new.serial,
+                kind=new.kind.value,
+                issuer=new.issuer,
+                credential=new.credential,
+                der=new.der,
+                not_before=new.not_before,
+                not_after=new.not_after,
+                state=new.state.value,
+                issued=self._clock.now(),
+            )
+        )
+
+    async def get(self, serial: str, *, lock: bool = False) -> CertificateRecord | None:
+        """A certificate by its serial; `lock` keeps others from changing it."""
+        query = select(certificate).where(certificate.c.serial == serial)
+        if lock:
+            query = query.with_for_update()
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else record_of(row)
+
+    async def newest(
+        self, kind: CertificateKind, issuer: str
+    ) -> CertificateRecord | None:
+        """The one of a kind and CA that ends last and is not revoked."""
+        row = (
+            await self._connection.execute(
+                select(certificate)
+                .where(
+                    certificate.c.kind == kind.value,
+                    certificate.c.issuer == issuer,
+                    certificate.c.state == CertificateState.VALID.value,
+                )
+                .order_by(certificate.c.not_after.desc())
+                .limit(1)
+            )
+        ).one_or_none()
+        return None if row is None else record_of(row)
+
+    async def of_credential(
+        self, credential_id: CredentialId
+    ) -> list[CertificateRecord]:
+        """A credential's certificates, newest first."""
+        rows = await self._connection.execute(
+            select(certificate)
+            .where(certificate.c.credential == credential_id)
+            .order_by(certificate.c.issued.desc(), certificate.c.serial)
+        )
+        return [record_of(row) for row in rows]
+
+    async def views(self, limit: int, before: str | None) -> list[CertificateView]:
+        """Signers' certificates, newest first."""
+        query = _views().order_by(
+            certificate.c.issued.desc(), certificate.c.serial.desc()
+        )
+        if before is not None:
+            last = certificate.alias("last")
+            query = query.join(last, last.c.serial == before).where(
+                or_(
+                    certificate.c.issued < last.c.issued,
+                    and_(
+                        certificate.c.issued == last.c.issued,
+                        certificate.c.serial < last.c.serial,
+                    ),
+                )
+            )
+        rows = await self._connection.execute(query.limit(limit))
+        return [_view(row) for row in rows]
+
+    async def view(self, serial: str) -> CertificateView | None:
+        """A signer's certificate by its serial."""
+        query = _views().where(certificate.c.serial == serial)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _view(row)
+
+    async def expiring(
+        self, after: datetime, until: datetime, limit: int
+    ) -> list[CertificateView]:
+        """Certificates that somebody signs with and that end in that time."""
+        rows = await self._connection.execute(
+            _views()
+            .where(
+                certificate.c.not_after > after,
+                certificate.c.not_after <= until,
+                certificate.c.state == CertificateState.VALID.value,
+                credential.c.state == CredentialState.ACTIVE.value,
+                credential.c.certificate == certificate.c.der,
+            )
+            .order_by(certificate.c.not_after, certificate.c.serial)
+            .limit(limit)
+        )
+        return [_view(row) for row in rows]
+
+    async def revoking(
+        self,
+        credential_id: CredentialId,
+        at: datetime,
+        reason: RevocationReason,
+        task: TaskId,
+    ) -> int:
+        """Have a credential's valid certificates be revoked by a task; how many."""
+        result = await self._connection.execute(
+            update(certificate)
+            .where(
+                certificate.c.credential == credential_id,
+                certificate.c.state == CertificateState.VALID.value,
+            )
+            .values(state=_REVOKING, revoked_at=at, reason=reason.value, task=task)
+        )
+        return result.rowcount
+
+    async def retry(self, credential_id: CredentialId, task: TaskId) -> None:
+        """Give what is being revoked another task."""
+        await self._connection.execute(
+            update(certificate)
+            .where(
+                certificate.c.credential == credential_id,
+                certificate.c.state == _REVOKING,
+            )
+            .values(task=task)
+        )
+
+    async def revoked(self, serials: Collection[str]) -> int:
+        """What was being revoked is; how many."""
+        result = await self._connection.execute(
+            update(certificate)
+            .where(certificate.c.serial.in_(serials), certificate.c.state == _REVOKING)
+            .values(state=CertificateState.REVOKED.value, task=None)
+        )
+        return result.rowcount
+
+    async def stalled(self, limit: int) -> list[CredentialId]:
+        """Credentials being revoked by a task that was given up."""
+        rows = await self._connection.execute(
+            select(certificate.c.credential)
+            .join(hsm_task, hsm_task.c.id == certificate.c.task)
+            .where(
+                certificate.c.state == _REVOKING,
+                hsm_task.c.state == TaskState.FAILED.value,
+            )
+            .distinct()
+            .limit(limit)
+        )
+        return [CredentialId(row.credential) for row in rows]
+
+    async def revoked_entries(self, issuer: str) -> list[RevokedEntry]:
+        """Every revoked certificate of a CA, by time."""
+        rows = await self._connection.execute(
+            select(certificate.c.serial, certificate.c.revoked_at, certificate.c.reason)
+            .where(
+                certificate.c.issuer == issuer,
+                certificate.c.state == CertificateState.REVOKED.value,
+            )
+            .order_by(certificate.c.revoked_at, certificate.c.serial)
+        )
+        return [
+            RevokedEntry(row.serial, row.revoked_at, RevocationReason(row.reason))
+            for row in rows
+        ]
+
+
+def _views() -> Select[Any]:
+    """Signers' certificates with whose they are."""
+    return (
+        select(
+            certificate,
+            person.c.id.label("person_id"),
+            person.c.name.label("person_name"),
+            person.c.cuil,
+            credential.c.state.label("credential_state"),
+            (credential.c.certificate == certificate.c.der).label("is_current"),
+        )
+        .join(credential, credential.c.id == certificate.c.credential)
+        .join(person, person.c.id == credential.c.person)
+    )
+
+
+def _view(row: Row[Any]) -> CertificateView:
+    return CertificateView(
+        certificate=record_of(row),
+        person=PersonId(row.person_id),
+        name=row.person_name,
+        cuil=row.cuil,
+        credential_state=CredentialState(row.credential_state),
+        is_current=bool(row.is_current),
+    )
+
+
+def record_of(row: Row[Any]) -> CertificateRecord:
+    """A certificate from its row.
+
+    Args:
+        row: with all columns of `certificate`.
+    """
+    return CertificateRecord(
+        serial=row.serial,
+        kind=CertificateKind(row.kind),
+        issuer=row.issuer,
+        credential=None if row.credential is None else CredentialId(row.credential),
+        der=row.der,
+        not_before=row.not_before,
+        not_after=row.not_after,
+        state=CertificateState(row.state),
+        revoked_at=row.revoked_at,
+        reason=None if row.reason is None else RevocationReason(row.reason),
+    )

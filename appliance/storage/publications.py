@@ -1,0 +1,128 @@
+"""CRLs and OCSP answers in SQL."""
+
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
+from appliance.domain.vocab import CertificateKind, CertificateState
+from appliance.storage.certificates import record_of
+from appliance.storage.inserting import insert_into
+from appliance.storage.tables import certificate, crl, ocsp_response
+
+
+class SqlPublications:
+    """CRLs and OCSP answers, the newest of each."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def crl(self, issuer: str) -> Crl | None:
+        """The CRL of a CA."""
+        row = (
+            await self._connection.execute(select(crl).where(crl.c.issuer == issuer))
+        ).one_or_none()
+        if row is None:
+            return None
+        return Crl(row.issuer, row.number, row.der, row.this_update, row.next_update)
+
+    async def put_crl(self, new: Crl) -> bool:
+        """Put a CRL in the place of the one before it, if it is the next one."""
+        values = {
+            "number": new.number,
+            "der": new.der,
+            "this_update": new.this_update,
+            "next_update": new.next_update,
+        }
+        if new.number == 1:
+            result = await self._connection.execute(
+                insert_into(self._connection, crl)
+                .values(issuer=new.issuer, **values)
+                .on_conflict_do_nothing()
+            )
+        else:
+            result = await self._connection.execute(
+                update(crl)
+                .where(crl.c.issuer == new.issuer, crl.c.number == new.number - 1)
+                .values(**values)
+            )
+        return result.rowcount == 1
+
+    async def answer(self, serial: str) -> OcspAnswer | None:
+        """The answer for a certificate."""
+        row = (
+            await self._connection.execute(
+                select(ocsp_response).where(ocsp_response.c.serial == serial)
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return OcspAnswer(
+            row.serial,
+            CertificateState(row.state),
+            row.der,
+            row.this_update,
+            row.next_update,
+        )
+
+    async def put_answer(self, new: OcspAnswer) -> bool:
+        """Put an answer in the place of the one before it, if it is still true."""
+        # Locked, so that no revocation slips in between this look and the commit.
+        query = select(certificate.c.state).where(certificate.c.serial == new.serial)
+        state = await self._connection.scalar(query.with_for_update(read=True))
+        if state != new.state.value:
+            return False
+        values = {
+            "state": new.state.value,
+            "der": new.der,
+            "this_update": new.this_update,
+            "next_update": new.next_update,
+        }
+        await self._connection.execute(
+            insert_into(self._connection, ocsp_response)
+            .values(serial=new.serial, **values)
+            .on_conflict_do_update(index_elements=["serial"], set_=values)
+        )
+        return True
+
+    async def due(
+        self, issuer: str, now: datetime, horizon: datetime, limit: int
+    ) -> list[CertificateRecord]:
+        """Signers' certificates that need an answer, the longest waiting first."""
+        rows = await self._connection.execute(
+            select(certificate)
+            .outerjoin(ocsp_response)
+            .where(_due(issuer, now, horizon))
+            .order_by(
+                ocsp_response.c.next_update.is_not(None),
+                ocsp_response.c.next_update,
+                certificate.c.serial,
+            )
+            .limit(limit)
+        )
+        return [record_of(row) for row in rows]
+
+    async def any_due(self, issuer: str, now: datetime, horizon: datetime) -> bool:
+        """Whether `due` would give one."""
+        query = (
+            select(certificate.c.serial)
+            .outerjoin(ocsp_response)
+            .where(_due(issuer, now, horizon))
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).first() is not None
+
+
+def _due(issuer: str, now: datetime, horizon: datetime) -> ColumnElement[bool]:
+    return and_(
+        certificate.c.issuer == issuer,
+        certificate.c.kind == CertificateKind.SIGNER.value,
+        certificate.c.state != CertificateState.REVOKING.value,
+        certificate.c.not_after > now,
+        or_(
+            ocsp_response.c.serial.is_(None),
+            ocsp_response.c.next_update <= horizon,
+            ocsp_response.c.state != certificate.c.state,
+        ),
+    )

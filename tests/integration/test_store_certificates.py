@@ -1,0 +1,212 @@
+"""Certificates, CRLs and OCSP answers on both databases."""
+
+from datetime import timedelta
+
+from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
+from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
+from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.vocab import (
+    CertificateKind,
+    CertificateState,
+    CredentialState,
+    RevocationReason,
+    TaskKind,
+    TaskState,
+)
+from tests.core_parts import CoreParts
+
+ISSUER = "a" * 40
+DAY = timedelta(days=1)
+
+
+async def certified(
+    core: CoreParts, serial: str, days: float = 365
+) -> tuple[PersonId, CredentialId]:
+    """A person with a credential and its certificate."""
+    signer = await core.add_signer(credential=False)
+    end = core.now + days * DAY
+    credential = await core.add_credential(
+        signer.person, certificate=serial.encode(), not_after=end
+    )
+    await add(core, serial, credential, days)
+    return signer.person, credential
+
+
+async def add(
+    core: CoreParts, serial: str, credential: CredentialId, days: float = 365
+) -> None:
+    """A certificate of a credential."""
+    async with core.store.write() as records:
+        await records.certificates.add(
+            CertificateRecord(
+                serial=serial,
+                kind=CertificateKind.SIGNER,
+                issuer=ISSUER,
+                credential=credential,
+                der=serial.encode(),
+                not_before=core.now - DAY,
+                not_after=core.now + days * DAY,
+            )
+        )
+
+
+async def revoke(core: CoreParts, credential: CredentialId) -> TaskId:
+    """Begin a credential's revocation."""
+    task = TaskId(new_id())
+    async with core.store.write() as records:
+        await records.tasks.add(task, TaskKind.REVOKE, {}, core.now)
+        await records.certificates.revoking(
+            credential, core.now, RevocationReason.KEY_COMPROMISE, task
+        )
+    return task
+
+
+def answer(core: CoreParts, serial: str, state: CertificateState) -> OcspAnswer:
+    """An answer that is good for a day."""
+    return OcspAnswer(serial, state, b"answer", core.now, core.now + DAY)
+
+
+def crl(core: CoreParts, number: int) -> Crl:
+    """A CRL that is good for a day."""
+    return Crl(ISSUER, number, bytes([number]), core.now, core.now + DAY)
+
+
+async def test_certificate_moves_from_valid_to_revoked(core: CoreParts) -> None:
+    """All certificates of a credential, and no other one's."""
+    _, credential = await certified(core, "1")
+    await certified(core, "2")
+    await add(core, "3", credential)
+
+    await revoke(core, credential)
+    async with core.store.read() as records:
+        going = await records.certificates.get("1")
+        listed_before = await records.certificates.revoked_entries(ISSUER)
+    async with core.store.write() as records:
+        moved = await records.certificates.revoked(["1", "2", "3"])
+        again = await records.certificates.revoked(["1", "2", "3"])
+
+    assert going is not None
+    assert (going.state, going.revoked_at, going.reason) == (
+        CertificateState.REVOKING,
+        core.now,
+        RevocationReason.KEY_COMPROMISE,
+    )
+    assert (listed_before, moved, again) == ([], 2, 0)
+    async with core.store.read() as records:
+        entries = await records.certificates.revoked_entries(ISSUER)
+        other = await records.certificates.get("2")
+        assert await records.certificates.revoked_entries("b" * 40) == []
+    assert [entry.serial for entry in entries] == ["1", "3"]
+    assert other is not None
+    assert other.state is CertificateState.VALID
+
+
+async def test_lists_of_certificates(core: CoreParts) -> None:
+    """Newest first, page by page; those that end soon, of who signs with them."""
+    person, credential = await certified(core, "1", days=400)
+    core.clock.forward(1)
+    await add(core, "2", credential, days=20)
+    core.clock.forward(1)
+    await certified(core, "3", days=20)
+    core.clock.forward(1)
+    _, revoked = await certified(core, "4", days=10)
+    await revoke(core, revoked)
+
+    async with core.store.read() as records:
+        first = await records.certificates.views(3, None)
+        rest = await records.certificates.views(3, first[-1].certificate.serial)
+        soon = await records.certificates.expiring(core.now, core.now + 30 * DAY, 10)
+        one = await records.certificates.view("1")
+        of_credential = await records.certificates.of_credential(credential)
+
+    assert [view.certificate.serial for view in first + rest] == ["4", "3", "2", "1"]
+    assert [view.certificate.serial for view in soon] == ["3"]
+    assert one is not None
+    assert (one.person, one.name, one.is_current) == (person, "Ana Pérez", True)
+    assert one.credential_state is CredentialState.ACTIVE
+    assert not first[2].is_current
+    assert [each.serial for each in of_credential] == ["2", "1"]
+
+
+async def test_stalled_revocation_is_found_and_given_a_new_task(
+    core: CoreParts,
+) -> None:
+    """Only when its task was given up, and until it has another."""
+    _, credential = await certified(core, "1")
+    task = await revoke(core, credential)
+    found = []
+    async with core.store.read() as records:
+        found.append(await records.certificates.stalled(9))
+    async with core.store.write() as records:
+        claim = TaskClaim(task, TaskKind.REVOKE, {}, 0)
+        await records.tasks.close(claim, TaskState.FAILED)
+        found.append(await records.certificates.stalled(9))
+        successor = TaskId(new_id())
+        await records.tasks.add(successor, TaskKind.REVOKE, {}, core.now)
+        await records.certificates.retry(credential, successor)
+        found.append(await records.certificates.stalled(9))
+
+    assert found == [[], [credential], []]
+
+
+async def test_crl_is_replaced_by_the_next_number_alone(core: CoreParts) -> None:
+    """A worker that signed beside another one is refused."""
+    async with core.store.write() as records:
+        put = [
+            await records.publications.put_crl(crl(core, number))
+            for number in (2, 1, 1, 3, 2, 2)
+        ]
+        kept = await records.publications.crl(ISSUER)
+        none = await records.publications.crl("b" * 40)
+
+    assert put == [False, True, False, False, True, False]
+    assert (kept, none) == (crl(core, 2), None)
+
+
+async def test_answer_must_tell_the_state_that_is(core: CoreParts) -> None:
+    """A `valid` that was signed before a revocation does not undo it."""
+    _, credential = await certified(core, "1")
+    valid, revoked = CertificateState.VALID, CertificateState.REVOKED
+
+    async with core.store.write() as records:
+        put = [await records.publications.put_answer(answer(core, "1", valid))]
+    await revoke(core, credential)
+    async with core.store.write() as records:
+        put += [
+            await records.publications.put_answer(answer(core, "1", valid)),
+            await records.publications.put_answer(answer(core, "1", revoked)),
+            await records.certificates.revoked(["1"]) == 1,
+            await records.publications.put_answer(answer(core, "1", valid)),
+            await records.publications.put_answer(answer(core, "1", revoked)),
+            await records.publications.put_answer(answer(core, "unknown", valid)),
+        ]
+        kept = await records.publications.answer("1")
+
+    assert put == [True, False, False, True, False, True, False]
+    assert kept == answer(core, "1", revoked)
+
+
+async def test_answers_fall_due(core: CoreParts) -> None:
+    """The never answered first, then by age; not what ended or is revoking."""
+    for serial in ("1", "2", "3"):
+        await certified(core, serial)
+    await certified(core, "4", days=0.01)
+    _, revoking = await certified(core, "5")
+    await revoke(core, revoking)
+    async with core.store.write() as records:
+        for serial in ("3", "2"):
+            new = answer(core, serial, CertificateState.VALID)
+            await records.publications.put_answer(new)
+            core.clock.forward(600)
+
+    async def due(hours: float, issuer: str = ISSUER) -> list[str]:
+        async with core.store.read() as records:
+            horizon = core.now + timedelta(hours=hours)
+            rows = await records.publications.due(issuer, core.now, horizon, 9)
+            any_due = await records.publications.any_due(issuer, core.now, horizon)
+        assert any_due == bool(rows)
+        return [row.serial for row in rows]
+
+    assert await due(12) == ["1"]
+    assert await due(24) == ["1", "3", "2"]
+    assert await due(24, "b" * 40) == []
