@@ -48,6 +48,7 @@ from appliance.services.people import People
 from appliance.services.progress import Progress
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
+from appliance.services.secret_rotation import SecretRotation
 from appliance.services.sessions import Sessions
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
@@ -201,6 +202,21 @@ async def open_core(settings: Settings, clock: Clock, role: str) -> AsyncIterato
         await doorbell.close()
         await outcomes.close()
         await store.close()
+
+
+@asynccontextmanager
+async def open_secret_rotation(
+    settings: Settings, clock: Clock
+) -> AsyncIterator[SecretRotation]:
+    """Build what replaces secret keys, and close it.
+
+    Raises:
+        SettingsError: a secret file cannot be used.
+    """
+    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
+    async with open_core(settings, clock, "operator") as core:
+        yield SecretRotation(core.store, sealer, lookup, clock)
 
 
 async def _migrated(engines: Engines) -> bool:

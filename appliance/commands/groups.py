@@ -24,6 +24,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         init,
         integrators,
         operators,
+        secret_keys,
         verify,
     )
 
@@ -42,6 +43,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     ready.set_defaults(run=_ready)
     integrators.register(commands)
     operators.register(commands)
+    secret_keys.register(commands)
     demo.register(commands)
     verify.register(commands)
 

@@ -187,6 +187,14 @@ class FontStyle(StrEnum):
     BOLD_ITALIC = "BOLD_ITALIC"
 
 
+class SecretName(StrEnum):
+    """The secret keys of an installation that are kept in files."""
+
+    DATA = "data"
+    LOOKUP = "lookup"
+    PEPPER = "pepper"
+
+
 class EventKind(StrEnum):
     """What the audit can say; grammar `subject.act`."""
 
@@ -263,4 +271,10 @@ class EventKind(StrEnum):
     DOCUMENT_DOWNLOADED = "document.downloaded"
     TASK_CREATED = "task.created"
     TASK_FAILED = "task.failed"
+    SECRET_ROTATED = "secret.rotated"  # noqa: S105 (a word, no secret)
+    """Another version of a secret key came into use."""
+    SECRET_APPLIED = "secret.applied"  # noqa: S105 (a word, no secret)
+    """What could be brought to that version was."""
+    SECRET_RETIRED = "secret.retired"  # noqa: S105 (a word, no secret)
+    """A version is known no more."""
     LINK_CREATED = "link.created"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from appliance.domain.audit import AuditEvent
-from appliance.domain.key_ring import KeyRing
+from appliance.domain.key_ring import KeyRing, KeySource
 from appliance.domain.vocab import EventKind
 from appliance.services.console import ConsoleLogin
 from appliance.services.enrolment import Enrolment
@@ -79,14 +79,25 @@ def desk_settings(folder: Path, url: str = "sqlite", **top: Any) -> Settings:
 
 @asynccontextmanager
 async def open_desk(
-    folder: Path, url: str = "sqlite", **top: Any
+    folder: Path,
+    url: str = "sqlite",
+    keys: tuple[KeySource, KeySource] | None = None,
+    **top: Any,
 ) -> AsyncIterator[Desk]:
-    """Build the services over a database that is brought to this version."""
+    """Build the services over a database that is brought to this version.
+
+    Args:
+        folder: for its files.
+        url: of the database.
+        keys: the data key and the lookup key, where the usual ones will not do.
+        top: settings.
+    """
     settings = desk_settings(folder, url, **top)
     await migrate(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
-    sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
+    data, index = keys or (KeyRing.of(b"d" * 32), KeyRing.of(b"l" * 32))
+    sealer, lookup = SecretBox(data), LookupKey(index)
     slots = HashSlots()
     passwords = Passwords(slots)
     try:
