@@ -14,6 +14,8 @@ from pathlib import Path
 
 from appliance.settings import SettingsError
 
+SUPERVISED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
+"""Signals that the parent of `rubrica up` blocks; each child unblocks them."""
 _PR_SET_PDEATHSIG = 1
 _PROBE_S = 1.0
 _SHARED = 0o660

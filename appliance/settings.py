@@ -7,7 +7,7 @@ below are the reference: `docs/settings.md` is generated from them.
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -134,6 +134,16 @@ class TokenSettings(_Section):
     """File with its PIN, read once at the start of the worker."""
 
 
+class ReplicaSettings(TokenSettings):
+    """One more token behind the logical HSM "firma", with the same master keys."""
+
+    module: Path | None = None
+    """Its PKCS#11 module; the default is that of `hsm.firma`."""
+    config: Path | None = None
+    """Its module's own configuration file; the default is that of `hsm.firma`.
+    A module has one: another configuration needs a module of its own."""
+
+
 class HsmSettings(_Section):
     """The HSM (see `hsm_config/profiles`)."""
 
@@ -145,10 +155,16 @@ class HsmSettings(_Section):
     """Token of the users' keys."""
     pki: TokenSettings
     """Token of the CA's key, with another PIN."""
+    replicas: tuple[ReplicaSettings, ...] = Field(default=(), max_length=14)
+    """More tokens that hold what `firma` holds (see docs/hsm-faults.md). A worker
+    uses any that is there; worker n prefers the n-th."""
     softhsm_conf: Path | None = None
     """SoftHSM only: its configuration file (`SOFTHSM2_CONF`)."""
     keep_alive_s: Seconds = 60
     """Time between two test signatures of an idle worker, in seconds."""
+    call_limit_s: Seconds = 20
+    """Longest that a call into the HSM may take, in seconds; a worker whose call
+    takes longer is killed, and what it had in hand goes on elsewhere."""
     key_algorithm: Literal["rsa-2048", "rsa-3072", "rsa-4096"] = "rsa-2048"
     """Kind of a new user's key."""
 
@@ -344,6 +360,7 @@ _PATH_KEYS = frozenset(
         "module",
         "pin_file",
         "softhsm_conf",
+        "config",
         "pepper_file",
         "data_key_file",
         "lookup_key_file",
@@ -357,6 +374,11 @@ def _absolute(table: dict[str, object], folder: Path) -> dict[str, object]:
     for key, value in table.items():
         if isinstance(value, dict):
             out[key] = _absolute(value, folder)
+        elif isinstance(value, list):
+            out[key] = [
+                _absolute(one, folder) if isinstance(one, dict) else one
+                for one in value
+            ]
         elif key in _PATH_KEYS and isinstance(value, str):
             out[key] = str(folder / value)
         else:
@@ -381,7 +403,10 @@ def _keys_beside(loc: tuple[int | str, ...]) -> list[str]:
     """The keys that the table holding `loc` may have."""
     model: type[BaseModel] = Settings
     for part in loc[:-1]:
-        annotation = model.model_fields[str(part)].annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            model = annotation
+        if isinstance(part, int):
+            continue  # a place in a list, whose elements' model it is already
+        annotation = model.model_fields[part].annotation
+        for kind in (annotation, *get_args(annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                model = kind
     return list(model.model_fields)

@@ -9,10 +9,10 @@ Source: design §1.
 """
 
 import gc
+import math
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -22,8 +22,10 @@ from typing import Final
 
 import structlog
 
+from appliance.call_watch import CallWatch, watch_path
 from appliance.logs import configure_logging
-from appliance.processes import bind, die_with_parent, hold_alone
+from appliance.private_redis import start_redis
+from appliance.processes import SUPERVISED, bind, die_with_parent, hold_alone
 from appliance.settings import FACES, Settings, SettingsError
 
 _log = structlog.get_logger(__name__)
@@ -38,7 +40,8 @@ killed it since is no reason to let its work wait."""
 _MOST_PAUSE_S: Final = 2.0
 """Longest pause before the restart of one that dies as it starts."""
 _KILL_AFTER_S: Final = 5.0
-_HANDLED: Final = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
+_LOOK_S: Final = 1.0
+"""Time between two looks for calls that hang, and at the most for one that died."""
 
 
 @dataclass(slots=True)
@@ -50,6 +53,10 @@ class Child:
     """Starts it; gives its process id."""
     stage: int
     """Stages stop one after the other, the lowest first."""
+    watch: CallWatch | None = None
+    """Of a role whose calls may hang."""
+    call_limit_s: float = math.inf
+    """Longest that such a call may take, in seconds; then the role is killed."""
     pid: int | None = None
     started: float = 0.0
     restart_at: float = 0.0
@@ -66,13 +73,14 @@ class Supervisor:
 
     def run(self) -> int:
         """Start all, restart what dies, stop all at SIGTERM or SIGINT."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SUPERVISED)
         gc.collect()
         gc.freeze()
         try:
             while not self._stopping:
                 self._start_due()
-                self._wait(1.0)
+                self._wait(_LOOK_S)
+                self._kill_hung()
         finally:
             self._stop_all()
         return 0
@@ -90,10 +98,21 @@ class Supervisor:
         due = [c.restart_at for c in self.children if c.pid is None]
         if due:
             timeout_s = min(timeout_s, max(min(due) - time.monotonic(), 0.0))
-        info = signal.sigtimedwait(_HANDLED, timeout_s)
+        info = signal.sigtimedwait(SUPERVISED, timeout_s)
         if info is not None and info.si_signo != signal.SIGCHLD:
             self._stopping = True
         self._reap()
+
+    def _kill_hung(self) -> None:
+        """Kill a role whose call hangs: nothing else ends such a call."""
+        for child in self.children:
+            if child.pid is None or child.watch is None:
+                continue
+            took_s = child.watch.running_s(child.started)
+            if took_s > child.call_limit_s:
+                child.watch.note_hang()
+                _log.error("role.hangs", name=child.name, call_s=round(took_s))
+                os.kill(child.pid, signal.SIGKILL)
 
     def _reap(self) -> None:
         for child in self.children:
@@ -127,7 +146,7 @@ class Supervisor:
                 if left <= 0:
                     _signal(group, signal.SIGKILL)
                     deadline = time.monotonic() + _KILL_AFTER_S
-                signal.sigtimedwait(_HANDLED, min(max(left, 0.01), 0.2))
+                signal.sigtimedwait(SUPERVISED, min(max(left, 0.01), 0.2))
                 self._reap()
         _log.info("supervisor.stopped")
 
@@ -171,7 +190,7 @@ def fork_role(
     status = 70  # EX_SOFTWARE
     try:
         die_with_parent(parent)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SUPERVISED)
         for listener in others:
             if listener is not own:
                 listener.close()
@@ -185,51 +204,6 @@ def fork_role(
     # The parent's clean-up is not the child's: leave without it.
     sys.stderr.flush()
     os._exit(status)
-
-
-def start_redis(settings: Settings, lock: int) -> int:
-    """Start a private redis-server on a unix socket; gives its process id.
-
-    Args:
-        settings: where its socket and folder are.
-        lock: descriptor of `run_dir`'s lock, which it holds while it lives.
-
-    Raises:
-        SettingsError: its program cannot be run.
-    """
-    folder = settings.data_dir / "redis"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    log = folder / "redis.log"
-    arguments = [
-        settings.redis.command,
-        *("--port", "0"),
-        *("--unixsocket", str(settings.redis_socket)),
-        *("--unixsocketperm", "700"),
-        *("--dir", str(folder)),
-        *("--save", ""),
-        *("--appendonly", "no"),
-        *("--logfile", str(log)),
-    ]
-    parent = os.getpid()
-    try:
-        process = subprocess.Popen(  # noqa: S603 (the program is a setting)
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(lock,),
-            preexec_fn=lambda: _prepare_program(parent),  # noqa: PLW1509 (no thread here)
-        )
-    except OSError as exc:
-        msg = f"redis.command: {settings.redis.command} cannot be run ({exc.strerror})"
-        raise SettingsError(msg) from exc
-    process.returncode = 0  # reaped by the supervisor, not by Popen
-    return process.pid
-
-
-def _prepare_program(parent: int) -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
-    die_with_parent(parent)
 
 
 def up(
@@ -261,13 +235,14 @@ def up(
     everyone = list(listeners.values())
     supervisor = Supervisor(settings.web.graceful_s)
 
-    def child(name: str, role: str, number: int, stage: int) -> None:
+    def child(name: str, role: str, number: int, stage: int) -> Child:
         own = listeners.get(role)
 
         def start() -> int:
             return fork_role(name, roles[role], settings, number, own, everyone)
 
         supervisor.children.append(Child(name, start, stage))
+        return supervisor.children[-1]
 
     if settings.redis.url is None:
         supervisor.children.append(
@@ -275,7 +250,9 @@ def up(
         )
     child("sandbox", "sandbox", 1, 3)
     for number in range(1, settings.signing.workers + 1):
-        child(f"signing-{number}", "signing", number, 2)
+        signing = child(f"signing-{number}", "signing", number, 2)
+        signing.watch = CallWatch(watch_path(settings.run_dir, number))
+        signing.call_limit_s = settings.hsm.call_limit_s
     child("chores", "chores", 1, 2)
     for name in faces:
         child(name, name, 1, 1)

@@ -54,6 +54,26 @@ def token_settings(hsm: HsmSettings, role: TokenRole) -> TokenSettings:
     return hsm.firma if role is TokenRole.FIRMA else hsm.pki
 
 
+def members(hsm: HsmSettings) -> list[HsmSettings]:
+    """The settings as each member of the logical HSM "firma" has them.
+
+    Returns:
+        One a member, `firma` being its token, `module` and `softhsm_conf` its
+        own where it has some; the first member is the one named `hsm.firma`.
+    """
+    return [hsm] + [
+        hsm.model_copy(
+            update={
+                "firma": TokenSettings(label=one.label, pin_file=one.pin_file),
+                "module": one.module or hsm.module,
+                "softhsm_conf": one.config or hsm.softhsm_conf,
+                "replicas": (),
+            }
+        )
+        for one in hsm.replicas
+    ]
+
+
 def module_path(hsm: HsmSettings, profile: HsmProfile) -> Path:
     """Find the PKCS#11 module.
 

@@ -1,4 +1,4 @@
-"""The PKCS#11 side of an `HsmSession`: start, log in, run, drop.
+"""The PKCS#11 side of an `HsmSession`: one token, logged in.
 
 Every method runs in the one HSM thread. No exception of the binding leaves it:
 a traceback holds handles whose release calls the module, and it might be freed
@@ -8,11 +8,14 @@ in another thread.
 import secrets
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
 
 import pkcs11
 from pkcs11 import exceptions as p11
 
+from appliance.call_watch import CallWatch
 from appliance.domain.errors import (
     ErrorCode,
     HsmRefusedError,
@@ -23,107 +26,134 @@ from appliance.domain.hsm import KeyReference, TokenRole
 from appliance.settings import HsmSettings
 from hsm_config import objects
 from hsm_config.module import (
-    Library,
     PinRefusedError,
     describe,
     find_token,
     log_in,
     login_refusal,
-    start,
     starting,
-    stop,
-    token_settings,
 )
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
+from worker.hsm_faults import HsmFault, classify
+from worker.hsm_module import HsmModule
 
 _T = TypeVar("_T")
 
-_REFUSALS: Final = (
-    p11.ArgumentsBad,
-    p11.AttributeReadOnly,
-    p11.AttributeSensitive,
-    p11.AttributeTypeInvalid,
-    p11.AttributeValueInvalid,
-    p11.DataInvalid,
-    p11.DataLenRange,
-    p11.FunctionNotSupported,
-    p11.KeySizeRange,
-    p11.KeyTypeInconsistent,
-    p11.MechanismInvalid,
-    p11.MechanismParamInvalid,
-    p11.TemplateIncomplete,
-    p11.TemplateInconsistent,
-)
-"""What a healthy token says to a bad request. All else counts as a lost
-session: starting anew is cheap, and vendors' codes are beyond listing."""
+
+class HsmStatus(StrEnum):
+    """Whether keys can be used now."""
+
+    READY = "ready"
+    UNAVAILABLE = "unavailable"
+    """Not opened, or away: the breaker is open, the probe is at work."""
+    PIN = "pin"
+    """A PIN was refused: nothing but a new start with the right one helps."""
 
 
 class SessionLostError(HsmUnavailableError):
-    """The module, a token or a session went away under a call."""
+    """The module, a token or a session went away under a call.
+
+    Args:
+        reason: for operators.
+        fault: `SESSION` or `DEVICE`.
+    """
+
+    def __init__(self, reason: str, fault: HsmFault = HsmFault.SESSION) -> None:
+        super().__init__(reason)
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class HsmToken:
+    """A token to connect to."""
+
+    number: int
+    """Among the tokens of the process, from 0; for the watch."""
+    role: TokenRole
+    label: str
+    pin: Pin
+    """Hidden from its repr."""
+    hsm: HsmSettings
+    """With the module and the configuration of this token."""
+    profile: HsmProfile
 
 
 class HsmConnection:
-    """Module, one session a token, and handles of keys used before.
+    """One token's session, and handles of keys used before.
 
     Args:
-        hsm: the installation's HSM.
-        profile: its make.
-        pins: one a token.
+        token: which.
+        module: that it is reached through.
+        watch: told of each call, for whoever ends calls that hang.
     """
 
-    def __init__(
-        self, hsm: HsmSettings, profile: HsmProfile, pins: dict[TokenRole, Pin]
-    ) -> None:
-        self._hsm = hsm
-        self._profile = profile
-        self._pins = pins
-        self._library: Library | None = None
-        self._sessions: dict[TokenRole, pkcs11.Session] = {}
+    def __init__(self, token: HsmToken, module: HsmModule, watch: CallWatch) -> None:
+        self.token = token
+        self.module = module
+        self._watch = watch
+        self._session: pkcs11.Session | None = None
         self._keys: dict[KeyReference, pkcs11.PrivateKey] = {}
+        module.join(self)
+        self.status = HsmStatus.UNAVAILABLE
+        """As of the last call; `HsmThread` keeps it."""
+        self.reason = "not started"
+        self.last_use = 0.0
+        """Monotonic time of the last call, in seconds."""
 
-    def connect(self) -> None:
-        """Drop everything, then start, find the tokens, log in, sign once.
+    @property
+    def is_connected(self) -> bool:
+        """Whether it has a session, as far as it knows."""
+        return self._session is not None
+
+    def connect(self, tries: int, *, anew: bool) -> None:
+        """Find the token, log in, and make a test signature.
 
         A start is tried again after a moment, for many processes starting at
         once disturb each other; a PIN never is.
 
+        Args:
+            tries: at least 1.
+            anew: start the module anew first; each further try does.
+
         Raises:
-            SessionLostError: it does not start, or a token or our own key in it
-                is away.
-            PinRefusedError: a token refuses its PIN.
+            SessionLostError: it does not start, or the token or our own key in
+                it is away.
+            PinRefusedError: the token refuses its PIN.
             HsmRefusedError: two tokens share a label.
             SettingsError: there is no module.
         """
-        tries = self._profile.quirks.start_tries
         for attempt in range(1, tries + 1):
-            self.drop()
-            with starting(self._hsm, self._profile):
-                reason = self._start()
+            with starting(self.token.hsm, self.token.profile):
+                reason = self._open(anew=anew or attempt > 1)
             if reason is None:
                 return
             if attempt < tries:
                 # Jitter, so that those that collided do not meet again.
                 time.sleep((20 * attempt + secrets.randbelow(40 * attempt)) / 1000)
-        self.drop()
-        raise SessionLostError(reason or "")
+        self.forget_all()
+        raise SessionLostError(reason or "", HsmFault.DEVICE)
 
-    def _start(self) -> str | None:
-        """Start, log in and sign once; the reason when it failed.
+    def _open(self, *, anew: bool) -> str | None:
+        """Log in and sign once; the reason when it failed.
 
         Raises:
-            PinRefusedError: a token refuses its PIN, or would rather not be asked.
+            PinRefusedError: the token refuses its PIN, or would rather not be
+                asked.
         """
+        self.forget_all()
         try:
-            self._library = start(self._hsm, self._profile)
-            for role in TokenRole:
-                token = find_token(self._library, token_settings(self._hsm, role).label)
+            with self._watch.calling(self.token.number):
+                library = self.module.library
+                if anew or library is None:
+                    library = self.module.restart()
+                token = find_token(library, self.token.label)
                 refusal = login_refusal(token.flags)
                 if refusal is not None:
                     msg = f"token {token.label}: {refusal}"
                     raise PinRefusedError(msg)
-                self._sessions[role] = log_in(token, self._pins[role])
-            self.exercise()
+                self._session = log_in(token, self.token.pin)
+                self.exercise()
         except p11.PKCS11Error as exc:
             return describe(exc)
         except KeyNotFoundError as exc:
@@ -131,7 +161,7 @@ class HsmConnection:
         return None
 
     def exercise(self) -> None:
-        """Make a test signature on firma and see the CA's key on pki.
+        """Make a test signature on firma; see the CA's key on pki.
 
         A signature, not a digest: only it needs the login, the token's storage
         and the very mechanism that the next signer needs. On pki the CA's
@@ -142,17 +172,17 @@ class HsmConnection:
             KeyNotFoundError: `rubrica hsm init` did not run to its end.
             PKCS11Error: the token failed.
         """
+        session = self.session(self.token.role)
+        if self.token.role is TokenRole.PKI:
+            objects.private_key(session, objects.CA_KEY.cka_id)
+            return
         key = self.private_key(objects.KEEP_ALIVE_KEY)
         objects.sign_digest(key, secrets.token_bytes(32))
-        objects.private_key(self.session(TokenRole.PKI), objects.CA_KEY.cka_id)
 
-    def drop(self) -> None:
-        """Forget handles and sessions, and finalise the module."""
+    def forget_all(self) -> None:
+        """Let go of session and handles."""
         self._keys.clear()
-        self._sessions.clear()
-        if self._library is not None:
-            stop(self._library)
-            self._library = None
+        self._session = None
 
     def run(self, work: Callable[["HsmConnection"], _T]) -> _T:
         """Do some work, naming what goes wrong in our words.
@@ -163,27 +193,32 @@ class HsmConnection:
             ApplianceError: what the work itself raises.
         """
         try:
-            return work(self)
-        except _REFUSALS as exc:
-            refused, reason = True, describe(exc)
+            with self._watch.calling(self.token.number):
+                return work(self)
         except p11.PKCS11Error as exc:
-            refused, reason = False, describe(exc)
-        # Outside the handlers, so that no context holds the binding's frames.
-        if refused:
+            fault, reason = classify(exc), describe(exc)
+        # Outside the handler, so that no context holds the binding's frames.
+        if fault is HsmFault.REFUSED:
             raise HsmRefusedError(reason, ErrorCode.SIGNING_FAILED)
-        raise SessionLostError(reason)
+        raise SessionLostError(reason, fault)
 
     def session(self, role: TokenRole) -> pkcs11.Session:
-        """The session of one token.
+        """The token's session.
+
+        Args:
+            role: what the caller takes the token for.
 
         Raises:
             SessionLostError: there is none.
+            HsmRefusedError: this is the other token.
         """
-        session = self._sessions.get(role)
-        if session is None:
-            msg = f"no session of token {role}"
+        if role is not self.token.role:
+            msg = f"work for token {role} was given to {self.token.role}"
+            raise HsmRefusedError(msg, ErrorCode.INTERNAL)
+        if self._session is None:
+            msg = f"no session of token {self.token.label}"
             raise SessionLostError(msg)
-        return session
+        return self._session
 
     def private_key(self, ref: KeyReference) -> pkcs11.PrivateKey:
         """A private key's handle, looked up once a connection.

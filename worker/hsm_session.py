@@ -10,17 +10,17 @@ heals, and when callers are told that the HSM is away, is `worker.hsm_thread`.
 from collections.abc import Callable
 from typing import Self, TypeVar
 
+from appliance.call_watch import CallWatch
 from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
 from appliance.domain.hsm import KeyAlgorithm, KeyReference, TokenRole
 from appliance.domain.vocab import Environment
 from appliance.settings import HsmSettings
 from hsm_config import objects
 from hsm_config.certificates import HsmRsaPrivateKey
-from hsm_config.module import module_path, token_settings
-from hsm_config.pin import read_pin
 from hsm_config.profile import HsmProfile
-from worker.hsm_connection import HsmConnection
-from worker.hsm_thread import PROBE_S, HsmStatus, HsmThread
+from worker.hsm_connection import HsmConnection, HsmStatus
+from worker.hsm_thread import PROBE_S, HsmThread
+from worker.hsm_tokens import make_connections
 
 _T = TypeVar("_T")
 
@@ -31,7 +31,11 @@ class HsmSession:
     Args:
         hsm: the installation's HSM.
         profile: its make.
+        watch: the process's words for whoever ends calls that hang; by default
+            nobody does.
         environment: in PROD, a PIN file open to others is refused.
+        number: of the process among its kind, from 1: of the members of the
+            logical HSM each one prefers another.
         probe_s: time between two tries to reach an HSM that is away, seconds.
     """
 
@@ -40,24 +44,36 @@ class HsmSession:
         hsm: HsmSettings,
         profile: HsmProfile,
         *,
+        watch: CallWatch | None = None,
         environment: Environment = Environment.PROD,
+        number: int = 1,
         probe_s: float = PROBE_S,
     ) -> None:
         self._hsm = hsm
         self._profile = profile
+        self._watch = watch or CallWatch()
         self._environment = environment
+        self._number = number
         self._probe_s = probe_s
         self._thread: HsmThread | None = None
 
     @property
     def status(self) -> HsmStatus:
-        """Whether keys can be used now."""
-        return HsmStatus.UNAVAILABLE if self._thread is None else self._thread.status
+        """Whether users' keys can be used now."""
+        return self.status_of(TokenRole.FIRMA)
 
     @property
     def reason(self) -> str:
-        """Why not, in English, for operators; empty when ready."""
-        return "not opened" if self._thread is None else self._thread.reason
+        """What is not as it should be with any token, in English, for operators."""
+        if self._thread is None:
+            return "not opened"
+        reasons = (self._thread.reason(role) for role in TokenRole)
+        return "; ".join(reason for reason in reasons if reason)
+
+    def status_of(self, role: TokenRole) -> HsmStatus:
+        """Whether the keys of a role's token can be used now."""
+        thread = self._thread
+        return HsmStatus.UNAVAILABLE if thread is None else thread.status(role)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -80,13 +96,12 @@ class HsmSession:
         if self._thread is not None:
             msg = "this session was opened already"
             raise HsmUnavailableError(msg)
-        module_path(self._hsm, self._profile)
-        pins = {
-            role: read_pin(token_settings(self._hsm, role).pin_file, self._environment)
-            for role in TokenRole
-        }
-        connection = HsmConnection(self._hsm, self._profile, pins)
-        self._thread = HsmThread(connection, self._hsm.keep_alive_s, self._probe_s)
+        connections = make_connections(
+            self._hsm, self._profile, self._environment, self._number, self._watch
+        )
+        self._thread = HsmThread(
+            connections, self._watch, self._hsm.keep_alive_s, self._probe_s
+        )
         await self._thread.start()
 
     async def close(self) -> None:
@@ -115,7 +130,7 @@ class HsmSession:
             HsmRefusedError: twins, or a key that may not sign.
         """
         return await self._call(
-            lambda link: objects.sign_digest(link.private_key(ref), digest)
+            lambda link: objects.sign_digest(link.private_key(ref), digest), ref.token
         )
 
     async def with_private_key(
@@ -145,7 +160,7 @@ class HsmSession:
                 )
             )
 
-        return await self._call(work)
+        return await self._call(work, ref.token)
 
     async def generate(self, ref: KeyReference, algorithm: KeyAlgorithm) -> bytes:
         """Generate a resident key pair: sensitive, not extractable, sign only.
@@ -216,7 +231,8 @@ class HsmSession:
         return await self._call(
             lambda link: objects.spki(
                 objects.public_key(link.session(ref.token), ref.cka_id)
-            )
+            ),
+            ref.token,
         )
 
     async def self_test(self, ref: KeyReference) -> None:
@@ -228,7 +244,8 @@ class HsmSession:
             HsmRefusedError: twins, or the halves do not fit.
         """
         await self._call(
-            lambda link: objects.self_test(link.session(ref.token), ref.cka_id)
+            lambda link: objects.self_test(link.session(ref.token), ref.cka_id),
+            ref.token,
         )
 
     async def keep_alive(self) -> None:
@@ -238,9 +255,14 @@ class HsmSession:
             HsmUnavailableError: the HSM cannot be used now.
             KeyNotFoundError: a healthy HSM lacks the installation's own keys.
         """
-        await self._call(HsmConnection.exercise)
+        for role in TokenRole:
+            await self._call(HsmConnection.exercise, role)
 
-    async def _call(self, work: Callable[[HsmConnection], _T]) -> _T:
+    async def _call(
+        self,
+        work: Callable[[HsmConnection], _T],
+        role: TokenRole = TokenRole.FIRMA,
+    ) -> _T:
         """Do some work in the HSM thread.
 
         Raises:
@@ -249,7 +271,7 @@ class HsmSession:
         if self._thread is None:
             msg = "not opened"
             raise HsmUnavailableError(msg)
-        return await self._thread.call(work)
+        return await self._thread.call(work, role)
 
 
 def _refuse_reserved(ref: KeyReference) -> None:

@@ -1,78 +1,100 @@
-"""The one thread that calls the HSM, and the breaker before it.
+"""The one thread that calls the HSM, and the breakers before its tokens.
 
-A lost session is healed by starting anew and doing the work once more; when
-that fails the breaker opens: callers are told so at once, without a wait, and a
-probe every few seconds closes it again. A refused PIN latches it for the life
-of the process. A call that hangs is ended from outside, by killing the process.
+A lost session is healed by starting anew and doing the work once more. When that
+fails, or the device is away, the work goes to the next member that holds the same
+keys, and the breaker of this one opens: nobody waits for it, and a probe every few
+seconds closes it again. A refused PIN latches it for the life of the process.
+A call that hangs is ended from outside, by killing the process.
+
+Each token has a breaker of its own: a pki token that is away stops no signer.
 """
 
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from enum import StrEnum
 from typing import Final, TypeVar
 
 import structlog
 
+from appliance.call_watch import CallWatch
 from appliance.domain.errors import (
     ApplianceError,
     HsmRefusedError,
     HsmUnavailableError,
     KeyNotFoundError,
 )
+from appliance.domain.hsm import TokenRole
 from appliance.settings import SettingsError
 from hsm_config.module import PinRefusedError
-from worker.hsm_connection import HsmConnection, SessionLostError
+from worker.hsm_connection import HsmConnection, HsmStatus, SessionLostError
+from worker.hsm_faults import HsmFault
 
 _T = TypeVar("_T")
 _log: Final = structlog.get_logger(__name__)
 
 PROBE_S: Final = 5.0
-"""Time between two tries to reach an HSM that is away, in seconds."""
-
-
-class HsmStatus(StrEnum):
-    """Whether keys can be used now."""
-
-    READY = "ready"
-    UNAVAILABLE = "unavailable"
-    """Not opened, or away: the breaker is open, the probe is at work."""
-    PIN = "pin"
-    """A PIN was refused: nothing but a new start with the right one helps."""
+"""Time between two tries to reach a token that is away, in seconds."""
+_REST_S: Final = 60.0
+"""Time that a token at which a call hung is left alone, in seconds; it doubles
+with each further hang, for each one costs the whole process."""
+_MOST_REST_S: Final = 900.0
 
 
 class HsmThread:
-    """Runs work on a connection, in one thread of one process.
+    """Runs work on connections, in one thread of one process.
 
     Args:
-        connection: made, not yet connected.
+        connections: made, not yet connected; those of one role in the order in
+            which they are preferred.
+        watch: tells at which tokens calls of an earlier start hung.
         keep_alive_s: idle time after which a test signature is made, seconds.
-        probe_s: time between two tries to reach an HSM that is away, seconds.
+        probe_s: time between two tries to reach a token that is away, seconds.
     """
 
     def __init__(
-        self, connection: HsmConnection, keep_alive_s: float, probe_s: float
+        self,
+        connections: Sequence[HsmConnection],
+        watch: CallWatch,
+        keep_alive_s: float,
+        probe_s: float,
     ) -> None:
-        self._connection = connection
+        self._connections = tuple(connections)
+        self._modules = {id(one.module): one.module for one in connections}
+        self._watch = watch
         self._keep_alive_s = keep_alive_s
         self._probe_s = probe_s
-        self.status = HsmStatus.UNAVAILABLE
-        self.reason = "not started"
-        self._last_use = time.monotonic()
+        self._is_open = False
         self._pid = os.getpid()
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="hsm")
-        self._watch: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
 
     # On the event loop.
 
+    def status(self, role: TokenRole) -> HsmStatus:
+        """Whether keys of a role's token can be used now."""
+        if not self._is_open:
+            return HsmStatus.UNAVAILABLE
+        members = {one.status for one in self._of(role)}
+        for status in (HsmStatus.READY, HsmStatus.UNAVAILABLE):
+            if status in members:
+                return status
+        return HsmStatus.PIN
+
+    def reason(self, role: TokenRole) -> str:
+        """What keeps tokens of a role from being ready; empty when all are."""
+        if not self._is_open:
+            return "closed"
+        away = [one for one in self._of(role) if one.status is not HsmStatus.READY]
+        return "; ".join(f"{one.token.label}: {one.reason}" for one in away)
+
     async def start(self) -> None:
         """Connect, for better or worse (see `status`), and begin to watch."""
-        with suppress(HsmUnavailableError):
-            await self._in_thread(self._connect)
-        self._watch = asyncio.create_task(self._keep_watch(), name="hsm-watch")
+        self._is_open = True
+        await self._in_thread(self._connect_all)
+        self._keeping = asyncio.create_task(self._keep(), name="hsm-watch")
 
     async def stop(self) -> None:
         """Stop watching, finish what runs, log out, end the thread.
@@ -81,31 +103,33 @@ class HsmThread:
             HsmUnavailableError: another process started it.
         """
         self._own()
-        self.status, self.reason = HsmStatus.UNAVAILABLE, "closed"
-        if self._watch is not None:
-            self._watch.cancel()
-            await asyncio.wait({self._watch})
-        await self._in_thread(self._connection.drop)
+        self._is_open = False
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait({self._keeping})
+        await self._in_thread(self._stop_modules)
         self._executor.shutdown()
 
-    async def call(self, work: Callable[[HsmConnection], _T]) -> _T:
-        """Do some work in the thread, unless the breaker is open.
+    async def call(self, work: Callable[[HsmConnection], _T], role: TokenRole) -> _T:
+        """Do some work in the thread, unless the breakers are open.
 
         Args:
-            work: may run twice, the second time on a fresh connection.
+            work: may run more than once, each time on a fresh connection or on
+                another member.
+            role: whose token.
 
         Returns:
             What it returns.
 
         Raises:
-            HsmUnavailableError: the HSM cannot be used now, or this process is
+            HsmUnavailableError: the token cannot be used now, or this process is
                 not the one that opened it.
             ApplianceError: what the work raises.
         """
         self._own()
-        if self.status is not HsmStatus.READY:
-            raise HsmUnavailableError(self.reason)
-        return await self._in_thread(lambda: self._attempt(work))
+        if self.status(role) is not HsmStatus.READY:
+            raise HsmUnavailableError(self.reason(role))
+        return await self._in_thread(lambda: self._attempt(work, role))
 
     def _own(self) -> None:
         """Only the process that opened a session may use it.
@@ -122,69 +146,191 @@ class HsmThread:
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
-    async def _keep_watch(self) -> None:
-        """Probe an HSM that is away; sign now and then on one that is idle."""
+    async def _keep(self) -> None:
+        """Probe tokens that are away; sign now and then on those that are idle."""
         while True:
             await asyncio.sleep(self._probe_s)
-            idle_s = time.monotonic() - self._last_use
-            with suppress(ApplianceError):
-                if self.status is HsmStatus.UNAVAILABLE:
-                    await self._in_thread(self._connect)
-                elif self.status is HsmStatus.READY and idle_s >= self._keep_alive_s:
-                    await self.call(HsmConnection.exercise)
+            for one in self._connections:
+                # One job each, so that signers' work comes between.
+                with suppress(ApplianceError):
+                    await self._in_thread(lambda one=one: self._look_after(one))  # type: ignore[misc]  # bound now
 
     # In the HSM thread.
 
-    def _attempt(self, work: Callable[[HsmConnection], _T]) -> _T:
-        """Do some work; when its session was lost, start anew and repeat once.
+    def _of(self, role: TokenRole) -> list[HsmConnection]:
+        return [one for one in self._connections if one.token.role is role]
+
+    def _attempt(self, work: Callable[[HsmConnection], _T], role: TokenRole) -> _T:
+        """Do some work on the first member that can.
 
         Raises:
-            HsmUnavailableError: the breaker is open, or opens now.
-            SessionLostError: lost again, on a fresh connection.
+            HsmUnavailableError: none can now.
+            KeyNotFoundError: all are there, and none has the key.
         """
-        if self.status is not HsmStatus.READY:
-            # It waited behind the call that opened the breaker.
-            raise HsmUnavailableError(self.reason)
-        self._last_use = time.monotonic()
-        with suppress(SessionLostError, KeyNotFoundError):
+        ready = [one for one in self._of(role) if one.status is HsmStatus.READY]
+        missing: KeyNotFoundError | None = None
+        for position, one in enumerate(ready):
+            last = position == len(ready) - 1
+            try:
+                return self._attempt_on(one, work, has_peer=not last)
+            except HsmUnavailableError:
+                if last and missing is None:
+                    raise
+            except KeyNotFoundError as exc:
+                missing = exc
+        if missing is not None and self.reason(role) == "":
+            raise missing
+        raise HsmUnavailableError(self.reason(role))
+
+    def _attempt_on(
+        self, one: HsmConnection, work: Callable[[HsmConnection], _T], *, has_peer: bool
+    ) -> _T:
+        """Do some work; when its session was lost, start anew and repeat once.
+
+        Args:
+            one: where.
+            work: what.
+            has_peer: another member can do it; a device that is away is not
+                waited for then.
+
+        Raises:
+            HsmUnavailableError: the breaker opened.
+            SessionLostError: lost again, on a fresh connection.
+            KeyNotFoundError: it is not there on a fresh connection either.
+        """
+        one.last_use = time.monotonic()
+        try:
+            return one.run(work)
+        except SessionLostError as exc:
+            if has_peer and exc.fault is HsmFault.DEVICE:
+                self._open_breaker(one, HsmStatus.UNAVAILABLE, exc.reason)
+                raise
+        except KeyNotFoundError:
             # A token that went away and came back shows no keys until the
             # module is started anew, so "no such key" is not believed yet.
-            return self._connection.run(work)
-        self._connect()
+            pass
+        tries = 1 if has_peer else one.token.profile.quirks.start_tries
+        self._connect(one, tries, anew=True)
         try:
-            return self._connection.run(work)
+            return one.run(work)
         except SessionLostError as exc:
-            self._open_breaker(HsmStatus.UNAVAILABLE, exc.reason)
+            self._open_breaker(one, HsmStatus.UNAVAILABLE, exc.reason)
             raise
 
-    def _connect(self) -> None:
-        """Start anew, and close the breaker or open it.
+    def _look_after(self, one: HsmConnection) -> None:
+        """Probe a token that is away, or keep an idle one alive.
+
+        Raises:
+            ApplianceError: it is still away, or is now.
+        """
+        idle_s = time.monotonic() - one.last_use
+        if one.status is HsmStatus.UNAVAILABLE and not self._rests(one):
+            # The others of the process shall not suffer from it: first without
+            # starting anew what they use too, and then only once.
+            served = any(peer.status is HsmStatus.READY for peer in self._connections)
+            tries = 2 if served else one.token.profile.quirks.start_tries
+            self._connect(one, tries, anew=not served)
+        elif one.status is HsmStatus.READY and idle_s >= self._keep_alive_s:
+            self._attempt_on(one, HsmConnection.exercise, has_peer=False)
+
+    def _connect_all(self) -> None:
+        """Connect what can be connected; the first ones are used first."""
+        for one in self._connections:
+            if self._rests(one):
+                hangs, _ = self._watch.hangs(one.token.number)
+                reason = f"a call hung {hangs} times in a row; left alone for a while"
+                self._open_breaker(one, HsmStatus.UNAVAILABLE, reason)
+                continue
+            with suppress(HsmUnavailableError):
+                # What it shares a module with was started just now.
+                anew = one.module.library is None
+                self._connect(one, one.token.profile.quirks.start_tries, anew=anew)
+
+    def _rests(self, one: HsmConnection) -> bool:
+        """Whether a token is left alone for a call that hung there.
+
+        Not where no other token could serve: then there is nothing to lose.
+        """
+        peers = [
+            peer
+            for peer in self._of(TokenRole.FIRMA)
+            if peer is not one and peer.status is not HsmStatus.PIN
+        ]
+        if not peers:
+            return False
+        hangs, ago_s = self._watch.hangs(one.token.number)
+        rest_s = min(_REST_S * 2.0 ** (hangs - 1), _MOST_REST_S)
+        if not hangs or ago_s >= rest_s:
+            return False
+        # Of members that all hung, the one that hung first is tried first.
+        return one.token.role is TokenRole.PKI or any(
+            not times or since_s > ago_s
+            for times, since_s in (
+                self._watch.hangs(peer.token.number) for peer in peers
+            )
+        )
+
+    def _connect(self, one: HsmConnection, tries: int, *, anew: bool) -> None:
+        """Connect a token, and close its breaker or open it.
 
         Raises:
             HsmUnavailableError: it opened.
             PinRefusedError: it latched.
         """
         try:
-            self._connection.connect()
+            self._connect_once(one, tries, anew=anew)
+        finally:
+            self._connect_siblings(one)
+
+    def _connect_siblings(self, one: HsmConnection) -> None:
+        """Reconnect whom a new start of the module has disconnected."""
+        for other in self._connections:
+            if (
+                other.module is one.module
+                and other.status is HsmStatus.READY
+                and not other.is_connected
+            ):
+                with suppress(HsmUnavailableError):
+                    self._connect_once(other, 1, anew=False)
+
+    def _connect_once(self, one: HsmConnection, tries: int, *, anew: bool) -> None:
+        """Connect one token and no other.
+
+        Raises:
+            HsmUnavailableError: its breaker opened.
+            PinRefusedError: it latched.
+        """
+        try:
+            one.connect(tries, anew=anew)
         except PinRefusedError as exc:
-            self._connection.drop()
-            self._open_breaker(HsmStatus.PIN, exc.reason)
+            one.forget_all()
+            self._open_breaker(one, HsmStatus.PIN, exc.reason)
             raise
         except HsmUnavailableError as exc:
-            self._open_breaker(HsmStatus.UNAVAILABLE, exc.reason)
+            self._open_breaker(one, HsmStatus.UNAVAILABLE, exc.reason)
             raise
         except (HsmRefusedError, SettingsError) as exc:
             # Twins, or the module's file gone: an operator's matter, which may
             # be put right while we run.
-            self._connection.drop()
-            self._open_breaker(HsmStatus.UNAVAILABLE, str(exc))
-            raise HsmUnavailableError(self.reason) from exc
-        if self.status is not HsmStatus.READY:
-            _log.info("hsm.ready", was=self.reason)
-        self.status, self.reason = HsmStatus.READY, ""
-        self._last_use = time.monotonic()
+            one.forget_all()
+            self._open_breaker(one, HsmStatus.UNAVAILABLE, str(exc))
+            raise HsmUnavailableError(one.reason) from exc
+        if one.status is not HsmStatus.READY:
+            _log.info("hsm.ready", token=one.token.label, was=one.reason)
+        one.status, one.reason = HsmStatus.READY, ""
+        one.last_use = time.monotonic()
+        self._watch.answered(one.token.number)
 
-    def _open_breaker(self, status: HsmStatus, reason: str) -> None:
-        if (status, reason) != (self.status, self.reason):
-            _log.error("hsm.unavailable", status=status.value, reason=reason)
-        self.status, self.reason = status, reason
+    def _open_breaker(self, one: HsmConnection, status: HsmStatus, reason: str) -> None:
+        if (status, reason) != (one.status, one.reason):
+            _log.error(
+                "hsm.unavailable",
+                token=one.token.label,
+                status=status.value,
+                reason=reason,
+            )
+        one.status, one.reason = status, reason
+
+    def _stop_modules(self) -> None:
+        for module in self._modules.values():
+            module.stop()

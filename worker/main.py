@@ -11,10 +11,12 @@ from contextlib import contextmanager
 import structlog
 
 from appliance.bootstrap import Core, open_core
+from appliance.call_watch import CallWatch, watch_path
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.hsm import KeyAlgorithm
 from appliance.processes import stop_event
+from appliance.service_manager import ServiceManager
 from appliance.services.claiming import Claiming
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.sweeping import Sweeping
@@ -27,6 +29,7 @@ from worker.item import ItemSigner
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
+from worker.watchdog import guard_calls
 
 _log = structlog.get_logger(__name__)
 _CHORES_S = 5.0
@@ -36,29 +39,39 @@ def run_signing(settings: Settings, number: int, listener: socket.socket | None)
     """The `signing` role: the one process kind that signs with users' keys."""
     del listener
     with _slot(settings, "signing", number) as slot:
-        asyncio.run(_sign(settings, slot))
+        # Only now: the words are those of whoever holds the slot.
+        watch = CallWatch(watch_path(settings.run_dir, number))
+        watch.begin()
+        asyncio.run(_sign(settings, slot, number, watch))
     return 0
 
 
-async def _sign(settings: Settings, slot: str) -> None:
+async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) -> None:
     stop = stop_event()
     clock = SystemClock()
     fonts = load_fonts(settings.fonts_dir)
     async with open_core(settings, clock, slot) as core:
         profile = load_profile(settings.hsm.profile)
-        session = HsmSession(settings.hsm, profile, environment=settings.environment)
+        session = HsmSession(
+            settings.hsm,
+            profile,
+            watch=watch,
+            environment=settings.environment,
+            number=number,
+        )
         await session.open()
         try:
-            worker = _worker(core, session, fonts, slot)
+            worker = _worker(core, session, watch, fonts, slot)
             await worker.run(stop)
         finally:
             await session.close()
 
 
 def _worker(
-    core: Core, session: HsmSession, fonts: StampFonts, slot: str
+    core: Core, session: HsmSession, watch: CallWatch, fonts: StampFonts, slot: str
 ) -> SigningWorker:
     settings, clock = core.settings, core.clock
+    limit_s = settings.hsm.call_limit_s
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
     )
@@ -73,6 +86,7 @@ def _worker(
             KeyAlgorithm(settings.hsm.key_algorithm),
         ),
         session=session,
+        guard=lambda: guard_calls(watch, limit_s, ServiceManager()),
         slot=slot,
     )
 

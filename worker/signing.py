@@ -15,12 +15,15 @@ import structlog
 
 from appliance.bootstrap import Core
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import TokenRole
 from appliance.domain.records.activations import Claim
-from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.records.tasks import TaskClaim, WorkerStatus
 from appliance.domain.vocab import ItemState
 from appliance.services.claiming import Claiming, Work
+from appliance.services.health import signing_workers
 from appliance.services.sweeping import Sweeping
 from worker.bell import hear_rings
+from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
 from worker.item import FencedOffError, ItemSigner
 from worker.tasks import TaskRunner
@@ -47,7 +50,8 @@ class SigningWorker:
         claiming: this worker's transactions.
         signer: signs one item.
         tasks: runs HSM tasks.
-        session: the HSM, for its status and keep-alive.
+        session: the HSM, for its status.
+        guard: watches over the calls into it, until cancelled.
         slot: `signing/<host>/<n>`.
     """
 
@@ -56,6 +60,7 @@ class SigningWorker:
     signer: ItemSigner
     tasks: TaskRunner
     session: HsmSession
+    guard: Callable[[], Coroutine[Any, Any, None]]
     slot: str
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
@@ -70,6 +75,7 @@ class SigningWorker:
         helpers: list[asyncio.Task[Any]] = [
             asyncio.create_task(work)
             for work in (
+                self.guard(),
                 hear_rings(self.core.bell, self._wake, self._free),
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
@@ -113,17 +119,34 @@ class SigningWorker:
         """Take work in hand until there is none, or no hand is free."""
         try:
             while self._free():
-                work = await self.claiming.claim_next(busy=bool(self._running))
+                work = await self._next_work()
                 if work is not None:
                     self._alone = work.is_suspect
                     self._start(self._sign(work))
                     continue
-                task = await self.tasks.claim_next()
+                task = await self._next_task()
                 if task is None:
                     return
                 self._start(self.tasks.run(task))
         except ApplianceError as exc:
             _log.warning("worker.cannot_claim", code=exc.code.value)
+
+    async def _next_work(self) -> Work | None:
+        """Take an activation; without the HSM, only when nobody has it.
+
+        Then it goes back to its signer at once, who is told why.
+        """
+        if self.session.status is not HsmStatus.READY:
+            alive = await signing_workers(self.core.store, self.core.clock)
+            if any(peer.hsm == HsmStatus.READY.value for peer in alive):
+                return None
+        return await self.claiming.claim_next(busy=bool(self._running))
+
+    async def _next_task(self) -> TaskClaim | None:
+        """Take an HSM task; while the CA's token is away all of them wait."""
+        if self.session.status_of(TokenRole.PKI) is not HsmStatus.READY:
+            return None
+        return await self.tasks.claim_next()
 
     def _start(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

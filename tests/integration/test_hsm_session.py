@@ -1,6 +1,7 @@
 """`HsmSession` on a real SoftHSM: signing, losing the token, PINs, processes."""
 
 import asyncio
+import dataclasses
 import hashlib
 import subprocess
 import sys
@@ -27,8 +28,8 @@ from hsm_config.pin import Pin
 from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation, verify
 from worker import hsm_connection
+from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
-from worker.hsm_thread import HsmStatus
 
 KEY = KeyReference(TokenRole.FIRMA, b"\x01credential")
 OTHER = KeyReference(TokenRole.FIRMA, b"\x02credential")
@@ -71,7 +72,7 @@ async def _lose(session: HsmSession) -> None:
     """Take the module away under an open session."""
     thread = session._thread
     assert thread is not None
-    library = thread._connection._library
+    library = thread._connections[0].module.library
     assert library is not None
     await thread._in_thread(library.finalize)
 
@@ -279,7 +280,7 @@ async def test_token_that_came_back_blank_heals_inside_the_call(
     public = await session.public_key(KEY)
     thread = session._thread
     assert thread is not None
-    raw = thread._connection.session(TokenRole.FIRMA)
+    raw = thread._connections[0].session(TokenRole.FIRMA)
     made.tokens.rename(made.away)
     seen = await thread._in_thread(lambda: list(raw.get_objects()))
     made.away.rename(made.tokens)
@@ -381,14 +382,15 @@ async def test_wrong_pin_is_tried_once(
             await session.sign_digest(KEY, DIGEST)
 
         assert session.status is HsmStatus.PIN
-        assert tried == ["firma"]
+        assert tried.count("firma") == 1
 
 
 async def test_pin_changed_meanwhile_latches(made: HsmInstallation) -> None:
     """A PIN that is refused after a lost session is not tried again either."""
     async with made.session(probe_s=0.05) as session:
         assert session._thread is not None
-        session._thread._connection._pins[TokenRole.FIRMA] = Pin("9182736455")
+        one = session._thread._connections[0]
+        one.token = dataclasses.replace(one.token, pin=Pin("9182736455"))
         await _lose(session)
         with pytest.raises(HsmUnavailableError):
             await session.sign_digest(KEY, DIGEST)
@@ -415,7 +417,7 @@ async def test_pin_shows_nowhere(made: HsmInstallation) -> None:
         await session.open()
         thread = session._thread
         assert thread is not None
-        seen += [repr(session), repr(thread), repr(vars(thread._connection))]
+        seen += [repr(session), repr(thread), repr(vars(thread._connections[0]))]
         made.tokens.rename(made.away)
         with pytest.raises(HsmUnavailableError) as away:
             await session.sign_digest(KEY, DIGEST)

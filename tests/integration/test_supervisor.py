@@ -17,13 +17,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from appliance.call_watch import CallWatch
+from appliance.private_redis import start_redis
 from appliance.settings import RedisSettings, SettingsError
-from appliance.supervisor import start_redis
 from tests.core_parts import core_settings
 
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
+from appliance.call_watch import CallWatch
 from appliance.logs import configure_logging
 from appliance.processes import bind
 from appliance.settings import SettingsError
@@ -67,7 +69,13 @@ def probe(settings, number, listener):
     note("probe", f"{listener is listeners[0]}-{mine[0]}-{mine[1]}")
     return steady("probe")(settings, number, listener)
 
+def hang(settings, number, listener):
+    note("hang", "up")
+    with CallWatch(folder / "hang.call").calling(2):
+        time.sleep(3600)
+
 roles = {
+    "hang": (hang, 1),
     "steady": (steady("steady"), 1),
     "slow": (steady("slow", 0.3), 1),
     "second": (steady("second"), 2),
@@ -79,6 +87,7 @@ roles = {
     "probe": (probe, 1),
 }
 supervisor = Supervisor(graceful_s)
+watch = CallWatch(folder / "hang.call")
 for name in sys.argv[3:]:
     run, stage = roles[name]
     supervisor.children.append(
@@ -88,6 +97,8 @@ for name in sys.argv[3:]:
                 name, run, settings, 1, listeners[0], listeners
             ),
             stage,
+            watch if name == "hang" else None,
+            0.3,
         )
     )
 configure_logging(settings.log, "up")
@@ -184,6 +195,23 @@ def test_child_that_dies_is_back_at_once(start: Start) -> None:
     assert again.at - killed < 2
     assert psutil.pid_exists(other.pid)
     assert "SIGKILL" in supervised.log.read_text()
+    assert supervised.stop() == 0
+
+
+def test_child_whose_call_hangs_is_killed(start: Start) -> None:
+    """Nothing else ends it; it is back at once, and where it hung is kept."""
+    supervised = start("hang", "second")
+    first, other = supervised.up("hang"), supervised.up("second")
+
+    again = supervised.up("hang", 2)
+
+    assert again.pid != first.pid
+    assert not psutil.pid_exists(first.pid)
+    assert psutil.pid_exists(other.pid)
+    log = supervised.log.read_text()
+    assert "role.hangs" in log
+    assert "SIGKILL" in log
+    assert CallWatch(supervised.folder / "hang.call").hangs(2)[0] >= 1
     assert supervised.stop() == 0
 
 

@@ -127,6 +127,8 @@ class Appliance:
         self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._people = itertools.count(30_000_000)
+        self._down_since: float | None = time.monotonic()
+        self._down_s = 0.0
         self.secrets: set[str] = set()
         """What must never stand anywhere in clear."""
         self._texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
@@ -212,6 +214,20 @@ class Appliance:
                 stderr=log,
             )
         self.wait_ready()
+        assert self._down_since is not None
+        self._down_s, self._down_since = self._down_total(), None
+
+    def clock(self) -> float:
+        """Monotonic time in seconds that stands still while a test has it down.
+
+        How long a machine that is busy with other things takes to start all
+        roles says nothing of what became of their work.
+        """
+        return time.monotonic() - self._down_total()
+
+    def _down_total(self) -> float:
+        since = self._down_since
+        return self._down_s + (0.0 if since is None else time.monotonic() - since)
 
     def wait_ready(self) -> None:
         """Wait until `/readyz` says yes."""
@@ -232,6 +248,7 @@ class Appliance:
         """Stop all roles gracefully; the exit status."""
         assert self._process is not None
         process, self._process = self._process, None
+        self._down_since = time.monotonic()
         process.send_signal(signal.SIGTERM)
         try:
             return process.wait(60)
@@ -244,6 +261,7 @@ class Appliance:
     def kill(self) -> None:
         """Kill the supervisor as a power cut would; its children notice."""
         assert self._process is not None
+        self._down_since = time.monotonic()
         self._process.kill()
         self._process.wait()
         self._process = None

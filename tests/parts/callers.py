@@ -7,9 +7,8 @@ a test can do harm meanwhile.
 
 import asyncio
 import itertools
-import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,7 +40,7 @@ class Call:
     longest_s: float = 0.0
     """Of one HTTP call."""
     waited_s: float = 0.0
-    """From the first call to the last answer."""
+    """From the first call to the last answer, while the appliance was up."""
     sha256: str = ""
     """Of the signed document, as the last answer said."""
 
@@ -125,7 +124,8 @@ class Crowd:
             async def caller() -> None:
                 await enough_ahead.wait()
                 while (call := await ahead.get()) is not None:
-                    await until_signed(client, call, tokens[call.person.id].token)
+                    token = tokens[call.person.id].token
+                    await until_signed(client, call, token, self.appliance.clock)
                     self.calls.append(call)
 
             async with asyncio.TaskGroup() as group:
@@ -135,13 +135,14 @@ class Crowd:
 
     async def _take_in(self, front: Front, person: TestPerson) -> int:
         """A request; while the sandbox is away, an integrator tries again."""
-        deadline = time.monotonic() + _PATIENCE_S
+        clock = self.appliance.clock
+        deadline = clock() + _PATIENCE_S
         while True:
             try:
                 return await front.intake.create_request(intake_order(person), self.pdf)
             except ApplianceError as exc:
                 away = exc.code is ErrorCode.SANDBOX_UNAVAILABLE
-                if not away or time.monotonic() > deadline:
+                if not away or clock() > deadline:
                     raise
                 await asyncio.sleep(_AGAIN_S)
 
@@ -156,13 +157,15 @@ class Crowd:
         return max(call.waited_s for call in self.calls)
 
 
-async def until_signed(client: httpx.AsyncClient, call: Call, token: str) -> None:
-    """Call, and call again, until there is an end."""
-    begun = time.monotonic()
+async def until_signed(
+    client: httpx.AsyncClient, call: Call, token: str, clock: Callable[[], float]
+) -> None:
+    """Call, and call again, until there is an end; times are the clock's."""
+    begun = clock()
     body = {"solicitudId": call.request, "password": call.person.signing_password}
     headers = {"Authorization": f"Bearer {token}"}
     while True:
-        asked = time.monotonic()
+        asked = clock()
         try:
             answer = await client.post(
                 "/solicitudes/firmar", json=body, headers=headers
@@ -174,7 +177,7 @@ async def until_signed(client: httpx.AsyncClient, call: Call, token: str) -> Non
             call.answers.append(_word(answer))
             pause = float(answer.headers.get("Retry-After", _AGAIN_S))
             call.sha256 = answer.json().get("sha256", "")
-        now = time.monotonic()
+        now = clock()
         call.longest_s = max(call.longest_s, now - asked)
         call.waited_s = now - begun
         again = call.answers[-1] in {"202", BROKEN} or call.answers[-1].startswith("5")

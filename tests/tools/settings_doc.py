@@ -50,18 +50,19 @@ def render() -> str:
     parts = [_INTRO, "## Top level\n", _table(top)]
     for name, meaning, model in _sections(Settings, ""):
         fields = [item for item in _fields(model) if _section(item[1]) is None]
-        parts += [f"## `[{name}]`\n", f"{meaning}\n", _table(fields)]
+        parts += [f"## `{name}`\n", f"{meaning}\n", _table(fields)]
     return "\n".join(parts)
 
 
 def _sections(
     model: type[BaseModel], prefix: str
 ) -> Iterator[tuple[str, str, type[BaseModel]]]:
-    """Every table of the file, its meaning and model; inner ones after outer."""
+    """Every table's heading, meaning and model; inner ones after outer."""
     for key, field in _fields(model):
         if (section := _section(field)) is not None:
+            name = f"{prefix}{key}"
             yield (
-                prefix + key,
+                f"[[{name}]]" if _is_list(field) else f"[{name}]",
                 _line(field.description or section.__doc__ or ""),
                 section,
             )
@@ -73,11 +74,17 @@ def _fields(model: type[BaseModel]) -> list[tuple[str, FieldInfo]]:
 
 
 def _section(field: FieldInfo) -> type[BaseModel] | None:
-    """The model of a table, or None for a plain key."""
+    """The model of a table or of a list of tables, or None for a plain key."""
     kind = field.annotation
+    if _is_list(field):
+        kind = get_args(kind)[0]
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
     return None
+
+
+def _is_list(field: FieldInfo) -> bool:
+    return get_origin(field.annotation) is tuple
 
 
 def _table(fields: Sequence[tuple[str, FieldInfo]]) -> str:

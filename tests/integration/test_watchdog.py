@@ -1,0 +1,110 @@
+"""systemd is told that a worker lives, and no more when a call hangs."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from appliance.call_watch import CallWatch
+from appliance.service_manager import ServiceManager
+from worker.watchdog import guard_calls
+
+
+@pytest.fixture
+def systemd(short_dir: Path) -> Iterator[socket.socket]:
+    """Where systemd listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(short_dir / "notify"))
+        listening.setblocking(False)  # noqa: FBT003 (the standard library's)
+        yield listening
+
+
+def told(systemd: socket.socket) -> list[str]:
+    """All that it was told since the last look."""
+    said = []
+    while True:
+        try:
+            said.append(systemd.recv(100).decode())
+        except BlockingIOError:
+            return said
+
+
+def manager(systemd: socket.socket, **more: str) -> ServiceManager:
+    """As a unit with WatchdogSec= has it."""
+    environment = {
+        "NOTIFY_SOCKET": str(systemd.getsockname()),
+        "WATCHDOG_USEC": "90000",
+        **more,
+    }
+    return ServiceManager(environment)
+
+
+@asynccontextmanager
+async def guarded(
+    watch: CallWatch, limit_s: float, manager: ServiceManager
+) -> AsyncIterator[None]:
+    """Run the guard during a block."""
+    guard = asyncio.create_task(guard_calls(watch, limit_s, manager))
+    try:
+        yield
+    finally:
+        guard.cancel()
+        await asyncio.wait({guard})
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for something to become true."""
+    for _ in range(2000):
+        if true():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it does not come true")
+
+
+async def test_worker_says_that_it_is_ready_and_lives(systemd: socket.socket) -> None:
+    """READY once, then WATCHDOG three times within the time."""
+    said: list[str] = []
+
+    def heard_four() -> bool:
+        said.extend(told(systemd))
+        return len(said) >= 4
+
+    async with guarded(CallWatch(), 20, manager(systemd)):
+        await until(heard_four)
+
+    assert said[0] == "READY=1"
+    assert set(said[1:]) == {"WATCHDOG=1"}
+
+
+async def test_silence_while_a_call_hangs(systemd: socket.socket) -> None:
+    """And the hang is noted for the next start; a call that ends is forgiven."""
+    watch = CallWatch()
+    async with guarded(watch, 0.2, manager(systemd)):
+        with watch.calling(1):
+            await until(lambda: watch.hangs(1)[0] > 0)
+            told(systemd)
+            await asyncio.sleep(0.2)
+            assert told(systemd) == []
+        await until(lambda: bool(told(systemd)))
+
+
+def test_nobody_is_told_where_nobody_listens(systemd: socket.socket) -> None:
+    """Without systemd, with a socket that is gone, with another's watchdog."""
+    ServiceManager({}).ready()
+    ServiceManager({"NOTIFY_SOCKET": "/nowhere"}).alive()
+    assert ServiceManager({}).watchdog_s == 0
+    assert manager(systemd, WATCHDOG_PID="1").watchdog_s == 0
+    assert manager(systemd).watchdog_s == pytest.approx(0.09)
+    assert told(systemd) == []
+
+
+def test_abstract_socket_is_told() -> None:
+    """A leading @ names one of the abstract namespace."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind("\0rubrica-test-notify")
+        ServiceManager({"NOTIFY_SOCKET": "@rubrica-test-notify"}).stopping()
+
+        assert listening.recv(100) == b"STOPPING=1"

@@ -1,0 +1,66 @@
+"""The tokens of a process: which they are, their PINs, and who comes first.
+
+The logical HSM "firma" may have several members that hold the same master keys.
+Worker n prefers member n, so that all of them work while all are there.
+"""
+
+from pathlib import Path
+
+from appliance.call_watch import TOKENS, CallWatch
+from appliance.domain.hsm import TokenRole
+from appliance.domain.vocab import Environment
+from appliance.settings import HsmSettings, SettingsError
+from hsm_config.module import members, module_path
+from hsm_config.pin import read_pin
+from hsm_config.profile import HsmProfile
+from worker.hsm_connection import HsmConnection, HsmToken
+from worker.hsm_module import HsmModule
+
+
+def make_connections(
+    hsm: HsmSettings,
+    profile: HsmProfile,
+    environment: Environment,
+    number: int,
+    watch: CallWatch,
+) -> list[HsmConnection]:
+    """Read the PINs and make a connection to each token, not yet connected.
+
+    Args:
+        hsm: the installation's HSM.
+        profile: its make.
+        environment: in PROD, a PIN file open to others is refused.
+        number: of the process among its kind, from 1.
+        watch: for the connections.
+
+    Returns:
+        The members of firma, the preferred one first, then pki.
+
+    Raises:
+        SettingsError: a PIN file or a module cannot be used.
+    """
+    modules: dict[Path, tuple[HsmSettings, HsmModule]] = {}
+    connections = []
+    for token_number, (role, label, own) in enumerate(_tokens(hsm)):
+        path = module_path(own, profile)
+        known, module = modules.setdefault(path, (own, HsmModule(own, profile)))
+        if known.softhsm_conf != own.softhsm_conf:
+            msg = f"hsm.replicas: {label}: a module ({path}) has one configuration"
+            raise SettingsError(msg)
+        file = own.firma.pin_file if role is TokenRole.FIRMA else own.pki.pin_file
+        token = HsmToken(
+            token_number, role, label, read_pin(file, environment), own, profile
+        )
+        connections.append(HsmConnection(token, module, watch))
+    if len(connections) > TOKENS:
+        msg = f"hsm.replicas: at most {TOKENS - 2}"
+        raise SettingsError(msg)
+    pki = connections.pop()
+    first = (number - 1) % len(connections)
+    return [*connections[first:], *connections[:first], pki]
+
+
+def _tokens(hsm: HsmSettings) -> list[tuple[TokenRole, str, HsmSettings]]:
+    """Every token: the members of firma in the order of the settings, then pki."""
+    firma = [(TokenRole.FIRMA, own.firma.label, own) for own in members(hsm)]
+    return [*firma, (TokenRole.PKI, hsm.pki.label, hsm)]
