@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from appliance.domain.hsm import KeyAlgorithm, KeyMode
 from appliance.domain.vocab import Environment
 
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
@@ -165,8 +166,16 @@ class HsmSettings(_Section):
     call_limit_s: Seconds = 20
     """Longest that a call into the HSM may take, in seconds; a worker whose call
     takes longer is killed, and what it had in hand goes on elsewhere."""
-    key_algorithm: Literal["rsa-2048", "rsa-3072", "rsa-4096"] = "rsa-2048"
+    key_mode: KeyMode = KeyMode.WRAPPED
+    """Where a new user's key is kept: `wrapped` (in the record, under the HSM's
+    master key and the signing password) or `resident` (on the token)."""
+    key_algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048
     """Kind of a new user's key."""
+    signature_scheme: Literal["auto", "rsa-pss"] = "auto"
+    """How RSA keys sign: `auto` is PKCS#1 v1.5. EC keys sign by ECDSA."""
+    activation_dir: Path | None = None
+    """Folder of the activation keys' private halves, on tmpfs; the default is
+    one under `/dev/shm` that is named after `data_dir`."""
 
 
 class PkiSettings(_Section):
@@ -360,6 +369,7 @@ _PATH_KEYS = frozenset(
         "module",
         "pin_file",
         "softhsm_conf",
+        "activation_dir",
         "config",
         "pepper_file",
         "data_key_file",

@@ -31,11 +31,13 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign import PdfSignatureMetadata, PdfSigner
 
 from appliance.bootstrap import Front
+from appliance.domain.hsm import SignatureScheme
 from appliance.domain.vocab import EventKind
 from appliance.storage import tables
 from hsm_config import objects
 from hsm_config.module import module_path
 from hsm_config.profile import load_profile
+from hsm_config.signatures import sign
 from tests import pdfs
 from tests.ledger import Ledger, read_ledger
 from tests.parts.appliance import Appliance, TestPerson, intake_order
@@ -172,7 +174,7 @@ def raw_signatures(appliance: Appliance) -> Numbers:
     with token.open(user_pin=pin) as session:
         key = objects.private_key(session, objects.KEEP_ALIVE_KEY.cka_id)
         digest = bytes(32)
-        return repeated(lambda: objects.sign_digest(key, digest), 300)
+        return repeated(lambda: sign(key, digest, SignatureScheme.RSA_PKCS1), 300)
 
 
 def stock_signatures() -> Numbers:

@@ -10,13 +10,17 @@ from pathlib import Path
 from secrets import randbits
 from typing import Final, NoReturn
 
+import pkcs11
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
+from appliance.domain.hsm import SignatureScheme
 from appliance.settings import Settings
+from hsm_config.pairs import PublicKey
+from hsm_config.signatures import sign
 
 DEMO_WORDS: Final = "DEMO SIN VALIDEZ"
 """In the CN of a trial's CA, and in no other's."""
@@ -97,6 +101,24 @@ class HsmRsaPrivateKey(rsa.RSAPrivateKey):
     def _refuse() -> NoReturn:
         msg = "a key in the HSM signs; it is neither read nor used otherwise"
         raise HsmRefusedError(msg, ErrorCode.INTERNAL)
+
+
+def private_key_of(public: PublicKey, private: pkcs11.PrivateKey) -> HsmRsaPrivateKey:
+    """A key in the HSM, for pyca's builders.
+
+    Args:
+        public: its public half.
+        private: its private half.
+
+    Raises:
+        HsmRefusedError: it is no RSA key.
+    """
+    if not isinstance(public, rsa.RSAPublicKey):
+        msg = "certificates are signed by RSA keys alone"
+        raise HsmRefusedError(msg)
+    return HsmRsaPrivateKey(
+        public, lambda digest: sign(private, digest, SignatureScheme.RSA_PKCS1)
+    )
 
 
 def ca_path(settings: Settings) -> Path:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pkcs11
-from pkcs11.exceptions import AttributeSensitive, NoSuchToken, PKCS11Error
+from pkcs11.exceptions import NoSuchToken, PKCS11Error
 
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.errors import (
@@ -20,9 +20,10 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.hsm import KeyAlgorithm, TokenRole
+from appliance.domain.hsm import KeyAlgorithm, SignatureScheme, TokenRole
 from appliance.settings import Settings, SettingsError
-from hsm_config import certificates, objects
+from hsm_config import certificates, objects, signatures
+from hsm_config.exposure import refuse_readable
 from hsm_config.module import (
     Library,
     describe,
@@ -195,7 +196,7 @@ def _exercise(session: pkcs11.Session) -> str:
     try:
         objects.generate(session, cka_id, _LABEL, KeyAlgorithm.RSA_2048)
         took_ms = (time.perf_counter() - started) * 1000
-        _refuse_readable(objects.private_key(session, cka_id))
+        refuse_readable(objects.private_key(session, cka_id))
         objects.self_test(session, cka_id)
     finally:
         objects.destroy(session, cka_id)
@@ -203,24 +204,6 @@ def _exercise(session: pkcs11.Session) -> str:
         msg = "a destroyed key is still there"
         raise HsmRefusedError(msg)
     return f"RSA-2048 generated ({took_ms:.0f} ms), signed, verified, destroyed"
-
-
-def _refuse_readable(key: pkcs11.PrivateKey) -> None:
-    """Try to read the key: what a token says of itself is no proof.
-
-    Raises:
-        HsmRefusedError: it can be read, or might be later.
-    """
-    if not key[pkcs11.Attribute.SENSITIVE] or key[pkcs11.Attribute.EXTRACTABLE]:
-        msg = "a private key is not sensitive, or extractable, against its template"
-        raise HsmRefusedError(msg)
-    try:
-        value = key[pkcs11.Attribute.PRIVATE_EXPONENT]
-    except AttributeSensitive:
-        return
-    if value:
-        msg = "a private key can be read out"
-        raise HsmRefusedError(msg)
 
 
 def _speed(session: pkcs11.Session, rate_s: float) -> str:
@@ -231,7 +214,7 @@ def _speed(session: pkcs11.Session, rate_s: float) -> str:
     count = 0
     started = time.perf_counter()
     while (elapsed := time.perf_counter() - started) < rate_s:
-        objects.sign_digest(key, digest)
+        signatures.sign(key, digest, SignatureScheme.RSA_PKCS1)
         count += 1
     return f"{count / elapsed:.0f} RSA-2048 signatures a second in one process"
 

@@ -29,6 +29,7 @@ from appliance.domain.hsm import TokenRole
 from appliance.settings import HsmSettings, SettingsError, TokenSettings
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
+from hsm_config.templates import ExplicitTemplates
 from hsm_config.token_files import keep_token_files, login_turn
 
 _log = structlog.get_logger(__name__)
@@ -220,7 +221,9 @@ def log_in(token: pkcs11.Token, pin: Pin) -> pkcs11.Session:
     """
     refusal: str
     try:
-        return token.open(rw=True, user_pin=pin.value)
+        return token.open(
+            rw=True, user_pin=pin.value, attribute_mapper=ExplicitTemplates()
+        )
     except _PIN_ERRORS as exc:
         refusal = f"token {token.label}: {describe(exc)}"
     raise PinRefusedError(refusal)

@@ -1,23 +1,19 @@
-"""Key objects of a token: find, generate, destroy, sign, test.
+"""Key objects that stay on a token: find, generate, destroy, test.
 
 Works on a session that is logged in, in the thread that owns it. A search is
 always read to its end: the binding closes a half-read one whenever Python
 frees it, in whatever thread that happens.
 """
 
-import hashlib
-import secrets
 from typing import Final, TypeVar
 
 import pkcs11
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
-from pkcs11 import Attribute, KeyType, Mechanism, MechanismFlag
-from pkcs11.types import SignMixin
+from pkcs11 import Attribute, ObjectClass
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError, KeyNotFoundError
 from appliance.domain.hsm import KeyAlgorithm, KeyReference, TokenRole
+from hsm_config import signatures, templates
+from hsm_config.pairs import PublicKey, generate_pair, read_public, spki
 
 CA_KEY: Final = KeyReference(TokenRole.PKI, b"rubrica-ca-1")
 """The internal CA's key pair."""
@@ -25,25 +21,13 @@ CA_LABEL: Final = "rubrica-ca"
 KEEP_ALIVE_KEY: Final = KeyReference(TokenRole.FIRMA, b"rubrica-keep-alive")
 """A key that certifies nothing and nobody, for test signatures."""
 KEEP_ALIVE_LABEL: Final = "rubrica-keep-alive"
-
-RSA_BITS: Final = {
-    KeyAlgorithm.RSA_2048: 2048,
-    KeyAlgorithm.RSA_3072: 3072,
-    KeyAlgorithm.RSA_4096: 4096,
-}
+IDENTITY_KEY: Final = KeyReference(TokenRole.FIRMA, b"rubrica-worker-identity")
+"""By it workers prove to fronts that they hold the token (design §4)."""
+IDENTITY_LABEL: Final = "rubrica-worker-identity"
+OWN_KEYS: Final = frozenset({CA_KEY, KEEP_ALIVE_KEY, IDENTITY_KEY})
+"""The installation's own pairs, made by `rubrica hsm init` alone."""
 
 _K = TypeVar("_K", pkcs11.PrivateKey, pkcs11.PublicKey)
-
-_DIGEST_INFO_SHA256: Final = bytes.fromhex("3031300d060960864801650304020105000420")
-"""DER of DigestInfo before a SHA-256 digest. Source: RFC 8017, 9.2, note 1."""
-
-_PRIVATE_TEMPLATE: Final = {
-    Attribute.SENSITIVE: True,
-    Attribute.EXTRACTABLE: False,
-    Attribute.SIGN: True,
-    Attribute.DECRYPT: False,
-    Attribute.UNWRAP: False,
-}
 
 
 def find(session: pkcs11.Session, cka_id: bytes) -> list[pkcs11.Object]:
@@ -56,16 +40,16 @@ def find(session: pkcs11.Session, cka_id: bytes) -> list[pkcs11.Object]:
     if not cka_id:
         msg = "an empty CKA_ID names no key"
         raise HsmRefusedError(msg, ErrorCode.INTERNAL)
-    return _search(session, {Attribute.ID: cka_id})
+    return search(session, {Attribute.ID: cka_id})
 
 
 def find_label(session: pkcs11.Session, label: str) -> list[pkcs11.Object]:
     """All objects with that label, a pair's two halves among them."""
-    return _search(session, {Attribute.LABEL: label})
+    return search(session, {Attribute.LABEL: label})
 
 
-def _search(
-    session: pkcs11.Session, wanted: dict[Attribute, bytes | str]
+def search(
+    session: pkcs11.Session, wanted: dict[Attribute, bytes | str | ObjectClass]
 ) -> list[pkcs11.Object]:
     """Search to the end, on a session that answers.
 
@@ -87,7 +71,7 @@ def private_key(session: pkcs11.Session, cka_id: bytes) -> pkcs11.PrivateKey:
     return _one(pkcs11.PrivateKey, session, cka_id)
 
 
-def public_key(session: pkcs11.Session, cka_id: bytes) -> rsa.RSAPublicKey:
+def public_key(session: pkcs11.Session, cka_id: bytes) -> PublicKey:
     """The one public key with that CKA_ID.
 
     Raises:
@@ -95,14 +79,7 @@ def public_key(session: pkcs11.Session, cka_id: bytes) -> rsa.RSAPublicKey:
         HsmRefusedError: it shows more than one.
         PKCS11Error: the search failed.
     """
-    return _numbers(_one(pkcs11.PublicKey, session, cka_id))
-
-
-def _numbers(key: pkcs11.PublicKey) -> rsa.RSAPublicKey:
-    return rsa.RSAPublicNumbers(
-        e=int.from_bytes(key[Attribute.PUBLIC_EXPONENT]),
-        n=int.from_bytes(key[Attribute.MODULUS]),
-    ).public_key()
+    return read_public(_one(pkcs11.PublicKey, session, cka_id))
 
 
 def _one(kind: type[_K], session: pkcs11.Session, cka_id: bytes) -> _K:
@@ -136,29 +113,23 @@ def generate(
         session: logged in, read-write.
         cka_id: its CKA_ID; the caller has made sure that it is free.
         label: its label, for people.
-        algorithm: an RSA kind.
+        algorithm: its kind.
 
     Returns:
         The public key, SubjectPublicKeyInfo in DER.
 
     Raises:
-        HsmRefusedError: the kind is not RSA.
-        PKCS11Error: the token failed.
+        PKCS11Error: the token failed, or makes no such keys.
     """
-    bits = RSA_BITS.get(algorithm)
-    if bits is None:
-        msg = f"keys of kind {algorithm} are not made here; RSA ones are"
-        raise HsmRefusedError(msg)
-    public, _ = session.generate_keypair(
-        KeyType.RSA,
-        bits,
-        id=cka_id,
+    public, _ = generate_pair(
+        session,
+        algorithm,
+        templates.RESIDENT_PRIVATE,
+        cka_id=cka_id,
         label=label,
         store=True,
-        capabilities=MechanismFlag.SIGN | MechanismFlag.VERIFY,
-        private_template=_PRIVATE_TEMPLATE,
     )
-    return spki(_numbers(public))
+    return spki(read_public(public))
 
 
 def destroy(session: pkcs11.Session, cka_id: bytes) -> int:
@@ -176,25 +147,6 @@ def destroy(session: pkcs11.Session, cka_id: bytes) -> int:
     return len(found)
 
 
-def sign_digest(key: pkcs11.PrivateKey, digest: bytes) -> bytes:
-    """RSASSA-PKCS1-v1_5 over a SHA-256 digest.
-
-    Raises:
-        HsmRefusedError: not 32 bytes, or a key that may not sign.
-        PKCS11Error: the token failed.
-
-    Source: RFC 8017, 8.2; CKM_RSA_PKCS pads, the DigestInfo is ours.
-    """
-    if len(digest) != hashlib.sha256().digest_size:
-        msg = f"a SHA-256 digest has 32 bytes, not {len(digest)}"
-        raise HsmRefusedError(msg, ErrorCode.INTERNAL)
-    if not isinstance(key, SignMixin):
-        msg = f"key {key.label} may not sign"
-        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-    signature = key.sign(_DIGEST_INFO_SHA256 + digest, mechanism=Mechanism.RSA_PKCS)
-    return bytes(signature)
-
-
 def self_test(session: pkcs11.Session, cka_id: bytes) -> None:
     """Sign a random digest and verify it with the public key, outside the HSM.
 
@@ -203,20 +155,37 @@ def self_test(session: pkcs11.Session, cka_id: bytes) -> None:
         HsmRefusedError: there are twins, or the pair does not fit together.
         PKCS11Error: the token failed.
     """
-    digest = secrets.token_bytes(32)
     public = public_key(session, cka_id)
-    signature = sign_digest(private_key(session, cka_id), digest)
-    try:
-        public.verify(
-            signature, digest, padding.PKCS1v15(), utils.Prehashed(hashes.SHA256())
-        )
-    except InvalidSignature:
-        msg = f"key {cka_id.hex()} signs, but its public key does not verify that"
-        raise HsmRefusedError(msg) from None
+    signatures.self_test(private_key(session, cka_id), public)
 
 
-def spki(public: rsa.RSAPublicKey) -> bytes:
-    """SubjectPublicKeyInfo in DER."""
-    return public.public_bytes(
-        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
+def make_anew(
+    session: pkcs11.Session, cka_id: bytes, label: str, algorithm: KeyAlgorithm
+) -> None:
+    """Make one of our own pairs, in place of what is left of it.
+
+    Raises:
+        HsmRefusedError: the new pair does not fit together.
+        PKCS11Error: the token failed.
+    """
+    destroy(session, cka_id)
+    generate(session, cka_id, label, algorithm)
+    self_test(session, cka_id)
+
+
+def refuse_twins(session: pkcs11.Session, label: str, cka_id: bytes) -> None:
+    """Refuse a second key under one of our labels or CKA_IDs.
+
+    Raises:
+        HsmRefusedError: there is one.
+        PKCS11Error: the search failed.
+    """
+    for key in find_label(session, label):
+        if key[Attribute.ID] != cka_id:
+            msg = f"another key is labelled {label}; relabel or destroy it"
+            raise HsmRefusedError(msg)
+    found = find(session, cka_id)
+    for kind in (pkcs11.PrivateKey, pkcs11.PublicKey):
+        if sum(isinstance(one, kind) for one in found) > 1:
+            msg = f"two keys share CKA_ID {cka_id.hex()}; destroy the wrong one"
+            raise HsmRefusedError(msg)

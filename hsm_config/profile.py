@@ -6,12 +6,44 @@ never anything about one installation, which is the settings file's matter.
 
 import tomllib
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
+from appliance.domain.hsm import KeyAlgorithm, WrapMethod
 from appliance.settings import SettingsError
 
 _FOLDER: Final = Path(__file__).parent / "profiles"
+_QUIRKS: Final = {
+    "makes_tokens",
+    "pin_chars",
+    "rewrites_tokens",
+    "start_tries",
+    "ec_unwrap_point",
+    "wraps_unextractable",
+}
+_E = TypeVar("_E", bound=StrEnum)
+
+
+class Standing(StrEnum):
+    """What a profile's facts rest on."""
+
+    TESTED = "tested"
+    """Our tests run on this make."""
+    DOCUMENTED = "documented"
+    """The vendor's documents; `rubrica hsm check` has the last word."""
+
+
+@dataclass(frozen=True, slots=True)
+class HsmKeys:
+    """What keys this make can hold for us."""
+
+    algorithms: tuple[KeyAlgorithm, ...]
+    """Kinds of key pairs that it makes and signs with."""
+    pss: bool
+    """Whether RSA keys sign by PSS."""
+    wrap: tuple[WrapMethod, ...]
+    """How keys are wrapped, best first; none: keys can only be resident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +59,12 @@ class HsmQuirks:
     """A login rewrites the token's file in place, so that it is kept twice."""
     start_tries: int
     """How often a start is tried before the HSM counts as away, 1 to 20."""
+    ec_unwrap_point: int | None
+    """A vendor's attribute that must bring the public point when an EC key is
+    unwrapped, or None."""
+    wraps_unextractable: bool
+    """It wraps keys that are not extractable, so who holds the PIN can take
+    keys out while they are unwrapped. Only software tokens may be so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +73,21 @@ class HsmProfile:
 
     name: str
     """Shown to operators."""
+    standing: Standing
+    """What its facts rest on."""
     modules: tuple[Path, ...]
     """Where its PKCS#11 module may lie, in the order to try."""
     config_env: str | None
     """Environment variable with the path of the module's own configuration."""
+    keys: HsmKeys
+    """What keys it can hold."""
     quirks: HsmQuirks
     """Its departures."""
+
+    @property
+    def resident_only(self) -> bool:
+        """Whether it cannot keep users' keys wrapped."""
+        return not self.keys.wrap
 
 
 def load_profile(name_or_path: str) -> HsmProfile:
@@ -69,7 +116,8 @@ def load_profile(name_or_path: str) -> HsmProfile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         msg = f"{path}: not valid TOML ({exc})"
         raise SettingsError(msg) from exc
-    return _Table(path, "", raw, {"name", "modules", "config_env", "quirks"}).profile()
+    keys = {"name", "standing", "modules", "config_env", "keys", "quirks"}
+    return _Table(path, "", raw, keys).profile()
 
 
 class _Table:
@@ -87,37 +135,65 @@ class _Table:
                 raise self._fault(key, f"unknown key; allowed here: {allowed}")
 
     def profile(self) -> HsmProfile:
-        quirks = self._raw.get("quirks")
-        if not isinstance(quirks, dict):
-            raise self._fault("quirks", "a table is needed")
         modules = self._raw.get("modules")
         if not isinstance(modules, list) or not modules:
             raise self._fault("modules", "a list of paths is needed")
         return HsmProfile(
             name=self._text("name"),
+            standing=self._one_of("standing", Standing),
             modules=tuple(Path(str(module)) for module in modules),
             config_env=self._text("config_env") if "config_env" in self._raw else None,
-            quirks=_Table(
-                self._path,
-                "quirks.",
-                quirks,
-                {"makes_tokens", "pin_chars", "rewrites_tokens", "start_tries"},
-            ).quirks(),
+            keys=self._table("keys", {"algorithms", "pss", "wrap"}).keys(),
+            quirks=self._table("quirks", _QUIRKS).quirks(),
+        )
+
+    def keys(self) -> HsmKeys:
+        return HsmKeys(
+            algorithms=self._several("algorithms", KeyAlgorithm),
+            pss=self._flag("pss"),
+            wrap=self._several("wrap", WrapMethod),
         )
 
     def quirks(self) -> HsmQuirks:
+        point = "ec_unwrap_point"
         return HsmQuirks(
             makes_tokens=self._flag("makes_tokens"),
             pin_chars=self._number("pin_chars", 8, 64),
             rewrites_tokens=self._flag("rewrites_tokens"),
             start_tries=self._number("start_tries", 1, 20),
+            ec_unwrap_point=self._number(point, 1 << 31, (1 << 32) - 1)
+            if point in self._raw
+            else None,
+            wraps_unextractable=self._flag("wraps_unextractable"),
         )
+
+    def _table(self, key: str, keys: set[str]) -> "_Table":
+        value = self._raw.get(key)
+        if not isinstance(value, dict):
+            raise self._fault(key, "a table is needed")
+        return _Table(self._path, f"{key}.", value, keys)
 
     def _text(self, key: str) -> str:
         value = self._raw.get(key)
         if not isinstance(value, str) or not value:
             raise self._fault(key, "a text is needed")
         return value
+
+    def _one_of(self, key: str, kind: type[_E]) -> _E:
+        try:
+            return kind(str(self._raw.get(key)))
+        except ValueError:
+            raise self._fault(key, f"one of {', '.join(kind)} is needed") from None
+
+    def _several(self, key: str, kind: type[_E]) -> tuple[_E, ...]:
+        fault = self._fault(key, f"a list of these is needed: {', '.join(kind)}")
+        values = self._raw.get(key)
+        if not isinstance(values, list):
+            raise fault
+        try:
+            return tuple(kind(str(value)) for value in values)
+        except ValueError:
+            raise fault from None
 
     def _flag(self, key: str) -> bool:
         value = self._raw.get(key)

@@ -1,4 +1,4 @@
-"""`rubrica hsm init`: from an empty HSM to tokens, CA key, CA certificate.
+"""`rubrica hsm init`: from an empty HSM to tokens, keys, CA certificate.
 
 Everything is looked at before it is made: a second run changes nothing, a run
 that was killed is completed by the next one. What cannot be told apart from a
@@ -8,7 +8,6 @@ loss (a CA certificate without its key, twins) is refused, never made anew.
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +23,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.hsm import KeyAlgorithm, TokenRole
 from appliance.settings import Settings, SettingsError
-from hsm_config import certificates, objects
+from hsm_config import certificates, firma_keys, objects
 from hsm_config.module import (
     Library,
     describe,
@@ -35,28 +34,11 @@ from hsm_config.module import (
 )
 from hsm_config.pin import read_pin, write_new
 from hsm_config.profile import HsmProfile, load_profile
+from hsm_config.provision_report import ProvisionReport
 from hsm_config.tokens import make_configuration, make_token
 
 CA_ALGORITHM: Final = KeyAlgorithm.RSA_3072
-KEEP_ALIVE_ALGORITHM: Final = KeyAlgorithm.RSA_2048
 _SYSTEM_CLOCK: Final = SystemClock()
-
-
-@dataclass(slots=True)
-class ProvisionReport:
-    """What a run found and made, for people."""
-
-    made: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-
-    @property
-    def changed(self) -> bool:
-        """Whether the run made anything."""
-        return bool(self.made)
-
-    def note(self, what: str, *, made: bool) -> None:
-        """Add a line."""
-        (self.made if made else self.kept).append(what)
 
 
 def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionReport:
@@ -137,7 +119,7 @@ def _provision(
             role: log_in(_token(library, settings, role), pins[role])
             for role in TokenRole
         }
-        _keep_alive_key(sessions[TokenRole.FIRMA], report)
+        firma_keys.provision(sessions[TokenRole.FIRMA], settings, profile, report)
         _authority(sessions[TokenRole.PKI], settings, clock, report)
 
 
@@ -150,23 +132,6 @@ def _token(library: Library, settings: Settings, role: TokenRole) -> pkcs11.Toke
         raise HsmUnavailableError(msg) from None
 
 
-def _keep_alive_key(session: pkcs11.Session, report: ProvisionReport) -> None:
-    """A pair for test signatures; a broken one is simply made again."""
-    cka_id = objects.KEEP_ALIVE_KEY.cka_id
-    _refuse_twins(session, objects.KEEP_ALIVE_LABEL, cka_id)
-    try:
-        objects.self_test(session, cka_id)
-    except (KeyNotFoundError, HsmRefusedError, PKCS11Error):
-        objects.destroy(session, cka_id)
-        objects.generate(
-            session, cka_id, objects.KEEP_ALIVE_LABEL, KEEP_ALIVE_ALGORITHM
-        )
-        objects.self_test(session, cka_id)
-        report.note("keep-alive key", made=True)
-    else:
-        report.note("keep-alive key", made=False)
-
-
 def _authority(
     session: pkcs11.Session, settings: Settings, clock: Clock, report: ProvisionReport
 ) -> None:
@@ -177,7 +142,7 @@ def _authority(
             another kind of installation; twins; a pair that does not sign.
     """
     path = certificates.ca_path(settings)
-    _refuse_twins(session, objects.CA_LABEL, objects.CA_KEY.cka_id)
+    objects.refuse_twins(session, objects.CA_LABEL, objects.CA_KEY.cka_id)
     whole = _ca_pair_is_whole(session)
     if path.exists():
         if not whole:
@@ -197,18 +162,15 @@ def _authority(
 def _generate_ca(session: pkcs11.Session) -> None:
     """Generate the CA's pair; half a pair of a killed run goes first."""
     cka_id = objects.CA_KEY.cka_id
-    objects.destroy(session, cka_id)
-    objects.generate(session, cka_id, objects.CA_LABEL, CA_ALGORITHM)
-    objects.self_test(session, cka_id)
+    objects.make_anew(session, cka_id, objects.CA_LABEL, CA_ALGORITHM)
 
 
 def _write_certificate(
     session: pkcs11.Session, settings: Settings, clock: Clock, path: Path
 ) -> None:
-    private = objects.private_key(session, objects.CA_KEY.cka_id)
-    key = certificates.HsmRsaPrivateKey(
+    key = certificates.private_key_of(
         objects.public_key(session, objects.CA_KEY.cka_id),
-        lambda digest: objects.sign_digest(private, digest),
+        objects.private_key(session, objects.CA_KEY.cka_id),
     )
     certificate = certificates.self_sign_ca(
         key, certificates.ca_subject(settings), clock.now()
@@ -254,20 +216,3 @@ def _ca_pair_is_whole(session: pkcs11.Session) -> bool:
         )
         raise HsmRefusedError(msg) from exc
     return True
-
-
-def _refuse_twins(session: pkcs11.Session, label: str, cka_id: bytes) -> None:
-    """Refuse a second key under our label or CKA_ID.
-
-    Raises:
-        HsmRefusedError: there is one.
-    """
-    for key in objects.find_label(session, label):
-        if key[pkcs11.Attribute.ID] != cka_id:
-            msg = f"another key is labelled {label}; relabel or destroy it"
-            raise HsmRefusedError(msg)
-    found = objects.find(session, cka_id)
-    for kind in (pkcs11.PrivateKey, pkcs11.PublicKey):
-        if sum(isinstance(one, kind) for one in found) > 1:
-            msg = f"two keys share CKA_ID {cka_id.hex()}; destroy the wrong one"
-            raise HsmRefusedError(msg)

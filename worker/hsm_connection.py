@@ -22,9 +22,10 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.hsm import KeyReference, TokenRole
+from appliance.domain.hsm import KeyReference, SignatureScheme, TokenRole
 from appliance.settings import HsmSettings
-from hsm_config import objects
+from hsm_config import objects, signatures
+from hsm_config.masters import Masters
 from hsm_config.module import (
     PinRefusedError,
     describe,
@@ -94,6 +95,7 @@ class HsmConnection:
         self._watch = watch
         self._session: pkcs11.Session | None = None
         self._keys: dict[KeyReference, pkcs11.PrivateKey] = {}
+        self._masters: Masters | None = None
         module.join(self)
         self.status = HsmStatus.UNAVAILABLE
         """As of the last call; `HsmThread` keeps it."""
@@ -153,12 +155,25 @@ class HsmConnection:
                     msg = f"token {token.label}: {refusal}"
                     raise PinRefusedError(msg)
                 self._session = log_in(token, self.token.pin)
+                self._see_own_keys()
                 self.exercise()
         except p11.PKCS11Error as exc:
             return describe(exc)
         except KeyNotFoundError as exc:
             return f"{exc.reason}; did `rubrica hsm init` run to its end?"
         return None
+
+    def _see_own_keys(self) -> None:
+        """Look up what `rubrica hsm init` made on firma besides the test key.
+
+        Raises:
+            KeyNotFoundError: it did not run to its end, or not since this version.
+            HsmRefusedError: there are twins.
+        """
+        if self.token.role is TokenRole.FIRMA:
+            self.private_key(objects.IDENTITY_KEY)
+            if not self.token.profile.resident_only:
+                self.masters.get(self.masters.newest())
 
     def exercise(self) -> None:
         """Make a test signature on firma; see the CA's key on pki.
@@ -177,11 +192,13 @@ class HsmConnection:
             objects.private_key(session, objects.CA_KEY.cka_id)
             return
         key = self.private_key(objects.KEEP_ALIVE_KEY)
-        objects.sign_digest(key, secrets.token_bytes(32))
+        digest = secrets.token_bytes(32)
+        signatures.sign(key, digest, SignatureScheme.RSA_PKCS1)
 
     def forget_all(self) -> None:
         """Let go of session and handles."""
         self._keys.clear()
+        self._masters = None
         self._session = None
 
     def run(self, work: Callable[["HsmConnection"], _T]) -> _T:
@@ -219,6 +236,18 @@ class HsmConnection:
             msg = f"no session of token {self.token.label}"
             raise SessionLostError(msg)
         return self._session
+
+    @property
+    def masters(self) -> Masters:
+        """The master keys, whose handles are looked up once a connection.
+
+        Raises:
+            SessionLostError: there is no session.
+            HsmRefusedError: this is the pki token.
+        """
+        if self._masters is None:
+            self._masters = Masters(self.session(TokenRole.FIRMA))
+        return self._masters
 
     def private_key(self, ref: KeyReference) -> pkcs11.PrivateKey:
         """A private key's handle, looked up once a connection.

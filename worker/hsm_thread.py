@@ -313,7 +313,8 @@ class HsmThread:
             # Twins, or the module's file gone: an operator's matter, which may
             # be put right while we run.
             one.forget_all()
-            self._open_breaker(one, HsmStatus.UNAVAILABLE, str(exc))
+            reason = exc.reason if isinstance(exc, HsmRefusedError) else str(exc)
+            self._open_breaker(one, HsmStatus.UNAVAILABLE, reason)
             raise HsmUnavailableError(one.reason) from exc
         if one.status is not HsmStatus.READY:
             _log.info("hsm.ready", token=one.token.label, was=one.reason)

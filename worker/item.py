@@ -35,7 +35,7 @@ from worker.crash_points import (
 from worker.hsm_session import HsmSession
 from worker.pdf.assemble import assemble
 from worker.pdf.check import check, method_of
-from worker.pdf.method import method_for
+from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.stages import Stages
 from worker.stamp import StampFonts
@@ -58,6 +58,8 @@ class ItemSigner:
     session: HsmSession
     fonts: StampFonts
     clock: Clock
+    prefer_pss: bool = False
+    """Whether RSA keys sign by PSS (`hsm.signature_scheme`)."""
 
     async def sign(self, work: Work, item: Item) -> None:
         """Take one item to its end, from wherever an earlier attempt left it.
@@ -109,7 +111,10 @@ class ItemSigner:
         stages.done("intend")
         crash_point(BEFORE_SIGN, item.request)
         reference = KeyReference(TokenRole(credential.key_token), credential.cka_id)
-        signature = await self.session.sign_digest(reference, prepared.digest)
+        method = self._method(credential)
+        signature = await self.session.sign(
+            reference, prepared.digest, method.scheme, method.digest
+        )
         stages.done("sign")
         crash_point(AFTER_SIGN, item.request)
         made = KeyedItem(
@@ -143,9 +148,13 @@ class ItemSigner:
             signer_name=person.name,
             certificate=credential.certificate,
             chain=credential.chain,
-            method=method_for(credential.certificate),
+            method=self._method(credential),
         )
         return prepare(original, plan, self.fonts)
+
+    def _method(self, credential: Credential) -> SignatureMethod:
+        """How a credential's key signs."""
+        return method_for(credential.certificate, prefer_pss=self.prefer_pss)
 
     async def _publish(
         self,

@@ -14,7 +14,6 @@ from appliance.bootstrap import Core, open_core
 from appliance.call_watch import CallWatch, watch_path
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
-from appliance.domain.hsm import KeyAlgorithm
 from appliance.processes import stop_event
 from appliance.service_manager import ServiceManager
 from appliance.services.claiming import Claiming
@@ -78,12 +77,19 @@ def _worker(
     return SigningWorker(
         core=core,
         claiming=claiming,
-        signer=ItemSigner(claiming, core.documents, session, fonts, clock),
+        signer=ItemSigner(
+            claiming,
+            core.documents,
+            session,
+            fonts,
+            clock,
+            prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
+        ),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),
             Authority(session, read_ca(settings)),
             clock,
-            KeyAlgorithm(settings.hsm.key_algorithm),
+            settings.hsm.key_algorithm,
         ),
         session=session,
         guard=lambda: guard_calls(watch, limit_s, ServiceManager()),

@@ -1,6 +1,6 @@
 """What the core knows of keys in an HSM: names, algorithms, no handles."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -13,6 +13,15 @@ class TokenRole(StrEnum):
     """CA, OCSP, TSA, audit and seal keys."""
 
 
+class KeyMode(StrEnum):
+    """Where a user's private key is kept between two signatures (design §4)."""
+
+    WRAPPED = "wrapped"
+    """In the record, encrypted by the HSM and by the signer's password."""
+    RESIDENT = "resident"
+    """On the token, by its CKA_ID."""
+
+
 class KeyAlgorithm(StrEnum):
     """Key kinds that a credential may have."""
 
@@ -21,6 +30,11 @@ class KeyAlgorithm(StrEnum):
     RSA_4096 = "rsa-4096"
     EC_P256 = "ec-p256"
     EC_P384 = "ec-p384"
+
+    @property
+    def is_ec(self) -> bool:
+        """Whether it is an elliptic-curve kind."""
+        return self in {KeyAlgorithm.EC_P256, KeyAlgorithm.EC_P384}
 
 
 class SignatureScheme(StrEnum):
@@ -33,6 +47,18 @@ class SignatureScheme(StrEnum):
     Source: RFC 8017, 8.1."""
     ECDSA = "ecdsa"
     """Source: FIPS 186-4, 6; the value is RFC 3279's `Ecdsa-Sig-Value`."""
+
+
+def scheme_for(algorithm: KeyAlgorithm, *, pss: bool = False) -> SignatureScheme:
+    """The scheme that keys of a kind sign by.
+
+    Args:
+        algorithm: the key's kind.
+        pss: whether RSA keys use PSS.
+    """
+    if algorithm.is_ec:
+        return SignatureScheme.ECDSA
+    return SignatureScheme.RSA_PSS if pss else SignatureScheme.RSA_PKCS1
 
 
 class DigestAlgorithm(StrEnum):
@@ -48,9 +74,52 @@ class DigestAlgorithm(StrEnum):
         return int(self.removeprefix("sha")) // 8
 
 
+class WrapMethod(StrEnum):
+    """How a key was wrapped: mechanism and format, stored with each blob.
+
+    A member is never renamed, nor its format changed: blobs in databases depend
+    on it. An IV or nonce stands before the ciphertext and belongs to the blob.
+    """
+
+    AES_KWP = "aes-kwp"
+    """CKM_AES_KEY_WRAP_KWP. Source: RFC 5649."""
+    AES_KEY_WRAP_PAD_5649 = "aes-key-wrap-pad-5649"
+    """CKM_AES_KEY_WRAP_PAD where the make means RFC 5649 by it."""
+    AES_KEY_WRAP_PAD_3394 = "aes-key-wrap-pad-3394"
+    """CKM_AES_KEY_WRAP_PAD where the make means RFC 3394 over PKCS#7 padding."""
+    AES_GCM = "aes-gcm"
+    """CKM_AES_GCM: nonce of 12 bytes, ciphertext, tag of 16 bytes."""
+    AES_CBC_PAD = "aes-cbc-pad"
+    """CKM_AES_CBC_PAD: IV of 16 random bytes, ciphertext. It notices no
+    change by itself; ours is noticed by the AEAD around the blob."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyReference:
     """Where a key pair is: a token and a CKA_ID, never a label alone."""
 
     token: TokenRole
     cka_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedKey:
+    """A key pair that is kept outside the HSM and usable only inside it.
+
+    The private key is wrapped by a key W of its own, and W by a master key (MWK)
+    that never leaves the HSM. Source: design §4.
+    """
+
+    algorithm: KeyAlgorithm
+    spki: bytes
+    """The public key, SubjectPublicKeyInfo in DER."""
+    master: int
+    """Version of the master key that wraps W, from 1 on."""
+    blob_w: bytes = field(repr=False)
+    """W, wrapped by the master key."""
+    method_w: WrapMethod
+    """How W was wrapped."""
+    blob_k: bytes = field(repr=False)
+    """The private key (PKCS#8), wrapped by W."""
+    method_k: WrapMethod
+    """How the private key was wrapped."""

@@ -20,7 +20,12 @@ from appliance.domain.errors import (
     HsmRefusedError,
     KeyNotFoundError,
 )
-from appliance.domain.hsm import KeyAlgorithm, KeyReference, TokenRole
+from appliance.domain.hsm import (
+    KeyAlgorithm,
+    KeyReference,
+    SignatureScheme,
+    TokenRole,
+)
 from appliance.domain.vocab import VouchedBy
 from hsm_config.certificates import ca_path, read_ca
 from hsm_config.provision import provision
@@ -101,7 +106,7 @@ async def test_certified_key_signs(
     """What the HSM signs verifies with the certificate's key."""
     digest = hashlib.sha256(b"a document").digest()
 
-    signature = await session.sign_digest(REF, digest)
+    signature = await session.sign(REF, digest, SignatureScheme.RSA_PKCS1)
 
     key = _read(issued).public_key()
     assert isinstance(key, rsa.RSAPublicKey)

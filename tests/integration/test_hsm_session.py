@@ -20,7 +20,12 @@ from appliance.domain.errors import (
     HsmUnavailableError,
     KeyNotFoundError,
 )
-from appliance.domain.hsm import KeyAlgorithm, KeyReference, TokenRole
+from appliance.domain.hsm import (
+    KeyAlgorithm,
+    KeyReference,
+    SignatureScheme,
+    TokenRole,
+)
 from appliance.settings import SettingsError
 from hsm_config import objects
 from hsm_config.module import log_in
@@ -33,6 +38,7 @@ from worker.hsm_session import HsmSession
 
 KEY = KeyReference(TokenRole.FIRMA, b"\x01credential")
 OTHER = KeyReference(TokenRole.FIRMA, b"\x02credential")
+PKCS1 = SignatureScheme.RSA_PKCS1
 DIGEST = hashlib.sha256(b"a document").digest()
 
 
@@ -86,7 +92,7 @@ async def test_thousand_signatures_verify(session: HsmSession) -> None:
     digests = [hashlib.sha256(b"%d" % n).digest() for n in range(1000)]
 
     signatures = await asyncio.gather(
-        *(session.sign_digest(KEY, digest) for digest in digests)
+        *(session.sign(KEY, digest, PKCS1) for digest in digests)
     )
 
     for digest, signature in zip(digests, signatures, strict=True):
@@ -97,7 +103,7 @@ async def test_signature_is_of_that_digest_alone(session: HsmSession) -> None:
     """Another digest does not verify."""
     public = await session.public_key(KEY)
 
-    signature = await session.sign_digest(KEY, DIGEST)
+    signature = await session.sign(KEY, DIGEST, PKCS1)
 
     with pytest.raises(InvalidSignature):
         verify(public, signature, hashlib.sha256(b"another").digest())
@@ -106,7 +112,7 @@ async def test_signature_is_of_that_digest_alone(session: HsmSession) -> None:
 async def test_what_is_no_digest_is_refused(session: HsmSession) -> None:
     """Only 32 bytes are signed."""
     with pytest.raises(HsmRefusedError, match="INTERNAL"):
-        await session.sign_digest(KEY, b"short")
+        await session.sign(KEY, b"short", PKCS1)
 
 
 async def test_generated_key_passes_its_self_test(session: HsmSession) -> None:
@@ -142,20 +148,20 @@ async def test_generate_under_a_taken_id_is_refused(session: HsmSession) -> None
     await session.self_test(KEY)
 
 
-async def test_generate_of_another_kind_is_refused(session: HsmSession) -> None:
-    """An algorithm that is not made here is named, and nothing is left."""
-    with pytest.raises(HsmRefusedError) as caught:
-        await session.generate(OTHER, KeyAlgorithm.EC_P256)
+async def test_generated_ec_key_signs(session: HsmSession) -> None:
+    """A resident key may be on a curve too."""
+    spki = await session.generate(OTHER, KeyAlgorithm.EC_P256)
 
-    assert "ec-p256" in caught.value.reason
-    assert await session.destroy(OTHER) == 0
+    await session.self_test(OTHER)
+
+    assert await session.public_key(OTHER) == spki
 
 
-@pytest.mark.parametrize("ref", [objects.CA_KEY, objects.KEEP_ALIVE_KEY])
+@pytest.mark.parametrize("ref", sorted(objects.OWN_KEYS, key=repr))
 async def test_own_keys_are_out_of_reach(
     session: HsmSession, ref: KeyReference
 ) -> None:
-    """Neither the CA's key nor the keep-alive key is destroyed at run time."""
+    """None of the installation's own keys is made or destroyed at run time."""
     with pytest.raises(HsmRefusedError, match="hsm init"):
         await session.destroy(ref)
     with pytest.raises(HsmRefusedError, match="hsm init"):
@@ -164,19 +170,19 @@ async def test_own_keys_are_out_of_reach(
 
 async def test_destroyed_key_is_not_found(session: HsmSession) -> None:
     """Also where its handle was in use before; the HSM stays ready."""
-    await session.sign_digest(KEY, DIGEST)
+    await session.sign(KEY, DIGEST, PKCS1)
 
     assert await session.destroy(KEY) == 2
 
     with pytest.raises(KeyNotFoundError):
-        await session.sign_digest(KEY, DIGEST)
+        await session.sign(KEY, DIGEST, PKCS1)
     assert session.status is HsmStatus.READY
 
 
 async def test_unknown_key_is_not_found_on_a_healthy_hsm(session: HsmSession) -> None:
     """A missing key is told apart from a missing HSM."""
     with pytest.raises(KeyNotFoundError) as caught:
-        await session.sign_digest(OTHER, DIGEST)
+        await session.sign(OTHER, DIGEST, PKCS1)
 
     assert caught.value.code is ErrorCode.CERTIFICATE_NOT_USABLE
     assert session.status is HsmStatus.READY
@@ -199,7 +205,7 @@ async def test_twins_are_refused(made: HsmInstallation) -> None:
 
     async with made.session() as session:
         with pytest.raises(HsmRefusedError) as caught:
-            await session.sign_digest(KEY, DIGEST)
+            await session.sign(KEY, DIGEST, PKCS1)
 
     assert "2 keys share CKA_ID" in caught.value.reason
 
@@ -211,12 +217,12 @@ async def test_vanished_token_is_unavailable_not_without_keys(
     made: HsmInstallation, session: HsmSession
 ) -> None:
     """A key used before and one never used get the same answer."""
-    await session.sign_digest(KEY, DIGEST)
+    await session.sign(KEY, DIGEST, PKCS1)
     made.tokens.rename(made.away)
 
     for ref in (KEY, OTHER):
         with pytest.raises(HsmUnavailableError) as caught:
-            await session.sign_digest(ref, DIGEST)
+            await session.sign(ref, DIGEST, PKCS1)
         assert caught.value.code is ErrorCode.HSM_UNAVAILABLE
     assert session.status is HsmStatus.UNAVAILABLE
     assert session.reason
@@ -229,7 +235,7 @@ async def test_key_never_looked_up_on_a_vanished_token_is_unavailable(
     made.tokens.rename(made.away)
 
     with pytest.raises(HsmUnavailableError):
-        await session.sign_digest(KEY, DIGEST)
+        await session.sign(KEY, DIGEST, PKCS1)
 
 
 async def test_destroy_on_a_vanished_token_is_unavailable(
@@ -249,12 +255,12 @@ async def test_open_breaker_answers_at_once(
     async with made.session(probe_s=60) as session:
         made.tokens.rename(made.away)
         with pytest.raises(HsmUnavailableError):
-            await session.sign_digest(KEY, DIGEST)
+            await session.sign(KEY, DIGEST, PKCS1)
 
         started = time.monotonic()
         for _ in range(100):
             with pytest.raises(HsmUnavailableError):
-                await session.sign_digest(KEY, DIGEST)
+                await session.sign(KEY, DIGEST, PKCS1)
 
         assert time.monotonic() - started < 0.1
 
@@ -265,12 +271,12 @@ async def test_returned_token_heals_without_restart(made: HsmInstallation) -> No
         public = await session.public_key(KEY)
         made.tokens.rename(made.away)
         with pytest.raises(HsmUnavailableError):
-            await session.sign_digest(KEY, DIGEST)
+            await session.sign(KEY, DIGEST, PKCS1)
         made.away.rename(made.tokens)
 
         await _until(lambda: session.status is HsmStatus.READY, 10)
 
-        verify(public, await session.sign_digest(KEY, DIGEST), DIGEST)
+        verify(public, await session.sign(KEY, DIGEST, PKCS1), DIGEST)
 
 
 async def test_token_that_came_back_blank_heals_inside_the_call(
@@ -285,7 +291,7 @@ async def test_token_that_came_back_blank_heals_inside_the_call(
     seen = await thread._in_thread(lambda: list(raw.get_objects()))
     made.away.rename(made.tokens)
 
-    signature = await session.sign_digest(KEY, DIGEST)
+    signature = await session.sign(KEY, DIGEST, PKCS1)
 
     assert seen == []
     verify(public, signature, DIGEST)
@@ -294,10 +300,10 @@ async def test_token_that_came_back_blank_heals_inside_the_call(
 async def test_lost_session_heals_inside_the_call(session: HsmSession) -> None:
     """The module is started anew, and the caller has its signature."""
     public = await session.public_key(KEY)
-    await session.sign_digest(KEY, DIGEST)
+    await session.sign(KEY, DIGEST, PKCS1)
     await _lose(session)
 
-    verify(public, await session.sign_digest(KEY, DIGEST), DIGEST)
+    verify(public, await session.sign(KEY, DIGEST, PKCS1), DIGEST)
 
 
 async def test_session_lost_before_a_look_up_heals_inside_the_call(
@@ -351,12 +357,12 @@ async def test_closed_session_is_unavailable(made: HsmInstallation) -> None:
     """Before and after, callers are told."""
     session = made.session()
     with pytest.raises(HsmUnavailableError):
-        await session.sign_digest(KEY, DIGEST)
+        await session.sign(KEY, DIGEST, PKCS1)
     await session.open()
     await session.close()
 
     with pytest.raises(HsmUnavailableError):
-        await session.sign_digest(KEY, DIGEST)
+        await session.sign(KEY, DIGEST, PKCS1)
 
 
 # PINs
@@ -379,7 +385,7 @@ async def test_wrong_pin_is_tried_once(
         made.settings.hsm.firma.pin_file.write_text(f"{right}\n")
         await asyncio.sleep(0.5)
         with pytest.raises(HsmUnavailableError):
-            await session.sign_digest(KEY, DIGEST)
+            await session.sign(KEY, DIGEST, PKCS1)
 
         assert session.status is HsmStatus.PIN
         assert tried.count("firma") == 1
@@ -393,7 +399,7 @@ async def test_pin_changed_meanwhile_latches(made: HsmInstallation) -> None:
         one.token = dataclasses.replace(one.token, pin=Pin("9182736455"))
         await _lose(session)
         with pytest.raises(HsmUnavailableError):
-            await session.sign_digest(KEY, DIGEST)
+            await session.sign(KEY, DIGEST, PKCS1)
 
         await asyncio.sleep(0.3)
 
@@ -420,14 +426,14 @@ async def test_pin_shows_nowhere(made: HsmInstallation) -> None:
         seen += [repr(session), repr(thread), repr(vars(thread._connections[0]))]
         made.tokens.rename(made.away)
         with pytest.raises(HsmUnavailableError) as away:
-            await session.sign_digest(KEY, DIGEST)
+            await session.sign(KEY, DIGEST, PKCS1)
         await session.close()
         made.away.rename(made.tokens)
         made.settings.hsm.firma.pin_file.write_text("9182736455\n")
         async with made.session() as wrong:
             seen += [wrong.reason, repr(vars(wrong))]
             with pytest.raises(HsmUnavailableError) as refused:
-                await wrong.sign_digest(KEY, DIGEST)
+                await wrong.sign(KEY, DIGEST, PKCS1)
     seen += [repr(logs), repr(away.value), str(away.value), repr(refused.value)]
 
     everything = "\n".join(seen)
@@ -488,7 +494,7 @@ _FORK = """\
 import asyncio, os, sys
 from pathlib import Path
 from appliance.domain.errors import HsmUnavailableError
-from appliance.domain.hsm import KeyReference, TokenRole
+from appliance.domain.hsm import KeyReference, SignatureScheme, TokenRole
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
 from worker.hsm_session import HsmSession
@@ -499,7 +505,8 @@ async def main():
     async with HsmSession(settings.hsm, load_profile("softhsm2")) as session:
         child = os.fork()
         if child == 0:
-            for call in (session.sign_digest(ref, bytes(32)), session.close()):
+            signing = session.sign(ref, bytes(32), SignatureScheme.RSA_PKCS1)
+            for call in (signing, session.close()):
                 try:
                     call.send(None)  # refused before it waits for anything
                 except HsmUnavailableError as exc:

@@ -9,12 +9,18 @@ from hsm_config.profile import load_profile
 
 GOOD = """\
 name = "acme"
+standing = "documented"
 modules = ["/opt/acme/lib.so"]
+[keys]
+algorithms = ["rsa-2048"]
+pss = false
+wrap = []
 [quirks]
 makes_tokens = false
 pin_chars = 16
 rewrites_tokens = false
 start_tries = 1
+wraps_unextractable = false
 """
 
 
@@ -41,6 +47,8 @@ def test_profile_of_ones_own_is_read_by_path(tmp_path: Path) -> None:
     assert profile.modules == (Path("/opt/acme/lib.so"),)
     assert profile.config_env is None
     assert profile.quirks.start_tries == 1
+    assert profile.quirks.ec_unwrap_point is None
+    assert profile.resident_only
 
 
 def test_unknown_profile_names_those_there_are() -> None:
@@ -60,6 +68,11 @@ def test_unknown_profile_names_those_there_are() -> None:
         ("start_tries = 1", "start_tries = true", "quirks.start_tries: a whole"),
         ('["/opt/acme/lib.so"]', "[]", "modules: a list of paths"),
         ("[quirks]", "[quirk]", "quirk: unknown key"),
+        ('"documented"', '"rumoured"', "standing: one of tested, documented"),
+        ("wrap = []", 'wrap = ["rot13"]', "keys.wrap: a list of these"),
+        ("wrap = []", "wrap = 3", "keys.wrap: a list of these"),
+        ('["rsa-2048"]', '["dsa"]', "keys.algorithms: a list of these"),
+        ("start_tries = 1", "start_tries = 1\nec_unwrap_point = 1", "ec_unwrap_point"),
         ("[quirks]", "[quirks", "not valid TOML"),
     ],
 )

@@ -1,0 +1,134 @@
+"""The installation's own keys on the firma token, and the file that pins them.
+
+The keep-alive pair, the first master key (MWK 1) and the worker identity, whose
+public half fronts read from a file. Looked at before they are made; what looks
+like a loss is refused, never made anew. Source: design §4.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pkcs11
+from cryptography.hazmat.primitives import serialization
+from pkcs11.exceptions import PKCS11Error
+
+from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
+from appliance.domain.hsm import KeyAlgorithm
+from appliance.settings import Settings
+from hsm_config import objects
+from hsm_config.masters import Masters
+from hsm_config.pairs import PublicKey
+from hsm_config.pin import write_new
+from hsm_config.profile import HsmProfile
+from hsm_config.provision_report import ProvisionReport
+
+KEEP_ALIVE_ALGORITHM: Final = KeyAlgorithm.RSA_2048
+
+
+def identity_path(settings: Settings) -> Path:
+    """Where the worker identities' public keys stand (PEM, readable by all)."""
+    return settings.data_dir / "pki" / "worker-identity.pem"
+
+
+def provision(
+    session: pkcs11.Session,
+    settings: Settings,
+    profile: HsmProfile,
+    report: ProvisionReport,
+) -> None:
+    """Make what is missing of the token's own keys, and pin the identity.
+
+    Args:
+        session: of the firma token, logged in, read-write.
+        settings: the installation.
+        profile: its HSM's make.
+        report: told what was made and what was there.
+
+    Raises:
+        HsmRefusedError: twins, or an identity that is pinned and lost.
+        PKCS11Error: the token failed.
+    """
+    _keep_alive_key(session, report)
+    if not profile.resident_only:
+        _first_master(session, report)
+    _identity(session, settings, profile, report)
+
+
+def _keep_alive_key(session: pkcs11.Session, report: ProvisionReport) -> None:
+    """A pair for test signatures; a broken one is simply made again."""
+    cka_id = objects.KEEP_ALIVE_KEY.cka_id
+    objects.refuse_twins(session, objects.KEEP_ALIVE_LABEL, cka_id)
+    try:
+        objects.self_test(session, cka_id)
+    except (KeyNotFoundError, HsmRefusedError, PKCS11Error):
+        label = objects.KEEP_ALIVE_LABEL
+        objects.make_anew(session, cka_id, label, KEEP_ALIVE_ALGORITHM)
+        report.note("keep-alive key", made=True)
+    else:
+        report.note("keep-alive key", made=False)
+
+
+def _first_master(session: pkcs11.Session, report: ProvisionReport) -> None:
+    """A master key where there is none; each one there is looked up for twins."""
+    masters = Masters(session)
+    versions = masters.versions()
+    for version in versions:
+        masters.get(version)
+        report.note(f"master key {version}", made=False)
+    if not versions:
+        masters.make(1)
+        report.note("master key 1", made=True)
+
+
+def _identity(
+    session: pkcs11.Session,
+    settings: Settings,
+    profile: HsmProfile,
+    report: ProvisionReport,
+) -> None:
+    """The worker identity, and the file by which fronts know it.
+
+    Raises:
+        HsmRefusedError: the file pins another key, or one that is lost.
+    """
+    path = identity_path(settings)
+    cka_id = objects.IDENTITY_KEY.cka_id
+    objects.refuse_twins(session, objects.IDENTITY_LABEL, cka_id)
+    try:
+        objects.self_test(session, cka_id)
+        made = False
+    except KeyNotFoundError as exc:
+        if path.exists():
+            msg = f"{path} is there, its key is not; remove it to pin a new one"
+            raise HsmRefusedError(msg) from exc
+        kind = _identity_algorithm(profile)
+        objects.make_anew(session, cka_id, objects.IDENTITY_LABEL, kind)
+        made = True
+    report.note("worker identity", made=made)
+    _pin(objects.public_key(session, cka_id), path, report)
+
+
+def _identity_algorithm(profile: HsmProfile) -> KeyAlgorithm:
+    """EC P-256, or the makes' smallest RSA where they have no EC."""
+    kinds = profile.keys.algorithms
+    return KeyAlgorithm.EC_P256 if KeyAlgorithm.EC_P256 in kinds else kinds[0]
+
+
+def _pin(public: PublicKey, path: Path, report: ProvisionReport) -> None:
+    """Write the file, or see that it names this very key.
+
+    Raises:
+        HsmRefusedError: it does not.
+    """
+    pem = public.public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    if path.exists():
+        if pem not in path.read_bytes():
+            msg = f"{path} pins another key than the token's worker identity"
+            raise HsmRefusedError(msg)
+        report.note(f"pinned identity {path}", made=False)
+        return
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    write_new(path, pem, 0o644)
+    report.note(f"pinned identity {path}", made=True)

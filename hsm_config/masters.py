@@ -1,0 +1,110 @@
+"""Master keys (MWK): the only keys of wrapped mode that stay on the token.
+
+Version n is the AES-256 key labelled `rubrica-mwk-n` on the firma token. It
+wraps and unwraps and does nothing else.
+"""
+
+import re
+from typing import Final
+
+import pkcs11
+from pkcs11 import Attribute, KeyType, ObjectClass
+
+from appliance.domain.errors import ErrorCode, HsmRefusedError, KeyNotFoundError
+from hsm_config import templates
+from hsm_config.objects import find_label, search
+
+MASTER_BITS: Final = 256
+_LABEL: Final = re.compile(r"rubrica-mwk-([1-9][0-9]{0,8})")
+
+
+def label_of(version: int) -> str:
+    """Label, and CKA_ID in ASCII, of a version."""
+    return f"rubrica-mwk-{version}"
+
+
+class Masters:
+    """The master keys of a token; a handle is looked up once.
+
+    Args:
+        session: of the firma token, logged in.
+    """
+
+    def __init__(self, session: pkcs11.Session) -> None:
+        self._session = session
+        self._known: dict[int, pkcs11.SecretKey] = {}
+
+    def versions(self) -> tuple[int, ...]:
+        """Which versions the token has now, ascending.
+
+        Raises:
+            PKCS11Error: the search failed.
+        """
+        keys = search(self._session, {Attribute.CLASS: ObjectClass.SECRET_KEY})
+        labels = (_LABEL.fullmatch(_label(key)) for key in keys)
+        return tuple(sorted({int(label[1]) for label in labels if label}))
+
+    def newest(self) -> int:
+        """The version that new keys are wrapped by.
+
+        Raises:
+            KeyNotFoundError: there is none.
+            PKCS11Error: the search failed.
+        """
+        versions = self.versions()
+        if not versions:
+            raise KeyNotFoundError("no master key (MWK)")
+        return versions[-1]
+
+    def get(self, version: int) -> pkcs11.SecretKey:
+        """One version's key.
+
+        Raises:
+            KeyNotFoundError: the token has none of that version.
+            HsmRefusedError: it has more than one.
+            PKCS11Error: the search failed.
+        """
+        key = self._known.get(version)
+        if key is None:
+            key = self._known[version] = _find(self._session, version)
+        return key
+
+    def make(self, version: int) -> pkcs11.SecretKey:
+        """Make a version, which the token must not have.
+
+        Raises:
+            HsmRefusedError: it has.
+            PKCS11Error: the token failed.
+        """
+        if version in self.versions():
+            msg = f"there is a master key {version} already"
+            raise HsmRefusedError(msg, ErrorCode.ALREADY_EXISTS)
+        label = label_of(version)
+        self._session.generate_key(
+            KeyType.AES,
+            MASTER_BITS,
+            id=label.encode(),
+            label=label,
+            store=True,
+            capabilities=templates.UNSAID,
+            template=templates.MASTER,
+        )
+        return self.get(version)
+
+
+def _label(key: pkcs11.Object) -> str:
+    return str(key.label or "") if isinstance(key, pkcs11.SecretKey) else ""
+
+
+def _find(session: pkcs11.Session, version: int) -> pkcs11.SecretKey:
+    found = [
+        key
+        for key in find_label(session, label_of(version))
+        if isinstance(key, pkcs11.SecretKey)
+    ]
+    if not found:
+        raise KeyNotFoundError(f"no master key (MWK) of version {version}")
+    if len(found) > 1:
+        msg = f"{len(found)} keys are labelled {label_of(version)}"
+        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+    return found[0]

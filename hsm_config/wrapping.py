@@ -1,0 +1,290 @@
+"""Keys that live outside the HSM: made, wrapped, unwrapped for one use, destroyed.
+
+A user's private key is wrapped by a key W of its own, W by the master key (MWK)
+that never leaves the token. In the HSM all but the master key are session
+objects, sensitive, and gone when the block that needed them ends. Source: design §4.
+"""
+
+import secrets
+from collections.abc import Container, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, NamedTuple, cast
+
+import pkcs11
+from cryptography.hazmat.primitives.asymmetric import ec
+from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass
+from pkcs11.exceptions import PKCS11Error
+from pkcs11.mechanisms import GCMParams
+from pkcs11.types import UnwrapMixin, WrapMixin
+
+from appliance.domain.errors import ErrorCode, HsmRefusedError
+from appliance.domain.hsm import KeyAlgorithm, WrapMethod, WrappedKey
+from hsm_config import signatures, templates
+from hsm_config.exposure import refuse_readable
+from hsm_config.masters import Masters
+from hsm_config.pairs import (
+    generate_pair,
+    load_spki,
+    point_attribute,
+    read_public,
+    spki,
+)
+from hsm_config.profile import HsmQuirks
+from hsm_config.templates import Template
+
+W_BITS: Final = 256
+
+
+class _Form(NamedTuple):
+    """What a method needs of the token, and what precedes its ciphertext."""
+
+    mechanism: Mechanism
+    iv_bytes: int
+
+
+_FORMS: Final = {
+    WrapMethod.AES_KWP: _Form(Mechanism.AES_KEY_WRAP_KWP, 0),
+    WrapMethod.AES_KEY_WRAP_PAD_5649: _Form(Mechanism.AES_KEY_WRAP_PAD, 0),
+    WrapMethod.AES_KEY_WRAP_PAD_3394: _Form(Mechanism.AES_KEY_WRAP_PAD, 0),
+    WrapMethod.AES_GCM: _Form(Mechanism.AES_GCM, 12),
+    WrapMethod.AES_CBC_PAD: _Form(Mechanism.AES_CBC_PAD, 16),
+}
+_TAG_BITS: Final = 128
+
+
+class DoesNotUnwrapError(HsmRefusedError):
+    """A blob that this token does not open.
+
+    Altered, of another key, or the token is in trouble: modules do not tell.
+    """
+
+
+def pick_method(
+    preferred: Sequence[WrapMethod], mechanisms: Container[Mechanism]
+) -> WrapMethod:
+    """The first method of a make's preference that a token offers.
+
+    Args:
+        preferred: by the profile; none: the make keeps keys resident only.
+        mechanisms: what the token lists.
+
+    Raises:
+        HsmRefusedError: there is none.
+    """
+    for method in preferred:
+        if mechanism_of(method) in mechanisms:
+            return method
+    listed = ", ".join(preferred) or "none: this make keeps keys resident only"
+    msg = f"no method to wrap keys by; the profile names {listed}"
+    raise HsmRefusedError(msg)
+
+
+def mechanism_of(method: WrapMethod) -> Mechanism:
+    """The mechanism that a method needs."""
+    return _FORMS[method].mechanism
+
+
+def wrap(key: pkcs11.Key, by: pkcs11.SecretKey, method: WrapMethod) -> bytes:
+    """Wrap a key, under a fresh IV where the method has one.
+
+    Args:
+        key: extractable.
+        by: a key that may wrap.
+        method: how.
+
+    Returns:
+        The blob: IV, if any, and ciphertext.
+
+    Raises:
+        HsmRefusedError: `by` may not wrap.
+        PKCS11Error: the token failed or refused.
+    """
+    if not isinstance(by, WrapMixin):
+        msg = "that key may not wrap"
+        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+    iv = secrets.token_bytes(_FORMS[method].iv_bytes)
+    return iv + bytes(by.wrap_key(key, **_parameters(method, iv)))
+
+
+def _parameters(method: WrapMethod, iv: bytes) -> dict[str, Any]:
+    """The binding's arguments for a method."""
+    parameter: object = iv or None
+    if method is WrapMethod.AES_GCM:
+        parameter = GCMParams(iv, None, _TAG_BITS)
+    return {"mechanism": mechanism_of(method), "mechanism_param": parameter}
+
+
+@contextmanager
+def _unwrapped(
+    blob: bytes,
+    by: pkcs11.SecretKey,
+    method: WrapMethod,
+    kind: tuple[ObjectClass, KeyType],
+    template: Template,
+) -> Iterator[Any]:
+    """Have an unwrapped key in the session for as long as the block lasts.
+
+    Raises:
+        DoesNotUnwrapError: the token does not take the blob.
+        HsmRefusedError: `by` may not unwrap.
+        PKCS11Error: the key cannot be destroyed.
+    """
+    if not isinstance(by, UnwrapMixin):
+        msg = "that key may not unwrap"
+        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+    size = _FORMS[method].iv_bytes
+    try:
+        key = by.unwrap_key(
+            *kind,
+            blob[size:],
+            capabilities=templates.UNSAID,
+            template=template,
+            **_parameters(method, blob[:size]),
+        )
+    except PKCS11Error as exc:
+        # Modules have a dozen codes for it; SoftHSM says CKR_GENERAL_ERROR.
+        reason = f"a wrapped key does not open: {type(exc).__name__}"
+    else:
+        try:
+            yield key
+        finally:
+            key.destroy()
+        return
+    raise DoesNotUnwrapError(reason, ErrorCode.SIGNING_FAILED)
+
+
+@contextmanager
+def _unwrapped_w(
+    blob: bytes, master: pkcs11.SecretKey, method: WrapMethod, template: Template
+) -> Iterator[pkcs11.SecretKey]:
+    kind = (ObjectClass.SECRET_KEY, KeyType.AES)
+    with _unwrapped(blob, master, method, kind, template) as w:
+        yield w
+
+
+@contextmanager
+def unwrapped(
+    key: WrappedKey, master: pkcs11.SecretKey, quirks: HsmQuirks
+) -> Iterator[pkcs11.PrivateKey]:
+    """Have a wrapped private key in the session, to sign inside the block.
+
+    Args:
+        key: as it was made.
+        master: the master key of its version.
+        quirks: of the HSM's make.
+
+    Yields:
+        The private key: sensitive, not extractable, sign only, a session
+        object. It and W are destroyed when the block ends, however it does.
+
+    Raises:
+        DoesNotUnwrapError: the token does not take a blob.
+        HsmRefusedError: the public key cannot be read.
+        PKCS11Error: the token failed.
+    """
+    kind = (
+        ObjectClass.PRIVATE_KEY,
+        KeyType.EC if key.algorithm.is_ec else KeyType.RSA,
+    )
+    template = _private_template(key, quirks)
+    with (
+        _unwrapped_w(key.blob_w, master, key.method_w, templates.UNWRAPPED_W) as w,
+        _unwrapped(key.blob_k, w, key.method_k, kind, template) as private,
+    ):
+        yield private
+
+
+def _private_template(key: WrappedKey, quirks: HsmQuirks) -> Template:
+    """The template of an unwrapped private key, with what the make wants besides."""
+    if not key.algorithm.is_ec or quirks.ec_unwrap_point is None:
+        return templates.UNWRAPPED_PRIVATE
+    public = load_spki(key.spki)
+    if not isinstance(public, ec.EllipticCurvePublicKey):
+        msg = "a wrapped EC key has another kind of public key"
+        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+    point = point_attribute(public)
+    return {
+        **templates.UNWRAPPED_PRIVATE,
+        cast(Attribute, quirks.ec_unwrap_point): point,
+    }
+
+
+def generate_wrapped(
+    session: pkcs11.Session,
+    algorithm: KeyAlgorithm,
+    masters: Masters,
+    method: WrapMethod,
+    quirks: HsmQuirks,
+) -> WrappedKey:
+    """Make a key pair that leaves nothing in the HSM, and try it.
+
+    Args:
+        session: logged in, read-write.
+        algorithm: kind of the pair.
+        masters: the master keys; the newest one wraps.
+        method: how both keys are wrapped.
+        quirks: of the HSM's make.
+
+    Returns:
+        The pair, after it was unwrapped again, found unreadable, and has signed.
+
+    Raises:
+        KeyNotFoundError: there is no master key.
+        HsmRefusedError: the unwrapped key can be read, or does not sign.
+        PKCS11Error: the token failed.
+    """
+    version = masters.newest()
+    master = masters.get(version)
+    with ExitStack() as made:
+        w = session.generate_key(
+            KeyType.AES,
+            W_BITS,
+            capabilities=templates.UNSAID,
+            template=templates.NEW_W,
+        )
+        made.callback(w.destroy)
+        public, private = generate_pair(session, algorithm, templates.NEW_PRIVATE)
+        made.callback(public.destroy)
+        made.callback(private.destroy)
+        key = WrappedKey(
+            algorithm=algorithm,
+            spki=spki(read_public(public)),
+            master=version,
+            blob_w=wrap(w, master, method),
+            method_w=method,
+            blob_k=wrap(private, w, method),
+            method_k=method,
+        )
+    with unwrapped(key, master, quirks) as again:
+        refuse_readable(again)
+        signatures.self_test(again, load_spki(key.spki))
+    return key
+
+
+def rewrap(
+    blob_w: bytes,
+    method_w: WrapMethod,
+    masters: Masters,
+    versions: tuple[int, int],
+    method: WrapMethod,
+) -> bytes:
+    """Wrap W by another master key; no password and no user's key is needed.
+
+    Args:
+        blob_w: W, wrapped by the old master key.
+        method_w: how.
+        masters: the master keys.
+        versions: the old one and the new one.
+        method: how the new one wraps.
+
+    Returns:
+        W, wrapped by the new master key.
+
+    Raises:
+        KeyNotFoundError: there is no such master key.
+        DoesNotUnwrapError: the token does not take the blob.
+        PKCS11Error: the token failed.
+    """
+    old, new = (masters.get(version) for version in versions)
+    with _unwrapped_w(blob_w, old, method_w, templates.MOVING_W) as w:
+        return wrap(w, new, method)

@@ -1,0 +1,92 @@
+"""What a connection does with keys that live outside the HSM.
+
+Plain functions of an `HsmConnection`, for the one HSM thread; `HsmSession` is
+how callers reach them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pkcs11
+
+from appliance.domain.hsm import (
+    KeyAlgorithm,
+    KeyReference,
+    TokenRole,
+    WrapMethod,
+    WrappedKey,
+)
+from hsm_config import wrapping
+from worker.hsm_connection import HsmConnection
+
+
+def generate(link: HsmConnection, algorithm: KeyAlgorithm) -> WrappedKey:
+    """Make a pair, wrapped, under the newest master key.
+
+    Raises:
+        KeyNotFoundError: there is no master key.
+        HsmRefusedError: the make wraps no keys, or the key can be read.
+        PKCS11Error: the token failed.
+    """
+    session = link.session(TokenRole.FIRMA)
+    return wrapping.generate_wrapped(
+        session, algorithm, link.masters, _method(link), link.token.profile.quirks
+    )
+
+
+@contextmanager
+def opened(
+    link: HsmConnection, key: KeyReference | WrappedKey
+) -> Iterator[pkcs11.PrivateKey]:
+    """Have a key's handle for one use, wherever the key is kept.
+
+    Raises:
+        KeyNotFoundError: there is no such key, or no such master key.
+        HsmRefusedError: there are twins, or a blob that does not open.
+        PKCS11Error: the token failed.
+    """
+    if isinstance(key, KeyReference):
+        yield link.private_key(key)
+        return
+    master = link.masters.get(key.master)
+    with (
+        _told_apart(link),
+        wrapping.unwrapped(key, master, link.token.profile.quirks) as private,
+    ):
+        yield private
+
+
+def rewrap(
+    link: HsmConnection, blob_w: bytes, method_w: WrapMethod, old: int, new: int
+) -> tuple[bytes, WrapMethod]:
+    """Wrap W by another master key.
+
+    Raises:
+        KeyNotFoundError: there is no such master key.
+        HsmRefusedError: the blob does not open.
+        PKCS11Error: the token failed.
+    """
+    method = _method(link)
+    with _told_apart(link):
+        blob = wrapping.rewrap(blob_w, method_w, link.masters, (old, new), method)
+    return blob, method
+
+
+@contextmanager
+def _told_apart(link: HsmConnection) -> Iterator[None]:
+    """Tell a bad blob from a token in trouble: a healthy token still signs.
+
+    Raises:
+        HsmRefusedError: the blob does not open.
+        PKCS11Error: the token failed.
+    """
+    try:
+        yield
+    except wrapping.DoesNotUnwrapError:
+        link.exercise()
+        raise
+
+
+def _method(link: HsmConnection) -> WrapMethod:
+    mechanisms = link.session(TokenRole.FIRMA).token.slot.get_mechanisms()
+    return wrapping.pick_method(link.token.profile.keys.wrap, mechanisms)
