@@ -277,4 +277,10 @@ class EventKind(StrEnum):
     """What could be brought to that version was."""
     SECRET_RETIRED = "secret.retired"  # noqa: S105 (a word, no secret)
     """A version is known no more."""
+    MASTER_CREATED = "master.created"
+    """A new version of the HSM's master key came into use."""
+    MASTER_APPLIED = "master.applied"
+    """Every wrapped key is under that version."""
+    MASTER_RETIRED = "master.retired"
+    """A version was destroyed in the HSM."""
     LINK_CREATED = "link.created"

@@ -101,30 +101,33 @@ class SecretRotation:
         async with self._store.read() as records:
             columns = records.secret_versions.sealed_columns()
         for column in columns:
-            while True:
-                found, changed = await self._reseal_batch(column, version)
-                if not found:
-                    break
-                done += changed
-                progress(changed)
+            # What was sealed meanwhile, by who had not noticed yet, is left for
+            # one more pass.
+            while count := await self._reseal_column(column, version, progress):
+                done += count
         await self._finished(SecretName.DATA, version, done)
         return done
 
-    async def _reseal_batch(
-        self, column: SealedColumn, version: int
-    ) -> tuple[int, int]:
-        """One transaction's worth: how many there were, and how many were done."""
+    async def _reseal_column(
+        self, column: SealedColumn, version: int, progress: Progress
+    ) -> int:
+        """One pass over a column, a transaction a batch; how many there were."""
         place = {"table": column.table, "column": column.column}
-        changed = 0
-        async with self._store.write() as records:
-            found = await records.secret_versions.sealed_otherwise(
-                column, version, _BATCH
-            )
-            for value in found:
-                secret = self._sealer.open(value.sealed, row=value.row, **place)
-                new = self._sealer.seal(secret, row=value.row, **place)
-                changed += await records.secret_versions.reseal(column, value, new)
-        return len(found), changed
+        after, done = "", 0
+        while True:
+            async with self._store.write() as records:
+                found = await records.secret_versions.sealed_otherwise(
+                    column, version, after, _BATCH
+                )
+                for value in found:
+                    secret = self._sealer.open(value.sealed, row=value.row, **place)
+                    new = self._sealer.seal(secret, row=value.row, **place)
+                    await records.secret_versions.reseal(column, value, new)
+            if not found:
+                return done
+            after = found[-1].row
+            done += len(found)
+            progress(len(found))
 
     async def reindex(self, version: int, progress: Progress) -> int:
         """Have every address found by the present lookup key.
@@ -143,9 +146,19 @@ class SecretRotation:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         done = 0
+        while count := await self._reindex_all(version, progress):
+            done += count
+        await self._finished(SecretName.LOOKUP, version, done)
+        return done
+
+    async def _reindex_all(self, version: int, progress: Progress) -> int:
+        """One pass over the addresses; how many there were."""
+        after, done = "", 0
         while True:
             async with self._store.write() as records:
-                found = await records.secret_versions.emails_otherwise(version, _BATCH)
+                found = await records.secret_versions.emails_otherwise(
+                    version, after, _BATCH
+                )
                 for email in found:
                     address = self._sealer.open(
                         email.sealed,
@@ -156,11 +169,10 @@ class SecretRotation:
                     index = email_index(self._lookup, address)
                     await records.secret_versions.reindex(email, index)
             if not found:
-                break
+                return done
+            after = found[-1].person
             done += len(found)
             progress(len(found))
-        await self._finished(SecretName.LOOKUP, version, done)
-        return done
 
     async def _finished(self, name: SecretName, version: int, values: int) -> None:
         async with self._store.write() as records:

@@ -47,28 +47,31 @@ class SqlSecretVersions:
         return {bytes(first)[0]: count for first, count in rows if first}
 
     async def sealed_otherwise(
-        self, column: SealedColumn, version: int, limit: int
+        self, column: SealedColumn, version: int, after: str, limit: int
     ) -> list[SealedValue]:
-        """Values of a column that another version of the data key sealed."""
+        """Values that another version of the data key sealed, after a row's key."""
         value = SEALED[column]
         key = _primary_key(value.table)
         rows = await self._connection.execute(
             select(key, value)
-            .where(func.length(value) > 0, _version(value) != bytes([version]))
+            .where(
+                key > after,
+                func.length(value) > 0,
+                _version(value) != bytes([version]),
+            )
             .order_by(key)
             .limit(limit)
         )
         return [SealedValue(row, bytes(sealed)) for row, sealed in rows]
 
-    async def reseal(self, column: SealedColumn, old: SealedValue, new: bytes) -> bool:
-        """Put another value in the place of one; False if it changed meanwhile."""
+    async def reseal(self, column: SealedColumn, old: SealedValue, new: bytes) -> None:
+        """Put another value in the place of one, unless that changed meanwhile."""
         value = SEALED[column]
-        result = await self._connection.execute(
+        await self._connection.execute(
             sql_update(value.table)
             .where(_primary_key(value.table) == old.row, value == old.sealed)
             .values({value: new})
         )
-        return result.rowcount == 1
 
     async def indexes(self, version: int, at: datetime) -> dict[str, int]:
         """How many indexes by a version of the lookup key still count, by column."""
@@ -80,12 +83,14 @@ class SqlSecretVersions:
             counted[f"{column.table.name}.{column.name}"] = found.scalar_one()
         return counted
 
-    async def emails_otherwise(self, version: int, limit: int) -> list[IndexedEmail]:
-        """Addresses that are found by another version of the lookup key."""
+    async def emails_otherwise(
+        self, version: int, after: str, limit: int
+    ) -> list[IndexedEmail]:
+        """Addresses that another version of the lookup key finds, after a person."""
         person = tables.person.c
         rows = await self._connection.execute(
             select(person.id, person.email_sealed, person.email_index)
-            .where(not_(_made_by(person.email_index, version)))
+            .where(person.id > after, not_(_made_by(person.email_index, version)))
             .order_by(person.id)
             .limit(limit)
         )

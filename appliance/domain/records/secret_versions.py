@@ -45,13 +45,13 @@ class SecretVersionRecords(Protocol):
         ...
 
     async def sealed_otherwise(
-        self, column: SealedColumn, version: int, limit: int
+        self, column: SealedColumn, version: int, after: str, limit: int
     ) -> list[SealedValue]:
-        """Values of a column that another version of the data key sealed."""
+        """Values that another version of the data key sealed, after a row's key."""
         ...
 
-    async def reseal(self, column: SealedColumn, old: SealedValue, new: bytes) -> bool:
-        """Put another value in the place of one; False if it changed meanwhile."""
+    async def reseal(self, column: SealedColumn, old: SealedValue, new: bytes) -> None:
+        """Put another value in the place of one, unless that changed meanwhile."""
         ...
 
     async def indexes(self, version: int, at: datetime) -> dict[str, int]:
@@ -61,8 +61,10 @@ class SecretVersionRecords(Protocol):
         """
         ...
 
-    async def emails_otherwise(self, version: int, limit: int) -> list[IndexedEmail]:
-        """Addresses that are found by another version of the lookup key."""
+    async def emails_otherwise(
+        self, version: int, after: str, limit: int
+    ) -> list[IndexedEmail]:
+        """Addresses that another version of the lookup key finds, after a person."""
         ...
 
     async def reindex(self, email: IndexedEmail, index: str) -> None:
