@@ -69,8 +69,12 @@ class Masters:
             key = self._known[version] = _find(self._session, version)
         return key
 
-    def make(self, version: int) -> pkcs11.SecretKey:
+    def make(self, version: int, *, to_travel: bool = False) -> pkcs11.SecretKey:
         """Make a version, which the token must not have.
+
+        Args:
+            version: at least 1.
+            to_travel: it may leave the token until `replicas.seal`.
 
         Raises:
             HsmRefusedError: it has.
@@ -87,7 +91,7 @@ class Masters:
             label=label,
             store=True,
             capabilities=templates.UNSAID,
-            template=templates.MASTER,
+            template={**templates.MASTER, Attribute.EXTRACTABLE: to_travel},
         )
         return self.get(version)
 

@@ -21,6 +21,7 @@ from appliance.domain.errors import ErrorCode, HsmRefusedError
 from appliance.domain.hsm import KeyAlgorithm, WrapMethod, WrappedKey
 from hsm_config import signatures, templates
 from hsm_config.exposure import refuse_readable
+from hsm_config.faults import may_mean_no
 from hsm_config.masters import Masters
 from hsm_config.pairs import (
     generate_pair,
@@ -142,6 +143,8 @@ def _unwrapped(
             **_parameters(method, blob[:size]),
         )
     except PKCS11Error as exc:
+        if not may_mean_no(exc):
+            raise
         # Modules have a dozen codes for it; SoftHSM says CKR_GENERAL_ERROR.
         reason = f"a wrapped key does not open: {type(exc).__name__}"
     else:
