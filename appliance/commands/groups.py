@@ -20,6 +20,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         commands: of the `rubrica` parser; handlers get the parsed arguments.
     """
     from appliance.commands import (  # noqa: PLC0415 (heavy)
+        certificates,
         demo,
         init,
         integrators,
@@ -44,6 +45,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     integrators.register(commands)
     operators.register(commands)
     secret_keys.register(commands)
+    certificates.register(commands)
     demo.register(commands)
     verify.register(commands)
 

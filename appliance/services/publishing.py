@@ -11,6 +11,7 @@ Source: design §3 "Chores", §6; RFC 5280, 5; RFC 6960; RFC 5019.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import (
@@ -34,6 +35,8 @@ from appliance.domain.vocab import (
     TaskState,
 )
 from appliance.settings import PkiSettings
+
+_TASKS_KEPT: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +222,12 @@ class Publishing:
         """End a `publish` task; False when another claim came since."""
         async with self._store.write() as records:
             return await records.tasks.close(claim, TaskState.DONE, {})
+
+    async def forget(self) -> int:
+        """Delete `publish` tasks that ended a day ago; how many rows."""
+        before = self._clock.now() - _TASKS_KEPT
+        async with self._store.write() as records:
+            return await records.tasks.sweep(TaskKind.PUBLISH, before)
 
     # -- revoking ---------------------------------------------------------------
 

@@ -391,8 +391,8 @@ class Appliance:
 
     @property
     def roots(self) -> list[bytes]:
-        """The CA's certificate, DER."""
-        pem = (self.folder / "pki" / "ca.pem").read_bytes()
+        """The root's certificate, DER."""
+        pem = (self.folder / "pki" / "root.pem").read_bytes()
         return [x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)]
 
     # -- what a client does ----------------------------------------------------

@@ -27,6 +27,7 @@ from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import MovingClock
+from tests.parts.signing_host import SigningHost, issuing
 
 
 @dataclass
@@ -44,6 +45,8 @@ class Desk:
     console: ConsoleLogin
     invitations: Invitations
     enrolment: Enrolment
+    host: SigningHost
+    """Alive since the desk was opened."""
 
     async def audited_names(self) -> list[str]:
         """Kinds of everything that was recorded, in order."""
@@ -100,6 +103,10 @@ async def open_desk(
     sealer, lookup = SecretBox(data), LookupKey(index)
     slots = HashSlots()
     passwords = Passwords(slots)
+    signing_passwords = SigningPasswords(KeyRing.of(b"p" * 32), slots)
+    host = SigningHost(folder)
+    await host.beat(store, clock.now())
+    asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)
     try:
         yield Desk(
             settings,
@@ -118,9 +125,11 @@ async def open_desk(
                 sealer,
                 clock,
                 passwords,
-                SigningPasswords(b"p" * 32, slots),
+                signing_passwords,
+                asks,
                 settings.installation,
             ),
+            host,
         )
     finally:
         await store.close()
