@@ -37,14 +37,15 @@ from appliance.domain.activation import (
 )
 from appliance.domain.errors import ActivationInvalidError
 from appliance.domain.hsm import SignatureScheme
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.vocab import RequestState
 from appliance.services.envelope import open_outer, open_seal
 from appliance.services.passwords import HashSlots
-from appliance.services.signing_password import Peppers, SigningPasswords, normalize
+from appliance.services.signing_password import SigningPasswords, normalize
 from appliance.storage import tables
+from appliance.storage.key_files import read_key_ring
 from appliance.storage.people import _credential as credential_of
-from appliance.storage.secretbox import read_key_file
 from hsm_config.profile import load_profile
 from tests import pdfs
 from tests.functional.calls import sign
@@ -266,12 +267,12 @@ def _secret(row: Row[Any]) -> SigningSecret:
     return SigningSecret(row.salt, row.argon2, row.pepper_version, row.verifier_sha256)
 
 
-async def _unlock(scene: Scene, number: int, password: str, pepper: bytes) -> bytes:
+async def _unlock(scene: Scene, number: int, password: str, pepper: KeyRing) -> bytes:
     """The unlock key that follows from a password and a pepper."""
     person = scene.people[number].id
     row = next(r for r in scene.loot.of(tables.signing_secret) if r.person == person)
     credential = scene.credential(number).id
-    passwords = SigningPasswords(Peppers.of(pepper), HashSlots())
+    passwords = SigningPasswords(pepper, HashSlots())
     derived = await passwords.check(normalize(password), _secret(row), [credential])
     return derived.unlock.get(credential, secrets.token_bytes(32))
 
@@ -287,8 +288,8 @@ async def _sign_with(scene: Scene, number: int, unlock: bytes, digest: bytes) ->
         )
 
 
-def _pepper(scene: Scene) -> bytes:
-    return read_key_file(scene.appliance.settings.secrets.pepper_file)
+def _pepper(scene: Scene) -> KeyRing:
+    return read_key_ring(scene.appliance.settings.secrets.pepper_file)
 
 
 def test_the_password_signs_from_the_loot(scene: Scene) -> None:
@@ -319,7 +320,7 @@ def test_the_host_opens_the_seals_of_the_loot(scene: Scene) -> None:
 def test_the_password_without_the_pepper_signs_nothing(scene: Scene) -> None:
     """Layer pepper: whoever guesses passwords needs it first."""
     password = scene.people[4].signing_password
-    unlock = run_apart(_unlock(scene, 4, password, secrets.token_bytes(32)))
+    unlock = run_apart(_unlock(scene, 4, password, KeyRing.of(secrets.token_bytes(32))))
 
     with pytest.raises(ActivationInvalidError) as refusal:
         run_apart(_sign_with(scene, 4, unlock, bytes(32)))
