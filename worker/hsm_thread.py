@@ -30,6 +30,7 @@ from appliance.domain.hsm import TokenRole
 from appliance.settings import SettingsError
 from hsm_config.faults import HsmFault
 from hsm_config.module import PinRefusedError
+from hsm_config.wrapping import DoesNotUnwrapError
 from worker.hsm_connection import HsmConnection, HsmStatus, SessionLostError
 
 _T = TypeVar("_T")
@@ -205,9 +206,10 @@ class HsmThread:
             if has_peer and exc.fault is HsmFault.DEVICE:
                 self._open_breaker(one, HsmStatus.UNAVAILABLE, exc.reason)
                 raise
-        except KeyNotFoundError:
+        except (KeyNotFoundError, DoesNotUnwrapError):
             # A token that went away and came back shows no keys until the
-            # module is started anew, so "no such key" is not believed yet.
+            # module is started anew, so "no such key" is not believed yet; nor
+            # is "does not open", for which modules have but vague codes.
             pass
         tries = 1 if has_peer else one.token.profile.quirks.start_tries
         self._connect(one, tries, anew=True)
