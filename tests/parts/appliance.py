@@ -64,6 +64,7 @@ listen_admin = "127.0.0.1:{admin_port}"
 url = "{database}"
 [hsm]
 softhsm_conf = "hsm/softhsm2.conf"
+{hsm}
 [hsm.firma]
 label = "firma"
 pin_file = "secrets/firma.pin"
@@ -104,8 +105,8 @@ class Appliance:
     Args:
         folder: a short, private, empty folder.
         database: `sqlite` or a PostgreSQL URL.
-        sections: more lines for the sections `web`, `auth`, `signing`, and
-            whole sections as `more`.
+        sections: more lines for the sections `web`, `auth`, `signing`, `hsm`,
+            and whole sections as `more`.
         environment: more variables of the process.
     """
 
@@ -131,7 +132,8 @@ class Appliance:
         self._down_s = 0.0
         self.secrets: set[str] = set()
         """What must never stand anywhere in clear."""
-        self._texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
+        empty = dict.fromkeys(("web", "auth", "signing", "hsm", "more"), "")
+        self._texts = {**empty, **sections}
         self._texts |= {
             "run_dir": str(folder / "run"),
             "port": str(port),
