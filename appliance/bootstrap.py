@@ -40,23 +40,30 @@ from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.intake import Intake
 from appliance.services.integrators import Integrators
 from appliance.services.invitations import Invitations
+from appliance.services.issuing import Issuing
 from appliance.services.links import Links
 from appliance.services.login import Login
 from appliance.services.officers import Officers
+from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.progress import Progress
+from appliance.services.publishing import Publishing
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
 from appliance.services.sessions import Sessions
+from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
-from appliance.services.signing_password import SigningPasswords
+from appliance.services.signing_hosts import SigningHosts
+from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
-from appliance.settings import Settings
+from appliance.settings import SecretSettings, Settings
 from appliance.storage import redis
 from appliance.storage.documents import LocalDocuments
 from appliance.storage.engines import Engines, open_engines
+from appliance.storage.identities import PinnedIdentities
 from appliance.storage.migrate import is_current
 from appliance.storage.sandbox import SandboxClient
 from appliance.storage.secretbox import LookupKey, SecretBox, read_key_file
@@ -118,6 +125,7 @@ class Front:
     tasks: HsmTasks
     certificates: Certificates
     revocations: Revocations
+    status_answers: StatusAnswers
     integrators: Integrators
     sessions: Sessions
     progress: Progress
@@ -125,6 +133,8 @@ class Front:
     console: ConsoleLogin
     invitations: Invitations
     enrolment: Enrolment
+    issuing: Issuing
+    password_change: PasswordChange
     framing: Framing
     frame_signing: FrameSigning
 
@@ -220,18 +230,40 @@ async def open_front(
     sealer = SecretBox(read_key_file(secrets.data_key_file))
     lookup = LookupKey(read_key_file(secrets.lookup_key_file))
     slots = HashSlots()
-    signing_passwords = SigningPasswords(read_key_file(secrets.pepper_file), slots)
+    signing_passwords = SigningPasswords(_peppers(secrets), slots)
     login_passwords = Passwords(slots)
+    shielded = Shielded()
     async with open_core(settings, clock, role) as core:
         store = core.store
         tokens = Tokens(store, sealer, clock, settings)
+        attempts = Attempts(
+            store, signing_passwords, clock, settings.signing, settings.installation
+        )
+        hosts = SigningHosts(
+            store,
+            PinnedIdentities(settings.worker_identity_file),
+            clock,
+            settings.installation,
+        )
         signing = Signing(
             store,
-            Attempts(store, signing_passwords, clock, settings.signing),
+            attempts,
+            hosts,
             core.doorbell,
             core.outcomes,
             clock,
             settings.signing,
+            shielded,
+        )
+        issuing = Issuing(
+            store,
+            attempts,
+            signing_passwords,
+            login_passwords,
+            hosts,
+            clock,
+            settings.hsm.key_algorithm,
+            shielded,
         )
         progress = Progress(store, clock)
         sessions = Sessions(store, lookup, clock, settings)
@@ -256,6 +288,7 @@ async def open_front(
                 lookup,
                 login_passwords,
                 signing_passwords,
+                issuing,
                 clock,
                 settings.installation,
                 trial=settings.trial,
@@ -270,6 +303,9 @@ async def open_front(
             tasks=HsmTasks(store, clock, role, core.process),
             certificates=Certificates(store, clock),
             revocations=Revocations(store, clock),
+            status_answers=StatusAnswers(
+                store, clock, settings, Publishing(store, clock, settings.pki, role)
+            ),
             integrators=Integrators(store, lookup, clock, settings.environment),
             sessions=sessions,
             progress=progress,
@@ -284,7 +320,17 @@ async def open_front(
                 clock,
                 login_passwords,
                 signing_passwords,
+                issuing,
                 settings.installation,
+            ),
+            issuing=issuing,
+            password_change=PasswordChange(
+                store,
+                attempts,
+                signing_passwords,
+                login_passwords,
+                settings.installation,
+                shielded,
             ),
             framing=Framing(
                 store=store,
@@ -315,10 +361,23 @@ async def open_front(
         try:
             yield front
         finally:
-            await signing.close()
+            await shielded.close()
             listening.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await listening
+
+
+def _peppers(secrets: SecretSettings) -> Peppers:
+    """The present pepper and those of before.
+
+    Raises:
+        SettingsError: a file cannot be used.
+    """
+    files = {**secrets.older_peppers, secrets.pepper_version: secrets.pepper_file}
+    return Peppers(
+        secrets.pepper_version,
+        {version: read_key_file(path) for version, path in files.items()},
+    )
 
 
 @asynccontextmanager

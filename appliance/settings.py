@@ -5,6 +5,8 @@ port opens. Secrets are never values here, only paths of files. The docstrings
 below are the reference: `docs/settings.md` is generated from them.
 """
 
+import hashlib
+import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, get_args
@@ -192,6 +194,8 @@ class PkiSettings(_Section):
     """Time from a CRL's thisUpdate to its nextUpdate, in seconds."""
     ocsp_validity_s: int = Field(default=86_400, ge=600, le=604_800)
     """Time from an OCSP answer's thisUpdate to its nextUpdate, in seconds."""
+    requests_per_minute_address: int = Field(default=1200, ge=10, le=1_000_000)
+    """Questions under `/pki/` a minute from one address, in each `api` process."""
 
 
 class SecretSettings(_Section):
@@ -199,10 +203,22 @@ class SecretSettings(_Section):
 
     pepper_file: Path
     """Pepper of signing passwords; read by `api` (and `embed`) alone."""
+    pepper_version: int = Field(default=1, ge=1)
+    """Number of the pepper in `pepper_file`; one more with each new one."""
+    older_peppers: dict[int, Path] = {}
+    """Files of earlier peppers by their number, as long as passwords of before are
+    to work: each is derived anew at its next right use."""
     data_key_file: Path
     """Key over TOTP seeds, JWT keys, e-mail addresses."""
     lookup_key_file: Path
     """Key of the HMACs by which tokens and addresses are looked up."""
+
+    @model_validator(mode="after")
+    def _older_peppers_are_older(self) -> Self:
+        if any(not 1 <= n < self.pepper_version for n in self.older_peppers):
+            msg = f"older_peppers: numbers from 1 to {self.pepper_version - 1}"
+            raise ValueError(msg)
+        return self
 
 
 class AuthSettings(_Section):
@@ -289,7 +305,8 @@ class Settings(_Section):
     installation: str = Field(
         default="rubrica", pattern=r"^[A-Za-z0-9ÁÉÍÓÚÑáéíóúñ .-]{1,60}$"
     )
-    """Name of the installation, shown in the CA's name."""
+    """Name of the installation, shown in the CA's name. Every user's key is bound to
+    it: under another name no key opens."""
     data_dir: Path
     """Folder of what must last."""
     run_dir: Path
@@ -321,6 +338,19 @@ class Settings(_Section):
     def sandbox_socket(self) -> Path:
         """Where the sandbox listens."""
         return self.sandbox.socket or self.run_dir / "sandbox.sock"
+
+    @property
+    def activation_dir(self) -> Path:
+        """Where a signing host keeps its activation keys."""
+        if self.hsm.activation_dir is not None:
+            return self.hsm.activation_dir
+        name = hashlib.sha256(os.fsencode(self.data_dir.absolute())).hexdigest()[:16]
+        return Path(f"/dev/shm/rubrica-{name}")  # noqa: S108 (checked when it is used)
+
+    @property
+    def worker_identity_file(self) -> Path:
+        """Public keys of the HSM's worker identities, PEM; fronts believe no other."""
+        return self.data_dir / "pki" / "worker-identity.pem"
 
     @property
     def documents_dir(self) -> Path:
@@ -365,6 +395,8 @@ def load_settings(path: Path) -> Settings:
     return settings
 
 
+_PATH_TABLES = frozenset({"older_peppers"})
+"""Tables in which every value is a path."""
 _PATH_KEYS = frozenset(
     {
         "data_dir",
@@ -385,18 +417,20 @@ _PATH_KEYS = frozenset(
 )
 
 
-def _absolute(table: dict[str, object], folder: Path) -> dict[str, object]:
+def _absolute(
+    table: dict[str, object], folder: Path, *, all_paths: bool = False
+) -> dict[str, object]:
     """Make every relative path count from the file's folder."""
     out: dict[str, object] = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            out[key] = _absolute(value, folder)
+            out[key] = _absolute(value, folder, all_paths=key in _PATH_TABLES)
         elif isinstance(value, list):
             out[key] = [
                 _absolute(one, folder) if isinstance(one, dict) else one
                 for one in value
             ]
-        elif key in _PATH_KEYS and isinstance(value, str):
+        elif (all_paths or key in _PATH_KEYS) and isinstance(value, str):
             out[key] = str(folder / value)
         else:
             out[key] = value

@@ -22,7 +22,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.hsm import KeyAlgorithm, SignatureScheme, TokenRole
 from appliance.settings import Settings, SettingsError
-from hsm_config import certificates, objects, signatures
+from hsm_config import certificates, objects, pki_keys, signatures
 from hsm_config.exposure import refuse_readable
 from hsm_config.module import (
     Library,
@@ -220,24 +220,28 @@ def _speed(session: pkcs11.Session, rate_s: float) -> str:
 
 
 def _authority(session: pkcs11.Session, settings: Settings, clock: Clock) -> str:
-    """The CA certificate is there, in date, of the CA key, which signs.
+    """Root, CA and responder: keys that sign, certificates of them and in date.
 
     Raises:
         HsmRefusedError: one of these is not so.
     """
-    certificate = certificates.read_ca(settings)
-    objects.self_test(session, objects.CA_KEY.cka_id)
-    if certificate.public_key() != objects.public_key(session, objects.CA_KEY.cka_id):
-        msg = "the CA certificate is of another key than the token's"
-        raise HsmRefusedError(msg)
-    if not certificate.not_valid_before_utc <= clock.now():
-        msg = "the CA certificate is not valid yet: look at the clock"
-        raise HsmRefusedError(msg)
-    if not clock.now() <= certificate.not_valid_after_utc:
-        msg = "the CA certificate has expired"
-        raise HsmRefusedError(msg)
-    if certificates.is_demo(certificate) is not settings.trial:
-        msg = "the CA's name and the setting `trial` say different things"
-        raise HsmRefusedError(msg)
-    until = certificate.not_valid_after_utc.date().isoformat()
-    return f"{certificate.subject.rfc4514_string()}, until {until}, key matches"
+    held = (
+        ("root", objects.ROOT_KEY, certificates.read_root(settings)),
+        ("CA", objects.CA_KEY, certificates.read_ca(settings)),
+    )
+    for name, ref, certificate in held:
+        objects.self_test(session, ref.cka_id)
+        if certificate.public_key() != objects.public_key(session, ref.cka_id):
+            msg = f"the {name} certificate is of another key than the token's"
+            raise HsmRefusedError(msg)
+        if not certificate.not_valid_before_utc <= clock.now():
+            msg = f"the {name} certificate is not valid yet: look at the clock"
+            raise HsmRefusedError(msg)
+        if not clock.now() <= certificate.not_valid_after_utc:
+            msg = f"the {name} certificate has expired"
+            raise HsmRefusedError(msg)
+    objects.self_test(session, objects.OCSP_KEY.cka_id)
+    pki_keys.check_certificates(settings)
+    _, _, ca = held[1]
+    until = ca.not_valid_after_utc.date().isoformat()
+    return f"{ca.subject.rfc4514_string()}, until {until}, keys match, chain holds"

@@ -20,9 +20,11 @@ from typing import Any
 
 import pytest
 
+from appliance.domain.activation import Seal, epoch_at
 from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, PageBox
+from appliance.domain.hsm import KeyAlgorithm, KeyMode
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -63,6 +65,8 @@ PASSWORD = b"una clave de firma"
 A4 = PageBox(0, 0, 595.28, 841.89, 0)
 MADE = KeyedItem(b"increment", 3, 4, b"attributes", b"signature")
 DIGEST = "d1" * 32
+HOST = "h"
+"""Host of the workers here, and what activations are sealed to."""
 
 
 def core_settings(folder: Path, url: str = "sqlite", **tables: Any) -> Settings:
@@ -85,6 +89,33 @@ def cheap_secret(password: bytes = PASSWORD) -> SigningSecret:
     """A signing secret that nothing is derived from."""
     digest = hashlib.sha256(password).hexdigest()
     return SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, digest)
+
+
+def new_credential(person: PersonId, **changes: Any) -> Credential:
+    """A resident key in force, whose `outer` nothing opens."""
+    new: dict[str, Any] = {
+        "id": CredentialId(new_id()),
+        "person": person,
+        "key_mode": KeyMode.RESIDENT,
+        "algorithm": KeyAlgorithm.RSA_2048,
+        "key_version": 1,
+        "spki": new_id().encode(),
+        "outer": b"outer",
+        "master": None,
+        "blob_w": None,
+        "method_w": None,
+        "method_k": None,
+        "key_token": "firma",
+        "cka_id": b"\x01",
+        "certificate": b"certificate",
+        "chain": (b"issuer", b"root"),
+        "not_before": NOON - timedelta(days=1),
+        "not_after": NOON + timedelta(days=365),
+        "vouched_by": VouchedBy.DEMO,
+        "state": CredentialState.ACTIVE,
+        **changes,
+    }
+    return Credential(**new)
 
 
 @dataclass
@@ -148,6 +179,7 @@ class CoreParts:
         *,
         state: PersonState = PersonState.ACTIVE,
         credential: bool = True,
+        login_phc: str = "-",
     ) -> Signer:
         """A person, with a credential that works."""
         number = next(self._numbers)
@@ -157,7 +189,7 @@ class CoreParts:
             email_sealed=b"-",
             email_index=f"{number:064d}",
             vouched_by=VouchedBy.DEMO,
-            login_phc="-",
+            login_phc=login_phc,
             totp_sealed=b"-",
             signing=secret or cheap_secret(),
         )
@@ -169,23 +201,10 @@ class CoreParts:
 
     async def add_credential(self, person: PersonId, **changes: Any) -> CredentialId:
         """A credential of a person, in the place of an earlier one."""
-        new: dict[str, Any] = {
-            "id": CredentialId(new_id()),
-            "person": person,
-            "key_mode": "resident",
-            "key_token": "firma",
-            "cka_id": b"\x01",
-            "certificate": b"certificate",
-            "chain": (b"issuer", b"root"),
-            "not_before": NOON - timedelta(days=1),
-            "not_after": NOON + timedelta(days=365),
-            "vouched_by": VouchedBy.DEMO,
-            "state": CredentialState.ACTIVE,
-            **changes,
-        }
+        made = new_credential(person, **changes)
         async with self.store.write() as records:
-            await records.credentials.add(Credential(**new), new_id())
-        return CredentialId(new["id"])
+            await records.credentials.add(made)
+        return made.id
 
     async def add_request(self, person: PersonId, **changes: Any) -> RequestId:
         """A document, and the request to sign it.
@@ -221,16 +240,24 @@ class CoreParts:
             )
 
     async def add_activation(
-        self, signer: Signer, items: int = 1, claim_s: float = 60
+        self,
+        signer: Signer,
+        items: int = 1,
+        claim_s: float = 60,
+        hosts: Sequence[str] = (HOST,),
     ) -> ActivationId:
         """An activation over that many fresh requests, all `en_proceso`."""
         requests = [await self.add_request(signer.person) for _ in range(items)]
-        return await self.begin(signer, requests, claim_s)
+        return await self.begin(signer, requests, claim_s, hosts)
 
     async def begin(
-        self, signer: Signer, requests: Sequence[RequestId], claim_s: float = 60
+        self,
+        signer: Signer,
+        requests: Sequence[RequestId],
+        claim_s: float = 60,
+        hosts: Sequence[str] = (HOST,),
     ) -> ActivationId:
-        """An activation over requests that are `pendiente`."""
+        """An activation over requests that are `pendiente`, sealed to hosts."""
         activation = ActivationId(new_id())
         params = SignParameters()
         async with self.store.write() as records:
@@ -249,6 +276,9 @@ class CoreParts:
                         NewItem(view.id, view.sha256, params, params.sha256(view.id))
                         for view in views
                         if view is not None
+                    ),
+                    seals=tuple(
+                        Seal(host, epoch_at(self.now), b"sealed") for host in hosts
                     ),
                 )
             )

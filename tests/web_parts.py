@@ -14,13 +14,18 @@ from appliance.domain.person import Person
 from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.services.attempts import Attempts
 from appliance.services.enrolment import Enrolment
 from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
+from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.publishing import Publishing
 from appliance.services.sessions import Sessions
-from appliance.services.signing_password import SigningPasswords
+from appliance.services.shielding import Shielded
+from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
@@ -35,6 +40,7 @@ from tests.fakes import (
     MovingClock,
     request_view,
 )
+from tests.parts.signing_host import INSTALLATION, SigningHost, issuing
 
 CUIL = "20267565393"
 EMAIL = "ana@example.com"
@@ -72,6 +78,7 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
             "secrets": {name: str(folder / name) for name in names},
             "web": web,
             "documents": {"limit_bytes": 8192},
+            "pki": tables.get("pki", {}),
             # A machine that does much else is slow, not wrong.
             "database": {"busy_timeout_s": 60, **tables.get("database", {})},
             "auth": {
@@ -99,7 +106,12 @@ class Parts:
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
+    password_change: PasswordChange
+    signing_passwords: SigningPasswords
+    host: SigningHost
+    """Alive since the parts were opened."""
     tasks: FakeTasks
+    status_answers: StatusAnswers
     requests: FakeRequests
     signing: FakeSigning
     health: FakeHealth
@@ -175,6 +187,10 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
     passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
+    signing_passwords = SigningPasswords(Peppers.of(b"p" * 32), HashSlots())
+    host = SigningHost(folder)
+    await host.beat(store, clock.now())
+    asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)
     parts = Parts(
         settings=settings,
         clock=clock,
@@ -193,10 +209,24 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
             sealer,
             clock,
             passwords,
-            SigningPasswords(b"p" * 32, HashSlots()),
+            signing_passwords,
+            asks,
             settings.installation,
         ),
+        password_change=PasswordChange(
+            store,
+            Attempts(store, signing_passwords, clock, settings.signing, INSTALLATION),
+            signing_passwords,
+            passwords,
+            INSTALLATION,
+            Shielded(),
+        ),
+        signing_passwords=signing_passwords,
+        host=host,
         tasks=FakeTasks(),
+        status_answers=StatusAnswers(
+            store, clock, settings, Publishing(store, clock, settings.pki, "test"), 0.0
+        ),
         requests=FakeRequests(),
         signing=FakeSigning(),
         health=FakeHealth(),

@@ -158,20 +158,6 @@ class HsmCalls(ABC):
 
         return await self._call(work)
 
-    async def identity_sign(self, message: bytes) -> bytes:
-        """As `identity_statement`: the signature alone."""
-        _, signature = await self.identity_statement(message)
-        return signature
-
-    async def identity_public(self) -> bytes:
-        """A worker identity's public key, SubjectPublicKeyInfo in DER.
-
-        Raises:
-            HsmUnavailableError: the HSM cannot be used now.
-            KeyNotFoundError: a healthy HSM has no identity key.
-        """
-        return await self.public_key(objects.IDENTITY_KEY)
-
     async def with_private_key(
         self, ref: KeyReference, use: Callable[[HsmRsaPrivateKey], _T]
     ) -> _T:

@@ -23,7 +23,9 @@ from appliance.domain.vocab import RequestState
 from appliance.services.enrolment import Enrolment
 from appliance.services.links import Links
 from appliance.services.login import Login
+from appliance.services.password_change import PasswordChange
 from appliance.services.sessions import Sessions
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 
@@ -173,8 +175,18 @@ class ApiCore(Protocol):
         ...
 
     @property
+    def password_change(self) -> PasswordChange:
+        """Another signing password."""
+        ...
+
+    @property
     def tasks(self) -> TasksService:
         """HSM tasks."""
+        ...
+
+    @property
+    def status_answers(self) -> StatusAnswers:
+        """What the internal CA publishes."""
         ...
 
     @property

@@ -12,10 +12,15 @@ import segno
 from quart import Blueprint, Response, request
 
 from appliance.api.core import core
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    SENTENCES,
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+)
 from appliance.domain.ids import TaskId
 from appliance.domain.integration import EnrolmentView
-from appliance.domain.person import format_cuil
+from appliance.domain.person import Person, format_cuil
 from appliance.services.enrolment import Choice
 from appliance.web import body, language, log, problems
 from appliance.web.auth import public
@@ -38,6 +43,8 @@ _FIELDS: Final = (
 _ISSUE_WAIT_S: Final = 20.0
 _GROUP: Final = 4
 _DIFFER: Final = "The two entries are not the same."
+_WRONG: Final = SENTENCES[ErrorCode.SIGN_PASSWORD_WRONG]
+"""Also of one that is too short or long to be any."""
 _BY_ERROR: Final = {
     "login_password": "Use 8 characters or more.",
     "signing_password": "Use 8 characters or more, and not the login password.",
@@ -47,19 +54,54 @@ _BY_ERROR: Final = {
 @blueprint.route("/alta/<code>", methods=["GET", "POST"])
 @public
 async def enrol(code: str) -> Response:
-    """`/alta/{code}`: the form, while the link is good; by POST, what was typed."""
-    if request.method == "POST":
-        return await _complete(code)
-    return _form(await core().enrolment.look(code), {})
+    """`/alta/{code}`: the form, while the link is good; by POST, what was typed.
+
+    Who enrolled by it and got no key is asked for the signing password once more.
+
+    Raises:
+        ApplianceError: the link is over, for `refuse`.
+    """
+    posted = request.method == "POST"
+    try:
+        view = await core().enrolment.look(code)
+    except ApplianceError as error:
+        if error.code is not ErrorCode.ENROLMENT_USED:
+            raise
+        person = await core().enrolment.unfinished(code)
+        return await _again(code, person) if posted else _again_form(person)
+    return await _complete(code, view) if posted else _form(view, {})
 
 
-async def _complete(code: str) -> Response:
+async def _again(code: str, person: Person) -> Response:
+    """Ask for the key once more, with the signing password that was chosen.
+
+    Raises:
+        ApplianceError: what the form cannot mend, for `refuse`.
+    """
+    fields = await body.read_fields("signing_password")
+    try:
+        enrolled = await core().enrolment.again(code, fields["signing_password"])
+    except FieldInvalidError:
+        return _again_form(person, _WRONG)
+    except ApplianceError as error:
+        if error.code is not ErrorCode.SIGN_PASSWORD_WRONG:
+            raise
+        return _again_form(person, error.sentence)
+    state = await _issued(enrolled.task)
+    return _page("alta_hecha.html", HTTPStatus.OK, state=state, name=person.name)
+
+
+def _again_form(person: Person, error: str | None = None) -> Response:
+    status = HTTPStatus.OK if error is None else HTTPStatus.UNPROCESSABLE_ENTITY
+    return _page("alta_otra_vez.html", status, name=person.name, error=error)
+
+
+async def _complete(code: str, view: EnrolmentView) -> Response:
     """Take what the person chose, once.
 
     Raises:
         ApplianceError: what the form cannot mend, for `refuse`.
     """
-    view = await core().enrolment.look(code)
     fields = await body.read_fields(*_FIELDS)
     errors = _entries_differ(fields)
     if errors:
@@ -75,9 +117,8 @@ async def _complete(code: str) -> Response:
         if error.code is not ErrorCode.OTP_INVALID:
             raise
         return _form(view, {"totp_code": error.sentence})
-    return _page(
-        "alta_hecha.html", HTTPStatus.OK, state=await _issued(enrolled.task), view=view
-    )
+    state = await _issued(enrolled.task)
+    return _page("alta_hecha.html", HTTPStatus.OK, state=state, name=view.name)
 
 
 @files.get("/static/<name>")

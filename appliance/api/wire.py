@@ -284,6 +284,24 @@ def one_time_code(body: Mapping[str, object]) -> tuple[str, str]:
     return fields.text("loginToken", 256), fields.text("codigo", 64)
 
 
+def password_change(body: Mapping[str, object]) -> tuple[bytes, bytes]:
+    """Read the body of `POST /credenciales/clave`.
+
+    Args:
+        body: the JSON object.
+
+    Returns:
+        The signing password as it is, and as it shall be.
+
+    Raises:
+        FieldInvalidError: a value of another type or length.
+        ApplianceError: `FIELD_UNKNOWN`.
+    """
+    fields = _Fields(body)
+    fields.only(("password", "nueva"))
+    return fields.password("password"), fields.password("nueva")
+
+
 def request_id(text: str) -> RequestId:
     """Read `solicitudId` of an address.
 

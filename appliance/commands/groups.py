@@ -20,6 +20,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         commands: of the `rubrica` parser; handlers get the parsed arguments.
     """
     from appliance.commands import (  # noqa: PLC0415 (heavy)
+        certificates,
         demo,
         init,
         integrators,
@@ -42,6 +43,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     ready.set_defaults(run=_ready)
     integrators.register(commands)
     operators.register(commands)
+    certificates.register(commands)
     demo.register(commands)
     verify.register(commands)
 

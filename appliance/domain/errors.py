@@ -79,6 +79,7 @@ class ErrorCode(StrEnum):
     CERTIFICATE_NOT_FOUND = "CERTIFICATE_NOT_FOUND"
     CERTIFICATE_STATE = "CERTIFICATE_STATE"
     ACTIVATION_EXPIRED = "ACTIVATION_EXPIRED"
+    ACTIVATION_INVALID = "ACTIVATION_INVALID"
     SIGNING_FAILED = "SIGNING_FAILED"
     # Documents
     DOCUMENT_EMPTY = "DOCUMENT_EMPTY"
@@ -190,6 +191,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.CERTIFICATE_STATE: "The certificate was revoked, or is being revoked.",
     ErrorCode.ACTIVATION_EXPIRED: (
         "Signing took too long and was undone; enter the signing password again."
+    ),
+    ErrorCode.ACTIVATION_INVALID: (
+        "What was authorised and what stands recorded are not the same, so nothing "
+        "was signed; enter the signing password again."
     ),
     ErrorCode.SIGNING_FAILED: "The document could not be signed.",
     ErrorCode.DOCUMENT_EMPTY: "The document is empty.",
@@ -345,3 +350,16 @@ class KeyNotFoundError(ApplianceError):
     def __init__(self, reason: str = "") -> None:
         super().__init__(ErrorCode.CERTIFICATE_NOT_USABLE)
         self.reason = reason
+
+
+class ActivationInvalidError(ApplianceError):
+    """What was sealed does not open: a row was altered, or a key is not its own.
+
+    Args:
+        layer: which one held: `seal` (the activation), `outer` (the credential)
+            or `hsm` (the wrapped key).
+    """
+
+    def __init__(self, layer: str) -> None:
+        super().__init__(ErrorCode.ACTIVATION_INVALID)
+        self.layer = layer

@@ -132,3 +132,17 @@ class LookupIndex(Protocol):
     def index(self, purpose: str, value: str) -> str:
         """HMAC of a value for one purpose, 64 hex digits."""
         ...
+
+
+class WorkerIdentities(Protocol):
+    """The HSM's worker identities that this front has pinned (design §4)."""
+
+    def signed(self, identity: str, statement: bytes, signature: bytes) -> bool:
+        """Whether a pinned identity signed a statement.
+
+        Args:
+            identity: SHA-256, in hex, of its SubjectPublicKeyInfo.
+            statement: what was signed.
+            signature: ECDSA (DER) or RSASSA-PKCS1-v1_5, over SHA-256.
+        """
+        ...

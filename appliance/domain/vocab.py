@@ -227,6 +227,8 @@ class EventKind(StrEnum):
     PERSON_DISABLED = "person.disabled"
     PERSON_ENABLED = "person.enabled"
     CREDENTIAL_ISSUED = "credential.issued"
+    KEY_ORPHAN_DESTROYED = "key.orphan_destroyed"
+    """A key that a killed enrolment left on the token."""
     CERTIFICATE_ISSUED = "certificate.issued"
     """One of the appliance's own: the OCSP responder's."""
     CERTIFICATE_RENEWED = "certificate.renewed"
@@ -250,6 +252,11 @@ class EventKind(StrEnum):
     LOGIN_OTP_WRONG = "login.otp_wrong"
     LOGIN_COMPLETED = "login.completed"
     SIGN_PASSWORD_WRONG = "sign.password_wrong"  # noqa: S105 (a word, no secret)
+    SIGN_PASSWORD_CHANGED = "sign.password_changed"  # noqa: S105 (a word, no secret)
+    SIGN_PASSWORD_REPLACED = "sign.password_replaced"  # noqa: S105 (a word, no secret)
+    """An operator gave a person who had forgotten theirs a new one."""
+    SIGN_PEPPER_RENEWED = "sign.pepper_renewed"
+    """What is kept of a signing password was derived anew, with a newer pepper."""
     SIGN_LOCKED = "sign.locked"
     ACTIVATION_CREATED = "activation.created"
     ACTIVATION_CLAIMED = "activation.claimed"

@@ -32,7 +32,7 @@ from appliance.storage.publications import SqlPublications
 from appliance.storage.requests import SqlDocuments, SqlRequests
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
-from appliance.storage.tasks import SqlTasks, SqlWorkers
+from appliance.storage.tasks import SqlActivationKeys, SqlTasks, SqlWorkers
 
 _AWAY = (OperationalError, InterfaceError, PoolTimeoutError, OSError)
 _AWAY_STATES = ("08", "40", "53", "57")
@@ -53,6 +53,7 @@ class SqlRecords:
         self.activations = SqlActivations(connection)
         self.tasks = SqlTasks(connection)
         self.workers = SqlWorkers(connection)
+        self.activation_keys = SqlActivationKeys(connection)
         self.logins = SqlLogins(connection)
         self.jwt_keys = SqlJwtKeys(connection)
         self.links = SqlLinks(connection)

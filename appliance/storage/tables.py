@@ -151,7 +151,8 @@ attempt_slot = Table(
     metadata,
     Column("id", _Id, primary_key=True),
     Column("person", _Id, ForeignKey("person.id"), nullable=False),
-    Column("request", _Serial, ForeignKey("signature_request.id"), nullable=False),
+    # None where the password is asked for something else than a signature.
+    Column("request", _Serial, ForeignKey("signature_request.id")),
     Column("verifier_sha256", String(64)),
     Column("at", Instant, nullable=False),
     Column("outcome", String(16), nullable=False),
@@ -164,8 +165,18 @@ credential = Table(
     Column("id", _Id, primary_key=True),
     Column("person", _Id, ForeignKey("person.id"), nullable=False),
     Column("key_mode", String(16), nullable=False),
+    Column("algorithm", String(16), nullable=False),
+    Column("key_version", Integer, nullable=False),
     Column("key_token", String(16), nullable=False),
-    Column("cka_id", LargeBinary, nullable=False),
+    # The private half, resident: where it is on the token. Wrapped: blob_w here,
+    # and what it unwraps locked into `outer` by the owner's password.
+    Column("cka_id", LargeBinary),
+    Column("master", Integer),
+    Column("blob_w", LargeBinary),
+    Column("method_w", String(32)),
+    Column("method_k", String(32)),
+    Column("outer", LargeBinary, nullable=False),
+    Column("spki", LargeBinary, nullable=False),
     Column("spki_sha256", String(64), nullable=False, unique=True),
     Column("certificate", LargeBinary, nullable=False),
     Column("chain", LargeBinary, nullable=False),
@@ -303,6 +314,26 @@ activation_item = Table(
     Column("signature", LargeBinary),
 )
 
+activation_seal = Table(
+    "activation_seal",
+    metadata,
+    Column("activation", _Id, ForeignKey("activation.id"), primary_key=True),
+    Column("host", String(255), primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+
+activation_key = Table(
+    "activation_key",
+    metadata,
+    Column("host", String(255), primary_key=True),
+    Column("epoch", BigInteger, primary_key=True, autoincrement=False),
+    Column("public", LargeBinary, nullable=False),
+    Column("identity", String(64), nullable=False),
+    Column("signature", LargeBinary, nullable=False),
+    Column("made", Instant, nullable=False),
+)
+
 intent = Table(
     "intent",
     metadata,
@@ -412,6 +443,7 @@ hsm_task = Table(
     metadata,
     Column("id", _Id, primary_key=True),
     Column("kind", String(24), nullable=False),
+    Column("person", _Id, ForeignKey("person.id")),
     Column("input", JsonText, nullable=False),
     Column("state", String(16), nullable=False),
     Column("created", Instant, nullable=False),
@@ -420,7 +452,19 @@ hsm_task = Table(
     Column("fence", Integer, nullable=False),
     Column("output", JsonText),
     Column("reason", Text, nullable=False),
+    # When what its killed tries may have left on the token was looked for.
+    Column("swept", Instant),
     Index("ix_hsm_task_state_lease_until", "state", "lease_until"),
+    Index("ix_hsm_task_person_state", "person", "state"),
+)
+
+task_seal = Table(
+    "task_seal",
+    metadata,
+    Column("task", _Id, ForeignKey("hsm_task.id"), primary_key=True),
+    Column("host", String(255), primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
 )
 
 worker_status = Table(

@@ -106,6 +106,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.CERTIFICATE_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
     ErrorCode.CERTIFICATE_STATE: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.ACTIVATION_EXPIRED: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 2),
+    ErrorCode.ACTIVATION_INVALID: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 2),
     # The request is now `fallida`: its document could not be signed.
     ErrorCode.SIGNING_FAILED: Answer(_S.UNPROCESSABLE_ENTITY, _TERMINAL),
     ErrorCode.DOCUMENT_EMPTY: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),

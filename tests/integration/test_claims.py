@@ -4,6 +4,8 @@ Source: design §3, 4 and "Lifetimes".
 """
 
 import asyncio
+import dataclasses
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,10 +13,11 @@ import pytest
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.activations import Claim, IntentRow, Terms
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
-from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
+from tests.core_parts import DIGEST, HOST, MADE, CoreParts, signed_view
 
 A, S = ActivationState, IntentState
 TERMS = Terms(
+    host=HOST,
     lease=timedelta(seconds=10),
     key=timedelta(seconds=60),
     finish=timedelta(seconds=600),
@@ -191,7 +194,7 @@ async def test_finishing_has_its_own_limit(core: CoreParts) -> None:
 async def test_claim_capped_by_attempts(core: CoreParts) -> None:
     """What kills its workers is not taken again."""
     await core.add_activation(await core.add_signer())
-    few = Terms(TERMS.lease, TERMS.key, TERMS.finish, attempts=3)
+    few = replace(TERMS, attempts=3)
 
     fences = []
     for _ in range(4):
@@ -205,7 +208,7 @@ async def test_claim_capped_by_attempts(core: CoreParts) -> None:
 
 async def test_finishing_rests_after_many_attempts(core: CoreParts) -> None:
     """Tried on until its time is over, but never at once again."""
-    few = Terms(TERMS.lease, TERMS.key, TERMS.finish, attempts=2)
+    few = dataclasses.replace(TERMS, attempts=2)
     await core.add_activation(await core.add_signer())
 
     async def take() -> Claim | None:

@@ -6,7 +6,6 @@ import pytest
 
 from appliance.domain.hsm import TokenRole
 from hsm_config import objects
-from hsm_config.certificates import ca_path
 from hsm_config.check import CheckReport
 from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation
@@ -89,7 +88,7 @@ def test_check_finds_a_certificate_of_another_key(
     """A CA certificate that does not match the CA's key is bad."""
     other = HsmInstallation(tmp_path_factory.mktemp("other"))
     provision(other.settings)
-    ca_path(made.settings).write_bytes(ca_path(other.settings).read_bytes())
+    made.settings.ca_file.write_bytes(other.settings.ca_file.read_bytes())
 
     assert _bad(made.check()) == {"CA"}
 

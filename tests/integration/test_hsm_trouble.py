@@ -157,7 +157,7 @@ async def test_refused_pin_is_tried_once(
             assert session.status is HsmStatus.PIN
             assert session.status_of(TokenRole.PKI) is HsmStatus.READY
             with pytest.raises(HsmUnavailableError):
-                await session.identity_public()
+                await session.identity_statement(b"")
             assert shim.used(rule) == 1
 
     # A corrected PIN helps at the next start and not before.

@@ -75,6 +75,7 @@ pin_file = "secrets/pki.pin"
 pepper_file = "secrets/pepper"
 data_key_file = "secrets/data-key"
 lookup_key_file = "secrets/lookup-key"
+{secrets}
 [auth]
 login_per_minute_address = 10000
 {auth}
@@ -106,7 +107,7 @@ class Appliance:
         folder: a short, private, empty folder.
         database: `sqlite` or a PostgreSQL URL.
         sections: more lines for the sections `web`, `auth`, `signing`, `hsm`,
-            and whole sections as `more`.
+            `secrets`, and whole sections as `more`.
         environment: more variables of the process.
     """
 
@@ -132,8 +133,8 @@ class Appliance:
         self._down_s = 0.0
         self.secrets: set[str] = set()
         """What must never stand anywhere in clear."""
-        empty = dict.fromkeys(("web", "auth", "signing", "hsm", "more"), "")
-        self._texts = {**empty, **sections}
+        names = ("web", "auth", "signing", "hsm", "secrets", "more")
+        self._texts = {**dict.fromkeys(names, ""), **sections}
         self._texts |= {
             "run_dir": str(folder / "run"),
             "port": str(port),
@@ -393,8 +394,8 @@ class Appliance:
 
     @property
     def roots(self) -> list[bytes]:
-        """The CA's certificate, DER."""
-        pem = (self.folder / "pki" / "ca.pem").read_bytes()
+        """The root's certificate, DER."""
+        pem = (self.folder / "pki" / "root.pem").read_bytes()
         return [x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)]
 
     # -- what a client does ----------------------------------------------------

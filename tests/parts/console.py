@@ -22,7 +22,7 @@ import pyotp
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from quart import Quart
 from werkzeug.datastructures import FileStorage
 
@@ -36,12 +36,12 @@ from appliance.domain.document import (
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.ids import CredentialId, PersonId, new_id
-from appliance.domain.person import Credential
+from appliance.domain.ids import PersonId
 from appliance.domain.stamp import StampLayout
-from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
+from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.health import Health
 from appliance.services.intake import Intake, IntakeOrder
+from tests.core_parts import new_credential
 from tests.fakes import MovingClock
 from tests.parts.stores import Desk, desk_settings, open_desk
 
@@ -221,20 +221,14 @@ class Site:
             der, spki = _certificate(cuil, name, self.clock)
             now = self.clock.now()
             await records.credentials.add(
-                Credential(
-                    CredentialId(new_id()),
+                new_credential(
                     person,
-                    "resident",
-                    "firma",
-                    b"\1",
-                    der,
-                    (),
-                    now,
-                    now + timedelta(days=365),
-                    VouchedBy.DEMO,
-                    CredentialState.ACTIVE,
-                ),
-                spki,
+                    spki=spki,
+                    certificate=der,
+                    chain=(),
+                    not_before=now,
+                    not_after=now + timedelta(days=365),
+                )
             )
 
     async def request(
@@ -246,8 +240,8 @@ class Site:
         return await self.front.intake.create_request(order, PDF)
 
 
-def _certificate(cuil: str, name: str, clock: MovingClock) -> tuple[bytes, str]:
-    """A certificate as the internal CA would issue, and a digest of its key."""
+def _certificate(cuil: str, name: str, clock: MovingClock) -> tuple[bytes, bytes]:
+    """A certificate as the internal CA would issue, and its public key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name(
         [
@@ -269,7 +263,10 @@ def _certificate(cuil: str, name: str, clock: MovingClock) -> tuple[bytes, str]:
         .not_valid_after(now + timedelta(days=365))
         .sign(key, hashes.SHA256())
     )
-    return made.public_bytes(Encoding.DER), made.fingerprint(hashes.SHA256()).hex()
+    spki = key.public_key().public_bytes(
+        Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+    )
+    return made.public_bytes(Encoding.DER), spki
 
 
 @asynccontextmanager

@@ -39,11 +39,13 @@ from appliance.services.links import Links
 from appliance.services.login import email_index
 from appliance.services.passwords import HashSlots
 from appliance.services.requests import Requests
+from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
-from appliance.services.signing_password import SigningPasswords
+from appliance.services.signing_password import Peppers, SigningPasswords
 from appliance.services.throttle import Throttle
 from appliance.storage.documents import LocalDocuments
 from tests.fakes import FakeDoorbell, FakeOutcomes
+from tests.parts.signing_host import INSTALLATION
 from tests.parts.stores import Desk, open_desk
 
 ADDRESS = "192.0.2.7"
@@ -210,14 +212,16 @@ async def open_frame_desk(
         views = FrameViews(store, clock)
         throttle = Throttle(store, clock, settings.auth)
         requests = Requests(store, documents, inspector, clock)
-        passwords = SigningPasswords(b"p" * 32, HashSlots())
+        passwords = SigningPasswords(Peppers.of(b"p" * 32), HashSlots())
         signing = Signing(
             store,
-            Attempts(store, passwords, clock, settings.signing),
+            Attempts(store, passwords, clock, settings.signing, INSTALLATION),
+            desk.host.hosts(store, clock),
             FakeDoorbell(),
             FakeOutcomes(),
             clock,
             settings.signing,
+            Shielded(),
         )
         await desk.integrators.create("operator", CODE, "ACME S.A.")
         made = await desk.integrators.create_key("operator", CODE, "backend")

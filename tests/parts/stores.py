@@ -19,13 +19,14 @@ from appliance.services.invitations import Invitations
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.progress import Progress
 from appliance.services.sessions import Sessions
-from appliance.services.signing_password import SigningPasswords
+from appliance.services.signing_password import Peppers, SigningPasswords
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
 from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import MovingClock
+from tests.parts.signing_host import SigningHost, issuing
 
 
 @dataclass
@@ -43,6 +44,8 @@ class Desk:
     console: ConsoleLogin
     invitations: Invitations
     enrolment: Enrolment
+    host: SigningHost
+    """Alive since the desk was opened."""
 
     async def audited_names(self) -> list[str]:
         """Kinds of everything that was recorded, in order."""
@@ -88,6 +91,10 @@ async def open_desk(
     sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
     slots = HashSlots()
     passwords = Passwords(slots)
+    signing_passwords = SigningPasswords(Peppers.of(b"p" * 32), slots)
+    host = SigningHost(folder)
+    await host.beat(store, clock.now())
+    asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)
     try:
         yield Desk(
             settings,
@@ -106,9 +113,11 @@ async def open_desk(
                 sealer,
                 clock,
                 passwords,
-                SigningPasswords(b"p" * 32, slots),
+                signing_passwords,
+                asks,
                 settings.installation,
             ),
+            host,
         )
     finally:
         await store.close()

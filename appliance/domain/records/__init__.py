@@ -24,7 +24,11 @@ from appliance.domain.records.login import (
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
 from appliance.domain.records.slots import SlotRecords
-from appliance.domain.records.tasks import TaskRecords, WorkerRecords
+from appliance.domain.records.tasks import (
+    ActivationKeyRecords,
+    TaskRecords,
+    WorkerRecords,
+)
 
 
 class AuditRecords(Protocol):
@@ -101,6 +105,11 @@ class Records(Protocol):
     @property
     def workers(self) -> WorkerRecords:
         """Who is alive, and how its HSM is."""
+        ...
+
+    @property
+    def activation_keys(self) -> ActivationKeyRecords:
+        """What signing hosts publish of their keys."""
         ...
 
     @property

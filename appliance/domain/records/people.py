@@ -142,12 +142,33 @@ class PeopleRecords(Protocol):
         """Set the count of wrong passwords and the lock."""
         ...
 
+    async def replace_signing_secret(
+        self, person: PersonId, secret: SigningSecret
+    ) -> None:
+        """Keep another signing password; the count and the lock stay."""
+        ...
+
 
 class CredentialRecords(Protocol):
     """Keys and certificates."""
 
-    async def add(self, credential: Credential, spki_sha256: str) -> None:
+    async def add(self, credential: Credential) -> None:
         """Record a credential; the person's earlier active ones give way."""
+        ...
+
+    async def locked(self, person: PersonId) -> list[Credential]:
+        """Those of a person that may sign, now or later, by id.
+
+        Each has an `outer` that the person's signing password opens.
+        """
+        ...
+
+    async def relock(self, credential: CredentialId, outer: bytes) -> None:
+        """Keep what is in `outer` under another unlock key."""
+        ...
+
+    async def retire(self, person: PersonId) -> list[CredentialId]:
+        """Supersede all of `locked`; gives those it was done to."""
         ...
 
     async def get(
