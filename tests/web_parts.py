@@ -10,6 +10,7 @@ import pyotp
 import pytest
 
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.person import Person
 from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument
@@ -29,7 +30,7 @@ from appliance.services.revocation_pins import RevocationPins
 from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.shielding import Shielded
-from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.signing_password import SigningPasswords
 from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
@@ -196,13 +197,13 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
     await lay_tables(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
-    sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
+    sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
     passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
     pins = RevocationPins(store, clock, passwords)
     revocations = Revocations(store, clock)
     trust = Trust(store, clock, lambda: None)
-    signing_passwords = SigningPasswords(Peppers.of(b"p" * 32), HashSlots())
+    signing_passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
     host = SigningHost(folder)
     await host.beat(store, clock.now())
     asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)

@@ -12,7 +12,6 @@ import hashlib
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -37,14 +36,15 @@ from appliance.domain.activation import (
 )
 from appliance.domain.errors import ActivationInvalidError
 from appliance.domain.hsm import SignatureScheme
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.vocab import RequestState
 from appliance.services.envelope import open_outer, open_seal
 from appliance.services.passwords import HashSlots
-from appliance.services.signing_password import Peppers, SigningPasswords, normalize
+from appliance.services.signing_password import SigningPasswords, normalize
 from appliance.storage import tables
+from appliance.storage.key_files import read_key_ring
 from appliance.storage.people import _credential as credential_of
-from appliance.storage.secretbox import read_key_file
 from hsm_config.profile import load_profile
 from tests import pdfs
 from tests.functional.calls import sign
@@ -175,13 +175,9 @@ def test_no_key_was_about_to_be_used(scene: Scene) -> None:
 
 
 def _published(
-    scene: Scene, host: str, epoch: int, identity: "_Identity"
+    host: str, epoch: int, public: bytes, identity: bytes, signature: bytes
 ) -> list[Executable]:
     """An activation key of the thief's, and a worker that seems alive."""
-    public = X25519PrivateKey.generate().public_key().public_bytes_raw()
-    statement = key_statement(
-        scene.appliance.settings.installation, host, epoch, public
-    )
     now = datetime.now(UTC)
     beat = {"process": "0", "at": now, "hsm": "ready", "reason": ""}
     return [
@@ -189,41 +185,29 @@ def _published(
             host=host,
             epoch=epoch,
             public=public,
-            identity=hashlib.sha256(identity.spki).hexdigest(),
-            signature=identity.sign(statement),
+            identity=hashlib.sha256(identity).hexdigest(),
+            signature=signature,
             made=now,
         ),
         insert(tables.worker_status).values(slot=f"signing/{host}/1", **beat),
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Identity:
-    """Who signs for an activation key: the thief, or the HSM with the stolen PIN."""
-
-    appliance: Appliance
-    own: ec.EllipticCurvePrivateKey | None = None
-
-    @property
-    def spki(self) -> bytes:
-        if self.own is None:
-            return run_apart(_identity(self.appliance, None))
-        return self.own.public_key().public_bytes(
-            Encoding.DER, PublicFormat.SubjectPublicKeyInfo
-        )
-
-    def sign(self, statement: bytes) -> bytes:
-        if self.own is None:
-            return run_apart(_identity(self.appliance, statement))
-        return self.own.sign(statement, ec.ECDSA(SHA256()))
+def _own_statement(statement: bytes) -> tuple[bytes, bytes]:
+    """The thief's own key, and its signature."""
+    own = ec.generate_private_key(ec.SECP256R1())
+    spki = own.public_key().public_bytes(
+        Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+    )
+    return spki, own.sign(statement, ec.ECDSA(SHA256()))
 
 
-async def _identity(appliance: Appliance, statement: bytes | None) -> bytes:
-    """The worker identity's public key, or its signature, with the stolen PIN."""
+async def _true_statement(
+    appliance: Appliance, statement: bytes
+) -> tuple[bytes, bytes]:
+    """The worker identity's key, and its signature, with the stolen PIN."""
     async with _opened_hsm(appliance) as session:
-        if statement is None:
-            return await session.identity_public()
-        return await session.identity_sign(statement)
+        return await session.identity_statement(statement)
 
 
 def _opened_hsm(appliance: Appliance) -> HsmSession:
@@ -234,14 +218,15 @@ def _opened_hsm(appliance: Appliance) -> HsmSession:
 @pytest.mark.parametrize("kind", ["own worker key", "old epoch"])
 def test_no_front_seals_to_a_key_of_the_thief(scene: Scene, kind: str) -> None:
     """Layer pinned identity: not the thief's. Layer epoch: not an old one's."""
-    host = kind.replace(" ", "-")
-    now = epoch_at(datetime.now(UTC))
+    appliance, host = scene.appliance, kind.replace(" ", "-")
+    public = X25519PrivateKey.generate().public_key().public_bytes_raw()
+    epoch = epoch_at(datetime.now(UTC)) - (3 if kind == "old epoch" else 0)
+    statement = key_statement(appliance.settings.installation, host, epoch, public)
     if kind == "old epoch":
-        epoch, identity = now - 3, _Identity(scene.appliance)
+        identity, signature = run_apart(_true_statement(appliance, statement))
     else:
-        own = ec.generate_private_key(ec.SECP256R1())
-        epoch, identity = now, _Identity(scene.appliance, own)
-    write(scene.appliance, *_published(scene, host, epoch, identity))
+        identity, signature = _own_statement(statement)
+    write(appliance, *_published(host, epoch, public, identity, signature))
     person = scene.people[0]
     request = scene.appliance.new_request(person, pdfs.one_page())
     with frozen(scene.appliance):
@@ -266,12 +251,12 @@ def _secret(row: Row[Any]) -> SigningSecret:
     return SigningSecret(row.salt, row.argon2, row.pepper_version, row.verifier_sha256)
 
 
-async def _unlock(scene: Scene, number: int, password: str, pepper: bytes) -> bytes:
+async def _unlock(scene: Scene, number: int, password: str, pepper: KeyRing) -> bytes:
     """The unlock key that follows from a password and a pepper."""
     person = scene.people[number].id
     row = next(r for r in scene.loot.of(tables.signing_secret) if r.person == person)
     credential = scene.credential(number).id
-    passwords = SigningPasswords(Peppers.of(pepper), HashSlots())
+    passwords = SigningPasswords(pepper, HashSlots())
     derived = await passwords.check(normalize(password), _secret(row), [credential])
     return derived.unlock.get(credential, secrets.token_bytes(32))
 
@@ -287,8 +272,8 @@ async def _sign_with(scene: Scene, number: int, unlock: bytes, digest: bytes) ->
         )
 
 
-def _pepper(scene: Scene) -> bytes:
-    return read_key_file(scene.appliance.settings.secrets.pepper_file)
+def _pepper(scene: Scene) -> KeyRing:
+    return read_key_ring(scene.appliance.settings.secrets.pepper_file)
 
 
 def test_the_password_signs_from_the_loot(scene: Scene) -> None:
@@ -319,7 +304,7 @@ def test_the_host_opens_the_seals_of_the_loot(scene: Scene) -> None:
 def test_the_password_without_the_pepper_signs_nothing(scene: Scene) -> None:
     """Layer pepper: whoever guesses passwords needs it first."""
     password = scene.people[4].signing_password
-    unlock = run_apart(_unlock(scene, 4, password, secrets.token_bytes(32)))
+    unlock = run_apart(_unlock(scene, 4, password, KeyRing.of(secrets.token_bytes(32))))
 
     with pytest.raises(ActivationInvalidError) as refusal:
         run_apart(_sign_with(scene, 4, unlock, bytes(32)))
