@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from quart import Quart
 
-from appliance.api import auth, pki, public, sessions, solicitudes, wire
+from appliance.api import auth, clave, pki, public, sessions, solicitudes, wire
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.vocab import FontName, FontStyle, Restriction
@@ -75,7 +75,7 @@ def test_reference_lists_every_address() -> None:
     app = Quart("x", static_folder=None)
     app.url_map.converters["digits"] = Digits
     # All but the pages: they are for people, and link to one another.
-    for face in (solicitudes, auth, sessions, pki, public):
+    for face in (solicitudes, clave, auth, sessions, pki, public):
         app.register_blueprint(face.blueprint)
     served = {
         (method, re.sub(r"<[^>]+>", "{id}", rule.rule.replace(*_ASKED)))
