@@ -77,6 +77,8 @@ class TaskKind(StrEnum):
     """Certify a credential's key again."""
     REVOKE = "revoke"
     """Sign what says that a credential's certificates are revoked."""
+    CSR = "csr"
+    """Sign a certificate signing request with a credential's key."""
     PUBLISH = "publish"
     """Sign the CRLs and OCSP answers that are due."""
 
@@ -187,6 +189,14 @@ class FontStyle(StrEnum):
     BOLD_ITALIC = "BOLD_ITALIC"
 
 
+class SecretName(StrEnum):
+    """The secret keys of an installation that are kept in files."""
+
+    DATA = "data"
+    LOOKUP = "lookup"
+    PEPPER = "pepper"
+
+
 class EventKind(StrEnum):
     """What the audit can say; grammar `subject.act`."""
 
@@ -226,6 +236,8 @@ class EventKind(StrEnum):
     PERSON_UNLOCKED = "person.unlocked"
     PERSON_DISABLED = "person.disabled"
     PERSON_ENABLED = "person.enabled"
+    PERSON_REISSUED = "person.reissued"
+    """Key revoked and secrets forgotten: they enrol anew."""
     CREDENTIAL_ISSUED = "credential.issued"
     KEY_ORPHAN_DESTROYED = "key.orphan_destroyed"
     """A key that a killed enrolment left on the token."""
@@ -238,6 +250,17 @@ class EventKind(StrEnum):
     """CRL and OCSP say that it is revoked."""
     CRL_PUBLISHED = "crl.published"
     OCSP_PUBLISHED = "ocsp.published"
+    CERTIFICATE_IMPORTED = "certificate.imported"
+    """A credential got the certificate of an outside CA."""
+    CSR_INTENDED = "csr.intended"
+    """Before a key signs a request: the exact digest."""
+    CSR_MADE = "csr.made"
+    CERTIFICATE_EXPIRING = "certificate.expiring"
+    """Somebody's, the CA's or a trusted root's; `detail.days` says how soon."""
+    ANCHOR_ADDED = "anchor.added"
+    ANCHOR_REMOVED = "anchor.removed"
+    REVOCATION_PIN_SET = "revocation_pin.set"
+    REVOCATION_PIN_WRONG = "revocation_pin.wrong"
     REQUEST_CREATED = "request.created"
     REQUEST_VIEWED = "request.viewed"
     REQUEST_REJECTED = "request.rejected"
@@ -270,4 +293,16 @@ class EventKind(StrEnum):
     DOCUMENT_DOWNLOADED = "document.downloaded"
     TASK_CREATED = "task.created"
     TASK_FAILED = "task.failed"
+    SECRET_ROTATED = "secret.rotated"  # noqa: S105 (a word, no secret)
+    """Another version of a secret key came into use."""
+    SECRET_APPLIED = "secret.applied"  # noqa: S105 (a word, no secret)
+    """What could be brought to that version was."""
+    SECRET_RETIRED = "secret.retired"  # noqa: S105 (a word, no secret)
+    """A version is known no more."""
+    MASTER_CREATED = "master.created"
+    """A new version of the HSM's master key came into use."""
+    MASTER_APPLIED = "master.applied"
+    """Every wrapped key is under that version."""
+    MASTER_RETIRED = "master.retired"
+    """A version was destroyed in the HSM."""
     LINK_CREATED = "link.created"

@@ -23,11 +23,18 @@ from appliance.domain.records.login import (
 )
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
+from appliance.domain.records.secret_versions import SecretVersionRecords
 from appliance.domain.records.slots import SlotRecords
 from appliance.domain.records.tasks import (
     ActivationKeyRecords,
     TaskRecords,
     WorkerRecords,
+)
+from appliance.domain.records.trust import (
+    ExpiryRecords,
+    FormerCertificateRecords,
+    RevocationPinRecords,
+    TrustRecords,
 )
 
 
@@ -75,6 +82,26 @@ class Records(Protocol):
     @property
     def publications(self) -> PublicationRecords:
         """CRLs and OCSP answers."""
+        ...
+
+    @property
+    def former_certificates(self) -> FormerCertificateRecords:
+        """What credentials had before."""
+        ...
+
+    @property
+    def revocation_pins(self) -> RevocationPinRecords:
+        """PINs by which people revoke without signing in."""
+        ...
+
+    @property
+    def trust(self) -> TrustRecords:
+        """Roots of outside CAs."""
+        ...
+
+    @property
+    def expiry(self) -> ExpiryRecords:
+        """What ends soon, and what was said of it."""
         ...
 
     @property
@@ -150,6 +177,11 @@ class Records(Protocol):
     @property
     def console_views(self) -> ConsoleViewRecords:
         """What the console reads."""
+        ...
+
+    @property
+    def secret_versions(self) -> SecretVersionRecords:
+        """Values by the version of the key that made them."""
         ...
 
     @property
