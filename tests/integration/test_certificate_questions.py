@@ -22,16 +22,14 @@ from hypothesis import strategies as st
 from appliance.asgi import create_api
 from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
 from appliance.domain.ids import CredentialId, TaskId, new_id
-from appliance.domain.person import Credential
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
-    CredentialState,
     RevocationReason,
     TaskKind,
-    VouchedBy,
 )
 from appliance.services.authority_files import read_authority
+from tests.core_parts import new_credential
 from tests.parts.loops import run_apart
 from tests.web_parts import Parts, open_parts
 
@@ -100,20 +98,7 @@ class Desk:
         credential = CredentialId(new_id())
         async with self.parts.store.write() as records:
             await records.credentials.add(
-                Credential(
-                    id=credential,
-                    person=person,
-                    key_mode="resident",
-                    key_token="firma",
-                    cka_id=b"1",
-                    certificate=b"x",
-                    chain=(),
-                    not_before=now - DAY,
-                    not_after=now + days * DAY,
-                    vouched_by=VouchedBy.DEMO,
-                    state=CredentialState.ACTIVE,
-                ),
-                "ab" * 32,
+                new_credential(person, id=credential, certificate=b"x", chain=())
             )
             await records.certificates.add(
                 CertificateRecord(
@@ -217,8 +202,8 @@ async def test_known_without_answer_asks_for_one_and_says_later(desk: Desk) -> N
     assert told == [Status.TRY_LATER] * 4
     async with desk.parts.store.write() as records:
         now = desk.parts.clock.now()
-        first = await records.tasks.claim_next("w", now, DAY, 5)
-        second = await records.tasks.claim_next("w", now, DAY, 5)
+        first = await records.tasks.claim_next("w", "h", now, DAY, 5)
+        second = await records.tasks.claim_next("w", "h", now, DAY, 5)
     assert first is not None
     assert first.kind is TaskKind.PUBLISH
     assert second is None
