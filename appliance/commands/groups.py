@@ -25,6 +25,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         init,
         integrators,
         operators,
+        trust,
         verify,
     )
 
@@ -43,6 +44,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     ready.set_defaults(run=_ready)
     integrators.register(commands)
     operators.register(commands)
+    trust.register(commands)
     certificates.register(commands)
     demo.register(commands)
     verify.register(commands)
