@@ -81,6 +81,12 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.DOCUMENT_DOWNLOADED: N_("Signed document downloaded"),
     EventKind.TASK_CREATED: N_("HSM task created"),
     EventKind.TASK_FAILED: N_("HSM task failed"),
+    EventKind.SECRET_ROTATED: N_("New version of a secret key in use"),
+    EventKind.SECRET_APPLIED: N_("Records brought to the secret key's version"),
+    EventKind.SECRET_RETIRED: N_("Version of a secret key retired"),
+    EventKind.MASTER_CREATED: N_("New version of the HSM's master key in use"),
+    EventKind.MASTER_APPLIED: N_("Keys brought to the master key's version"),
+    EventKind.MASTER_RETIRED: N_("Version of the HSM's master key destroyed"),
     EventKind.LINK_CREATED: N_("Download link created"),
 }
 

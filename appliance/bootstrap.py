@@ -62,25 +62,27 @@ from appliance.services.reissue import Reissue
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
 from appliance.services.revocation_pins import RevocationPins
+from appliance.services.secret_rotation import SecretRotation
 from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_hosts import SigningHosts
-from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.signing_password import SigningPasswords
 from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
-from appliance.settings import SecretSettings, Settings
+from appliance.settings import Settings
 from appliance.storage import redis
 from appliance.storage.documents import LocalDocuments
 from appliance.storage.engines import Engines, open_engines
 from appliance.storage.identities import PinnedIdentities
+from appliance.storage.key_files import KeyFile
 from appliance.storage.migrate import is_current
 from appliance.storage.pki_files import read_certificate
 from appliance.storage.sandbox import SandboxClient
-from appliance.storage.secretbox import LookupKey, SecretBox, read_key_file
+from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 
 _SANDBOX_MARGIN_S = 5
@@ -238,6 +240,21 @@ async def open_core(settings: Settings, clock: Clock, role: str) -> AsyncIterato
         await store.close()
 
 
+@asynccontextmanager
+async def open_secret_rotation(
+    settings: Settings, clock: Clock
+) -> AsyncIterator[SecretRotation]:
+    """Build what replaces secret keys, and close it.
+
+    Raises:
+        SettingsError: a secret file cannot be used.
+    """
+    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
+    async with open_core(settings, clock, "operator") as core:
+        yield SecretRotation(core.store, sealer, lookup, clock)
+
+
 async def _migrated(engines: Engines) -> bool:
     async with engines.reader.connect() as connection:
         return await is_current(connection)
@@ -302,10 +319,10 @@ async def open_front(
         SettingsError: a secret file cannot be used.
     """
     secrets = settings.secrets
-    sealer = SecretBox(read_key_file(secrets.data_key_file))
-    lookup = LookupKey(read_key_file(secrets.lookup_key_file))
+    sealer = SecretBox(KeyFile(secrets.data_key_file))
+    lookup = LookupKey(KeyFile(secrets.lookup_key_file))
     slots = HashSlots()
-    signing_passwords = SigningPasswords(_peppers(secrets), slots)
+    signing_passwords = SigningPasswords(KeyFile(secrets.pepper_file), slots)
     login_passwords = Passwords(slots)
     shielded = Shielded()
     async with open_core(settings, clock, role) as core:
@@ -453,19 +470,6 @@ async def open_front(
                 await listening
 
 
-def _peppers(secrets: SecretSettings) -> Peppers:
-    """The present pepper and those of before.
-
-    Raises:
-        SettingsError: a file cannot be used.
-    """
-    files = {**secrets.older_peppers, secrets.pepper_version: secrets.pepper_file}
-    return Peppers(
-        secrets.pepper_version,
-        {version: read_key_file(path) for version, path in files.items()},
-    )
-
-
 @asynccontextmanager
 async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFront]:
     """Build what the console stands on, and close it.
@@ -478,8 +482,8 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
         SettingsError: a secret file cannot be used.
     """
     role = "admin"
-    sealer = SecretBox(read_key_file(settings.secrets.data_key_file))
-    lookup = LookupKey(read_key_file(settings.secrets.lookup_key_file))
+    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
     passwords = Passwords(HashSlots())
     async with open_core(settings, clock, role) as core:
         store = core.store

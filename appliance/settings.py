@@ -202,26 +202,17 @@ class PkiSettings(_Section):
 
 
 class SecretSettings(_Section):
-    """Files with 32 random bytes each, in hex; mode 0600."""
+    """Files with 32 random bytes in hex, or versions of such; mode 0600.
+
+    `docs/rotation.md` has their form.
+    """
 
     pepper_file: Path
     """Pepper of signing passwords; read by `api` (and `embed`) alone."""
-    pepper_version: int = Field(default=1, ge=1)
-    """Number of the pepper in `pepper_file`; one more with each new one."""
-    older_peppers: dict[int, Path] = {}
-    """Files of earlier peppers by their number, as long as passwords of before are
-    to work: each is derived anew at its next right use."""
     data_key_file: Path
     """Key over TOTP seeds, JWT keys, e-mail addresses."""
     lookup_key_file: Path
     """Key of the HMACs by which tokens and addresses are looked up."""
-
-    @model_validator(mode="after")
-    def _older_peppers_are_older(self) -> Self:
-        if any(not 1 <= n < self.pepper_version for n in self.older_peppers):
-            msg = f"older_peppers: numbers from 1 to {self.pepper_version - 1}"
-            raise ValueError(msg)
-        return self
 
 
 class AuthSettings(_Section):
@@ -398,8 +389,6 @@ def load_settings(path: Path) -> Settings:
     return settings
 
 
-_PATH_TABLES = frozenset({"older_peppers"})
-"""Tables in which every value is a path."""
 _PATH_KEYS = frozenset(
     {
         "data_dir",
@@ -420,20 +409,18 @@ _PATH_KEYS = frozenset(
 )
 
 
-def _absolute(
-    table: dict[str, object], folder: Path, *, all_paths: bool = False
-) -> dict[str, object]:
+def _absolute(table: dict[str, object], folder: Path) -> dict[str, object]:
     """Make every relative path count from the file's folder."""
     out: dict[str, object] = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            out[key] = _absolute(value, folder, all_paths=key in _PATH_TABLES)
+            out[key] = _absolute(value, folder)
         elif isinstance(value, list):
             out[key] = [
                 _absolute(one, folder) if isinstance(one, dict) else one
                 for one in value
             ]
-        elif (all_paths or key in _PATH_KEYS) and isinstance(value, str):
+        elif key in _PATH_KEYS and isinstance(value, str):
             out[key] = str(folder / value)
         else:
             out[key] = value

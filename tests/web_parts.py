@@ -10,6 +10,7 @@ import pyotp
 import pytest
 
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.person import Person
 from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument
@@ -29,14 +30,13 @@ from appliance.services.revocation_pins import RevocationPins
 from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.shielding import Shielded
-from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.signing_password import SigningPasswords
 from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import (
@@ -47,6 +47,7 @@ from tests.fakes import (
     MovingClock,
     request_view,
 )
+from tests.parts.migrated import lay_tables
 from tests.parts.signing_host import INSTALLATION, SigningHost, issuing
 
 CUIL = "20267565393"
@@ -63,7 +64,7 @@ def database(kind: str, request: pytest.FixtureRequest) -> dict[str, str]:
     """The settings of a fresh database of one of the `DATABASES`."""
     if kind == "sqlite":
         return {}
-    return {"url": request.getfixturevalue("postgres_url")}
+    return {"url": request.getfixturevalue("migrated_url")}
 
 
 def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
@@ -193,16 +194,16 @@ class Parts:
 async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
     """Build the parts over a fresh database, and close them."""
     settings = make_settings(folder, **tables)
-    await migrate(settings)
+    await lay_tables(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
-    sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
+    sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
     passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
     pins = RevocationPins(store, clock, passwords)
     revocations = Revocations(store, clock)
     trust = Trust(store, clock, lambda: None)
-    signing_passwords = SigningPasswords(Peppers.of(b"p" * 32), HashSlots())
+    signing_passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
     host = SigningHost(folder)
     await host.beat(store, clock.now())
     asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)

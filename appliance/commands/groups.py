@@ -25,6 +25,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         init,
         integrators,
         operators,
+        secret_keys,
         trust,
         verify,
     )
@@ -45,6 +46,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     integrators.register(commands)
     operators.register(commands)
     trust.register(commands)
+    secret_keys.register(commands)
     certificates.register(commands)
     demo.register(commands)
     verify.register(commands)

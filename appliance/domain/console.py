@@ -45,7 +45,7 @@ class PeopleQuery:
 
     name: str = ""
     cuil: str = ""
-    email_index: str = field(default="", repr=False)
+    email_indexes: tuple[str, ...] = field(default=(), repr=False)
     state: PersonState | None = None
     locked: bool = False
 

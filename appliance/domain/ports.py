@@ -130,7 +130,11 @@ class LookupIndex(Protocol):
     """Finds secrets by a keyed hash, so that the database holds none."""
 
     def index(self, purpose: str, value: str) -> str:
-        """HMAC of a value for one purpose, 64 hex digits."""
+        """Index of a value for one purpose, to be stored; 64 characters."""
+        ...
+
+    def indexes(self, purpose: str, value: str) -> tuple[str, ...]:
+        """All that may stand stored for it, by each version; `index` first."""
         ...
 
 

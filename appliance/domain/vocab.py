@@ -189,6 +189,14 @@ class FontStyle(StrEnum):
     BOLD_ITALIC = "BOLD_ITALIC"
 
 
+class SecretName(StrEnum):
+    """The secret keys of an installation that are kept in files."""
+
+    DATA = "data"
+    LOOKUP = "lookup"
+    PEPPER = "pepper"
+
+
 class EventKind(StrEnum):
     """What the audit can say; grammar `subject.act`."""
 
@@ -285,4 +293,16 @@ class EventKind(StrEnum):
     DOCUMENT_DOWNLOADED = "document.downloaded"
     TASK_CREATED = "task.created"
     TASK_FAILED = "task.failed"
+    SECRET_ROTATED = "secret.rotated"  # noqa: S105 (a word, no secret)
+    """Another version of a secret key came into use."""
+    SECRET_APPLIED = "secret.applied"  # noqa: S105 (a word, no secret)
+    """What could be brought to that version was."""
+    SECRET_RETIRED = "secret.retired"  # noqa: S105 (a word, no secret)
+    """A version is known no more."""
+    MASTER_CREATED = "master.created"
+    """A new version of the HSM's master key came into use."""
+    MASTER_APPLIED = "master.applied"
+    """Every wrapped key is under that version."""
+    MASTER_RETIRED = "master.retired"
+    """A version was destroyed in the HSM."""
     LINK_CREATED = "link.created"

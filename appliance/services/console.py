@@ -180,7 +180,9 @@ class ConsoleLogin:
         async with self._store.write() as records:
             if not await records.console.advance_step(user.id, step):
                 return None
-            await records.console.open_session(self._index(token), user.id, now, until)
+            await records.console.open_session(
+                self._indexes(token)[0], user.id, now, until
+            )
             await records.logins.end(attempt, AttemptOutcome.DONE)
             records.audit.add(AuditEvent(EventKind.CONSOLE_LOGIN_COMPLETED, user.actor))
         return NewConsoleSession(token, ConsoleSession(user, until, self._csrf(token)))
@@ -203,9 +205,9 @@ class ConsoleLogin:
         Raises:
             ApplianceError: `TOKEN_INVALID`, `TOKEN_EXPIRED`.
         """
-        index = self._index(token[:_LONGEST])
+        indexes = self._indexes(token[:_LONGEST])
         async with self._store.read() as records:
-            row = await records.console.session(index)
+            row = await records.console.session(indexes)
         if row is None:
             raise ApplianceError(ErrorCode.TOKEN_INVALID)
         now = self._clock.now()
@@ -216,7 +218,7 @@ class ConsoleLogin:
         )
         if active and until - row.until >= _STRIDE:
             async with self._store.write() as records:
-                await records.console.prolong_session(index, until)
+                await records.console.prolong_session(indexes, until)
         return ConsoleSession(row.user, max(row.until, until), self._csrf(token))
 
     async def confirm(self, session: ConsoleSession, code: str, address: str) -> None:
@@ -290,10 +292,10 @@ class ConsoleLogin:
         Args:
             token: the cookie's value.
         """
-        index = self._index(token[:_LONGEST])
+        indexes = self._indexes(token[:_LONGEST])
         async with self._store.write() as records:
-            row = await records.console.session(index)
-            if row is not None and await records.console.close_session(index):
+            row = await records.console.session(indexes)
+            if row is not None and await records.console.close_session(indexes):
                 records.audit.add(AuditEvent(EventKind.CONSOLE_LOGOUT, row.user.actor))
 
     @staticmethod
@@ -309,8 +311,9 @@ class ConsoleLogin:
     def _account(self, name: str) -> str:
         return self._lookup.index("console-account", name)
 
-    def _index(self, token: str) -> str:
-        return self._lookup.index(f"console-session/{self._environment.value}", token)
+    def _indexes(self, token: str) -> tuple[str, ...]:
+        purpose = f"console-session/{self._environment.value}"
+        return self._lookup.indexes(purpose, token)
 
     def _csrf(self, token: str) -> str:
         return self._lookup.index(f"console-csrf/{self._environment.value}", token)

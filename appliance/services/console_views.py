@@ -33,7 +33,7 @@ from appliance.domain.records import Records, Store
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.services import cursors
-from appliance.services.login import email_index
+from appliance.services.login import email_indexes
 
 PAGE: Final = 50
 """Rows of a page."""
@@ -104,7 +104,7 @@ class ConsoleViews:
         return PeopleQuery(
             name="" if by_cuil or "@" in text else text,
             cuil=digits if by_cuil else "",
-            email_index=email_index(self._lookup, text) if "@" in text else "",
+            email_indexes=email_indexes(self._lookup, text) if "@" in text else (),
             state=wanted.state,
             locked=wanted.locked,
         )

@@ -22,7 +22,7 @@ from appliance.domain.records.people import ChosenSecrets, Contact
 from appliance.domain.request import Signer
 from appliance.domain.vocab import EventKind, PersonState, TaskKind
 from appliance.services import totp
-from appliance.services.invitations import code_index
+from appliance.services.invitations import code_indexes
 from appliance.services.issuing import IssuePlan, Issuing
 from appliance.services.passwords import Passwords
 from appliance.services.people import check_differ
@@ -257,7 +257,7 @@ class Enrolment:
         row = None
         if _CODE.fullmatch(code):
             async with self._store.read() as records:
-                row = await records.enrolments.by_code(code_index(self._lookup, code))
+                row = await records.enrolments.by_code(code_indexes(self._lookup, code))
         if row is None:
             raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
         return row

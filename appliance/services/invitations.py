@@ -22,7 +22,7 @@ from appliance.domain.records.console import EnrolmentRow
 from appliance.domain.records.people import InvitedPerson
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.services import totp
-from appliance.services.login import email_index
+from appliance.services.login import email_index, refuse_known_email
 from appliance.services.people import checked_person
 from appliance.settings import Settings
 
@@ -97,6 +97,7 @@ class Invitations:
             vouched_by=vouched_by,
         )
         async with self._store.write() as records:
+            await refuse_known_email(records, self._lookup, email)
             await records.people.invite(new)
             return await self.link(records, actor, person.id, vouched_by)
 
@@ -170,4 +171,9 @@ def code_index(lookup: LookupIndex, code: str) -> str:
         lookup: makes it.
         code: of the link.
     """
-    return lookup.index("enrolment", code)
+    return code_indexes(lookup, code)[0]
+
+
+def code_indexes(lookup: LookupIndex, code: str) -> tuple[str, ...]:
+    """All indexes that a link may have; see `code_index`."""
+    return lookup.indexes("enrolment", code)

@@ -14,7 +14,7 @@ import secrets
 import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final
 
 from argon2.low_level import Type, hash_secret_raw
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import CredentialId
+from appliance.domain.key_ring import KeySource
 from appliance.domain.records.people import SigningSecret
 from appliance.services.passwords import HashSlots
 
@@ -72,20 +73,6 @@ class PasswordCheck:
     """The same password under the present pepper, where it was kept under another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Peppers:
-    """The secret that a copy of the database lacks, in its versions."""
-
-    present: int
-    by_version: Mapping[int, bytes] = field(repr=False)
-    """32 bytes each, the present one among them."""
-
-    @classmethod
-    def of(cls, pepper: bytes) -> Self:
-        """A first pepper, without earlier ones."""
-        return cls(1, {1: pepper})
-
-
 class SigningPasswords:
     """Derives and checks, off the event loop, at most one a core at a time.
 
@@ -93,11 +80,11 @@ class SigningPasswords:
     is gone when the thread is done with it.
 
     Args:
-        peppers: which no backup of the database holds.
+        peppers: 32 bytes each, which no backup of the database holds.
         slots: shared with every other Argon2 of the process.
     """
 
-    def __init__(self, peppers: Peppers, slots: HashSlots) -> None:
+    def __init__(self, peppers: KeySource, slots: HashSlots) -> None:
         self._peppers = peppers
         self._slots = slots
 
@@ -111,15 +98,15 @@ class SigningPasswords:
             credentials: whose unlock keys are wanted.
         """
         salt = secrets.token_bytes(16)
-        version = self._peppers.present
-        root = _Root(self._peppers.by_version[version], salt, ARGON2)
+        ring = self._peppers.ring()
+        root = _Root(ring.keys[ring.present], salt, ARGON2)
         digest, unlock = await self._slots.run(
             lambda: root.derive(password, credentials)
         )
         kept = SigningSecret(
             salt=salt,
             argon2=dict(ARGON2),
-            pepper_version=version,
+            pepper_version=ring.present,
             verifier_sha256=digest,
         )
         return NewSecret(kept, unlock)
@@ -138,10 +125,10 @@ class SigningPasswords:
             credentials: whose unlock keys are wanted if it is right.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`: its pepper is in none of the
-                settings' files.
+            ApplianceError: `STORE_UNAVAILABLE`: its pepper is not in the file.
         """
-        pepper = self._peppers.by_version.get(secret.pepper_version)
+        ring = self._peppers.ring()
+        pepper = ring.keys.get(secret.pepper_version)
         if pepper is None:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         root = _Root(pepper, secret.salt, secret.argon2)
@@ -151,7 +138,7 @@ class SigningPasswords:
         if not hmac.compare_digest(digest, secret.verifier_sha256):
             return PasswordCheck(right=False, verifier_sha256=digest)
         renewed = None
-        if secret.pepper_version != self._peppers.present:
+        if secret.pepper_version < ring.present:
             renewed = await self.derive_new(password, credentials)
         return PasswordCheck(
             right=True, verifier_sha256=digest, unlock=unlock, renewed=renewed

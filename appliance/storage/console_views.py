@@ -138,8 +138,8 @@ class SqlConsoleViews(SqlConsoleLists):
             wanted = wanted.where(contains(folded(person.c.name), fold(query.name)))
         if query.cuil:
             wanted = wanted.where(contains(person.c.cuil, query.cuil))
-        if query.email_index:
-            wanted = wanted.where(person.c.email_index == query.email_index)
+        if query.email_indexes:
+            wanted = wanted.where(person.c.email_index.in_(query.email_indexes))
         if query.state is not None:
             wanted = wanted.where(person.c.state == query.state.value)
         if query.locked:

@@ -1,6 +1,7 @@
 """Persons, integrators, signing secrets and credentials in SQL."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -164,9 +165,9 @@ class SqlPeople:
         )
         return [_person(row) for row in rows]
 
-    async def by_email_index(self, email_index: str) -> Person | None:
+    async def by_email_index(self, indexes: Sequence[str]) -> Person | None:
         """A person by the HMAC of their e-mail address."""
-        return await self._one(person.c.email_index == email_index)
+        return await self._one(person.c.email_index.in_(indexes))
 
     async def _one(self, condition: Any) -> Person | None:
         row = (

@@ -30,6 +30,7 @@ from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.people import SqlCredentials, SqlPeople
 from appliance.storage.publications import SqlPublications
 from appliance.storage.requests import SqlDocuments, SqlRequests
+from appliance.storage.secret_versions import SqlSecretVersions
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
 from appliance.storage.tasks import SqlActivationKeys, SqlTasks, SqlWorkers
@@ -72,6 +73,7 @@ class SqlRecords:
         self.console = SqlConsole(connection)
         self.enrolments = SqlEnrolments(connection)
         self.console_views = SqlConsoleViews(connection)
+        self.secret_versions = SqlSecretVersions(connection)
         self.audit = SqlAudit(connection, writer, clock)
 
 

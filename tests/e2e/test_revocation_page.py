@@ -6,7 +6,7 @@ from playwright.async_api import Page, expect
 from appliance.bootstrap import Front
 from appliance.domain.vocab import CredentialState
 from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.browsers import LOOKS, Opener, axe, press_on, tab_to
+from tests.parts.browsers import SCHEMES, SIZES, Opener, axe, press_on, tab_to
 
 
 async def _fits(page: Page) -> bool:
@@ -17,10 +17,12 @@ async def _fits(page: Page) -> bool:
 
 
 async def _sound(page: Page, opener: Opener, name: str) -> None:
-    """No fault of accessibility, nothing cut off; keep a picture."""
-    assert await axe(page) == []
+    """No fault of accessibility, nothing cut off; keep pictures."""
+    for scheme in SCHEMES:
+        await page.emulate_media(color_scheme=scheme)
+        assert await axe(page) == []
+        await opener.picture(page, f"{name}-{scheme}", full=True)
     assert await _fits(page)
-    await opener.picture(page, name, full=True)
 
 
 def _pin(appliance: Appliance, person: TestPerson) -> str:
@@ -32,23 +34,22 @@ def _pin(appliance: Appliance, person: TestPerson) -> str:
     return appliance.do(renew)
 
 
-@pytest.mark.parametrize(("size", "scheme"), LOOKS)
+@pytest.mark.parametrize("size", SIZES)
 async def test_page_is_sound(
-    size: str, scheme: str, open_page: Opener, appliance: Appliance
+    size: str, open_page: Opener, appliance: Appliance
 ) -> None:
     """Empty, with everything wrong in it, and with a wrong PIN."""
-    page = await open_page(size, scheme)
-    ending = f"{size}-{scheme}"
+    page = await open_page(size)
     await page.goto(f"{appliance.base_url}/revocar")
     await expect(page.get_by_role("heading", level=1)).to_have_text(
         "Revocá tu certificado"
     )
-    await _sound(page, open_page, f"revocar-{ending}")
+    await _sound(page, open_page, f"revocar-{size}")
 
     await page.locator("form").evaluate("(form) => { form.noValidate = true; }")
     await page.get_by_role("button", name="Revocar mi certificado").click()
     await expect(page.get_by_role("alert")).to_contain_text("CUIL")
-    await _sound(page, open_page, f"revocar-wrong-{ending}")
+    await _sound(page, open_page, f"revocar-wrong-{size}")
 
     await page.get_by_label("CUIL").fill("20-26756539-3")
     await page.get_by_label("PIN de revocación").fill("ABCD-EFGH-JKMN")
@@ -56,7 +57,7 @@ async def test_page_is_sound(
     await page.get_by_role("button", name="Revocar mi certificado").click()
     await expect(page.locator("#pin-error")).to_contain_text("no es correcto")
     assert "ABCD" not in await page.content()
-    await _sound(page, open_page, f"revocar-refused-{ending}")
+    await _sound(page, open_page, f"revocar-refused-{size}")
 
 
 async def test_keyboard_alone_revokes(

@@ -12,12 +12,13 @@ import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.request import Signer
 from appliance.domain.vocab import SlotOutcome
 from appliance.services.attempts import Attempts
 from appliance.services.passwords import HashSlots
-from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
 from tests.core_parts import PASSWORD, CoreParts, cheap_password_secret
 from tests.parts.signing_host import INSTALLATION
@@ -79,7 +80,7 @@ class Desk:
 
 async def desk_of(core: CoreParts, slot_wait_s: float = 0.3) -> Desk:
     """With slots that are waited for that long."""
-    passwords = SigningPasswords(Peppers.of(b"p" * 32), HashSlots(2))
+    passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(2))
     signer = await core.add_signer(await cheap_password_secret(passwords))
     request = await core.add_request(signer.person)
     settings = SigningSettings(slot_wait_s=slot_wait_s)
@@ -185,7 +186,7 @@ async def test_parallel_guesses_of_two_processes_stay_within_the_limit(
     desk: Desk,
 ) -> None:
     """The limit holds between processes: it stands in the database."""
-    passwords = SigningPasswords(Peppers.of(b"p" * 32), HashSlots(2))
+    passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(2))
     other = replace(
         desk,
         attempts=Attempts(

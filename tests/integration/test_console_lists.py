@@ -28,7 +28,7 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     """A console on either database, with three people and an integrator."""
     url = "sqlite"
     if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
+        url = request.getfixturevalue("migrated_url")
     async with open_site(tmp_path, url) as made:
         await made.front.integrators.create("operator", "acme", "ACME S.A.")
         for cuil, name in NAMES.items():

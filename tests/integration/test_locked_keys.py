@@ -15,6 +15,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.ids import ActivationId, CredentialId, TaskId, new_id
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.vocab import (
     CredentialState,
     PersonState,
@@ -23,7 +24,6 @@ from appliance.domain.vocab import (
 )
 from appliance.services.envelope import open_outer, open_seal
 from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.signing_password import Peppers
 from appliance.services.sweeping import Sweeping
 from tests.core_parts import DIGEST, MADE, PASSWORD, CoreParts
 from tests.fakes import error_code
@@ -32,7 +32,7 @@ from tests.parts.signing_host import INSTALLATION
 
 C = ErrorCode
 NEW, WRONG = b"otra clave de firma", b"una clave equivocada"
-BOTH = Peppers(2, {1: FIRST, 2: SECOND})
+BOTH = KeyRing(2, {1: FIRST, 2: SECOND})
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, RequestId
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.request import SignCommand, Signer, SignOutcome
@@ -30,7 +31,7 @@ from appliance.services.attempts import Attempts
 from appliance.services.passwords import HashSlots
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
-from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.signing_password import SigningPasswords
 from appliance.services.sweeping import Sweeping
 from appliance.settings import SigningSettings
 from appliance.storage.engines import open_engines
@@ -162,7 +163,7 @@ async def beat(core: CoreParts, slot: str = "signing/h/1", hsm: str = "ready") -
 async def front_of(core: CoreParts, **settings: float) -> Front:
     """With a person who can sign and no worker yet."""
     hashing = HashSlots(1)
-    passwords = SigningPasswords(Peppers.of(b"p" * 32), hashing)
+    passwords = SigningPasswords(KeyRing.of(b"p" * 32), hashing)
     secret = await cheap_password_secret(passwords)
     signer = await core.add_signer(secret)
     limits = SigningSettings.model_validate({"wait_s": 10, **settings})
@@ -731,7 +732,7 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
     limits = SigningSettings()
     attempts = Attempts(
         store,
-        SigningPasswords(Peppers.of(b"p" * 32), HashSlots(1)),
+        SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1)),
         SystemClock(),
         limits,
         INSTALLATION,

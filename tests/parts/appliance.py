@@ -45,6 +45,7 @@ from tests.parts.places import free_port
 Result = TypeVar("Result")
 _INTEGRATOR = "demo"
 _READY_S = 120.0
+_MAIN = "from appliance.commands import main; import sys; sys.exit(main())"
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
 _SETTINGS = """\
@@ -175,15 +176,16 @@ class Appliance:
         """The settings file, read."""
         return load_settings(self.settings_file)
 
+    @property
+    def command(self) -> list[str]:
+        """The command line's `rubrica`, with the settings file."""
+        settings = ["--settings", str(self.settings_file)]
+        return [sys.executable, "-c", _MAIN, *settings]
+
     def rubrica(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the command line."""
-        command = [
-            sys.executable,
-            "-c",
-            "from appliance.commands import main; import sys; sys.exit(main())",
-        ]
         return subprocess.run(
-            [*command, "--settings", str(self.settings_file), *arguments],
+            [*self.command, *arguments],
             env=self._environment,
             capture_output=True,
             text=True,
@@ -203,14 +205,9 @@ class Appliance:
 
     def start(self) -> None:
         """Start all roles and wait until they are ready."""
-        command = [
-            sys.executable,
-            "-c",
-            "from appliance.commands import main; import sys; sys.exit(main())",
-        ]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "--settings", str(self.settings_file), "up"],
+                [*self.command, "up"],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

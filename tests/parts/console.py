@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyotp
+from jinja2.bccache import Bucket, BytecodeCache
 from quart import Quart
 from werkzeug.datastructures import FileStorage
 
@@ -47,6 +48,25 @@ PDF: Final = b"%PDF-1.7\n%fake\n%%EOF\n"
 BAD_PDF: Final = b"%PDF-1.7\n%bad\n%%EOF\n"
 ACTOR: Final = "console:test"
 _CSRF: Final = re.compile(r'name="csrf" value="([0-9a-f]+)"')
+
+
+class _Compiled(BytecodeCache):
+    """Templates that were compiled for an earlier console of this process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give what is kept."""
+        if code := self._kept.get(bucket.key):
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled."""
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED: Final = _Compiled()
 
 
 class FakeInspector:
@@ -257,4 +277,6 @@ async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
                 ),
                 health=Health(core.store, inspector, desk.clock, core.migrated),
             )
-            yield Site(create_console(front), front, desk, totp, desk.clock)
+            app = create_console(front)
+            app.jinja_env.bytecode_cache = _COMPILED
+            yield Site(app, front, desk, totp, desk.clock)

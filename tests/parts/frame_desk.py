@@ -23,6 +23,7 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.frame import Claim, InitOrder, OpenedFrame, make_claim
 from appliance.domain.ids import PersonId, RequestId, new_id
 from appliance.domain.integration import EmbedSession
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.person import Person
 from appliance.domain.records.people import NewPerson, SigningSecret
 from appliance.domain.request import SignedDocumentView
@@ -41,7 +42,7 @@ from appliance.services.passwords import HashSlots
 from appliance.services.requests import Requests
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
-from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.signing_password import SigningPasswords
 from appliance.services.throttle import Throttle
 from appliance.storage.documents import LocalDocuments
 from tests.fakes import FakeDoorbell, FakeOutcomes
@@ -212,7 +213,7 @@ async def open_frame_desk(
         views = FrameViews(store, clock)
         throttle = Throttle(store, clock, settings.auth)
         requests = Requests(store, documents, inspector, clock)
-        passwords = SigningPasswords(Peppers.of(b"p" * 32), HashSlots())
+        passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
         signing = Signing(
             store,
             Attempts(store, passwords, clock, settings.signing, INSTALLATION),

@@ -14,6 +14,7 @@ from appliance.domain.command import SignParameters
 from appliance.domain.errors import ErrorCode
 from appliance.domain.hsm import KeyMode, WrapMethod
 from appliance.domain.ids import ActivationId, CredentialId, RequestId, new_id
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.person import Credential
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.request import SignCommand, Signer
@@ -24,7 +25,7 @@ from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
-from appliance.services.signing_password import Peppers, SigningPasswords
+from appliance.services.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
 from tests.core_parts import PASSWORD, CoreParts, new_credential
 from tests.fakes import error_code
@@ -100,7 +101,7 @@ class LockedDesk:
         return open_outer(unlock, credential.outer, credential.aad(INSTALLATION))
 
 
-async def locked_desk(core: CoreParts, peppers: Peppers | None = None) -> LockedDesk:
+async def locked_desk(core: CoreParts, peppers: KeyRing | None = None) -> LockedDesk:
     """A face whose host is alive, and a person with a wrapped key.
 
     Args:
@@ -108,8 +109,8 @@ async def locked_desk(core: CoreParts, peppers: Peppers | None = None) -> Locked
         peppers: of the face; the person's password is kept under the first.
     """
     slots = HashSlots(1)
-    first = SigningPasswords(Peppers.of(FIRST), slots)
-    passwords = SigningPasswords(peppers or Peppers.of(FIRST), slots)
+    first = SigningPasswords(KeyRing.of(FIRST), slots)
+    passwords = SigningPasswords(peppers or KeyRing.of(FIRST), slots)
     logins = Passwords(slots)
     name = CredentialId(new_id())
     made = await first.derive_new(PASSWORD, (name,))

@@ -110,8 +110,6 @@ def _kind(annotation: object) -> str:
         return "string"
     if get_origin(annotation) is tuple:
         return f"list of {_kind(members[0])}s"
-    if get_origin(annotation) is dict:
-        return f"table of {_kind(members[1])}s by {_kind(members[0])}"
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return "string"
     return _NAMES[annotation]
@@ -143,8 +141,6 @@ def _default(field: FieldInfo) -> str:
         return "none"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    if value == {}:
-        return "empty"
     if isinstance(value, (tuple, int, float)):
         return f"`{list(value) if isinstance(value, tuple) else value}`"
     return f'`"{value}"`'

@@ -190,28 +190,6 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
         settings.trial = True
 
 
-def test_earlier_peppers_have_files_and_numbers(tmp_path: Path) -> None:
-    """The present one has a number; those before it stand in a table."""
-    settings = load(
-        tmp_path,
-        GOOD + 'pepper_version = 3\n[secrets.older_peppers]\n1 = "a"\n2 = "/etc/b"\n',
-    )
-
-    assert settings.secrets.pepper_version == 3
-    assert settings.secrets.older_peppers == {1: tmp_path / "a", 2: Path("/etc/b")}
-
-
-@pytest.mark.parametrize("number", ["0", "2", "7", "x"])
-def test_pepper_that_is_not_earlier_is_refused(tmp_path: Path, number: str) -> None:
-    """A number from 1 to the one before the present."""
-    said = refusal(
-        tmp_path,
-        GOOD + f'pepper_version = 2\n[secrets.older_peppers]\n{number} = "a"\n',
-    )
-
-    assert "older_peppers" in said
-
-
 def test_activation_keys_are_in_memory_by_default(tmp_path: Path) -> None:
     """In /dev/shm, in a folder of this installation; or where it is said."""
     one = load(tmp_path, GOOD).activation_dir

@@ -12,9 +12,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import CredentialId
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.people import SigningSecret
 from appliance.services.passwords import HashSlots
-from appliance.services.signing_password import Peppers, SigningPasswords, normalize
+from appliance.services.signing_password import SigningPasswords, normalize
 
 PEPPER = b"p" * 32
 WORDS = "contraseña única"
@@ -23,7 +24,7 @@ WORDS = "contraseña única"
 @pytest.fixture
 async def passwords() -> SigningPasswords:
     """With a pepper of its own."""
-    return SigningPasswords(Peppers.of(PEPPER), HashSlots(1))
+    return SigningPasswords(KeyRing.of(PEPPER), HashSlots(1))
 
 
 def root_of(password: bytes, secret: SigningSecret) -> bytes:
@@ -115,7 +116,7 @@ async def test_right_password_fails_with_another_pepper(
     """The database and its backups are not enough to check a guess."""
     secret = (await passwords.derive_new(normalize(WORDS))).secret
 
-    found = await SigningPasswords(Peppers.of(b"q" * 32), HashSlots(1)).check(
+    found = await SigningPasswords(KeyRing.of(b"q" * 32), HashSlots(1)).check(
         normalize(WORDS), secret
     )
 
@@ -168,7 +169,7 @@ async def test_password_of_an_older_pepper_is_derived_anew(
 ) -> None:
     """Right under the first pepper: what is kept under the second comes with it."""
     made = await passwords.derive_new(normalize(WORDS), KEYS)
-    newer = SigningPasswords(Peppers(2, {1: PEPPER, 2: b"q" * 32}), HashSlots(1))
+    newer = SigningPasswords(KeyRing(2, {1: PEPPER, 2: b"q" * 32}), HashSlots(1))
 
     found = await newer.check(normalize(WORDS), made.secret, KEYS)
 
@@ -188,7 +189,7 @@ async def test_password_of_a_lost_pepper_cannot_be_checked(
 ) -> None:
     """That is the operator's fault, and counts as no wrong password."""
     made = await passwords.derive_new(normalize(WORDS))
-    newer = SigningPasswords(Peppers(2, {2: b"q" * 32}), HashSlots(1))
+    newer = SigningPasswords(KeyRing(2, {2: b"q" * 32}), HashSlots(1))
 
     with pytest.raises(ApplianceError) as caught:
         await newer.check(normalize(WORDS), made.secret)

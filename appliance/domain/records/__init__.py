@@ -23,6 +23,7 @@ from appliance.domain.records.login import (
 )
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
+from appliance.domain.records.secret_versions import SecretVersionRecords
 from appliance.domain.records.slots import SlotRecords
 from appliance.domain.records.tasks import (
     ActivationKeyRecords,
@@ -176,6 +177,11 @@ class Records(Protocol):
     @property
     def console_views(self) -> ConsoleViewRecords:
         """What the console reads."""
+        ...
+
+    @property
+    def secret_versions(self) -> SecretVersionRecords:
+        """Values by the version of the key that made them."""
         ...
 
     @property

@@ -1,5 +1,6 @@
 """Persons, integrators, signing secrets and credentials."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -118,7 +119,7 @@ class PeopleRecords(Protocol):
         """People whose CUIL has these eight digits: two of them at most."""
         ...
 
-    async def by_email_index(self, email_index: str) -> Person | None:
+    async def by_email_index(self, indexes: Sequence[str]) -> Person | None:
         """A person by the HMAC of their e-mail address."""
         ...
 
