@@ -49,6 +49,9 @@ def test_outside_certificate_signs_until_it_is_revoked(
 
         pdf = signed_pdf(client, person, appliance.new_request(person, pdfs.one_page()))
         assert pyhanko_valid(pdf, [der(outside.root)])
+        signed = tmp_path / "signed.pdf"
+        signed.write_bytes(pdf)
+        assert "VALID" in appliance.rubrica("verify", str(signed)).stdout.split()
 
         waiting = appliance.new_request(person, pdfs.one_page())
         revoked = client.post(f"{here}/revocar", json={"motivo": "reemplazo"})
