@@ -196,6 +196,25 @@ def test_refused_pin_is_tried_once_a_start(on_sqlite: Trouble) -> None:
     appliance.wait_ready()
 
 
+def test_worker_without_its_hsm_leaves_work_to_the_other(on_sqlite: Trouble) -> None:
+    """One of two is refused its PIN: nobody is told that the HSM is away."""
+    appliance, shim = on_sqlite.appliance, on_sqlite.shim
+    before = newest(appliance)
+    refused = appliance.log.read_text().count("status=pin")
+    with shim.fault("C_Login", "code", PIN_INCORRECT, at="firma", times=1):
+        (victim, *_) = appliance.children("signing")
+        victim.kill()
+        until(lambda: appliance.log.read_text().count("status=pin") > refused)
+    crowd = Crowd(appliance, [on_sqlite.person], pdfs.one_page(), at_least=10)
+    with crowd.calling():
+        pass
+
+    assert_sound(crowd, before=before)
+    for process in appliance.children("signing"):
+        process.kill()
+    appliance.wait_ready()
+
+
 def test_ring_that_comes_often_is_one_use_of_the_key(either: Trouble) -> None:
     """F3: twenty rings for one activation in hand, two workers: one C_Sign."""
     request = either.new_request()
