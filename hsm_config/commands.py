@@ -1,4 +1,4 @@
-"""`rubrica hsm init` and `rubrica hsm check`.
+"""`rubrica hsm init` and `rubrica hsm check`, and what the worker adds to them.
 
     rubrica --settings var/settings.toml hsm init
 
@@ -9,6 +9,7 @@ worker. What they need is imported when they run.
 import argparse
 import sys
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Final
 
 from appliance.domain.errors import (
@@ -42,6 +43,8 @@ def register(
         "check", help="look whether the HSM does what is needed, and how fast"
     )
     check.set_defaults(run=_check)
+    for point in sorted(entry_points(group="rubrica.hsm")):
+        point.load()(commands)
 
 
 def _init(args: argparse.Namespace) -> int:

@@ -219,6 +219,25 @@ def _replace(path: Path, content: bytes) -> None:
     new.replace(path)
 
 
+def sessions(
+    library: Library, settings: Settings, profile: HsmProfile
+) -> Iterator[pkcs11.Session]:
+    """A session of each replica's token, one after the other.
+
+    Args:
+        library: of `hsm.firma`, initialised.
+        settings: the installation.
+        profile: its HSM's make.
+
+    Raises:
+        HsmUnavailableError: a token is away.
+        PKCS11Error: a token failed.
+    """
+    for own in members(settings.hsm)[1:]:
+        with _session(own, settings, profile, library) as session:
+            yield session
+
+
 @contextmanager
 def _session(
     own: HsmSettings, settings: Settings, profile: HsmProfile, library: Library

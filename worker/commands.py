@@ -26,6 +26,34 @@ def register(
     sandbox.set_defaults(run=_sandbox)
 
 
+def register_hsm(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `rotate-master` to `rubrica hsm`.
+
+    Args:
+        commands: of `rubrica hsm`.
+    """
+    rotate = commands.add_parser(
+        "rotate-master",
+        help="make a new master key and move all users' keys under it; "
+        "begun again, it goes on",
+    )
+    rotate.add_argument(
+        "--retire",
+        type=int,
+        metavar="N",
+        help="destroy version N on every token instead; no key may be under it",
+    )
+    rotate.set_defaults(run=_rotate_master)
+
+
+def _rotate_master(args: argparse.Namespace) -> int:
+    from worker.hsm_commands import rotate_master  # noqa: PLC0415 (heavy)
+
+    return rotate_master(args)
+
+
 def _worker(args: argparse.Namespace) -> int:
     from appliance.logs import configure_logging  # noqa: PLC0415 (heavy)
     from worker import main  # noqa: PLC0415 (heavy)
