@@ -9,9 +9,12 @@ from quart import Quart
 from appliance.api import (
     auth,
     clave,
+    credenciales,
     enrolment,
+    pages,
     pki,
     public,
+    revocar,
     sessions,
     solicitudes,
 )
@@ -36,11 +39,13 @@ def create_api(core: ApiCore) -> Quart:
     per_minute = core.settings.pki.requests_per_minute_address
     app.extensions[pki.RATE] = AddressRate(per_minute, core.clock)
     app.register_blueprint(solicitudes.blueprint)
+    app.register_blueprint(credenciales.blueprint)
     app.register_blueprint(clave.blueprint)
     app.register_blueprint(auth.blueprint)
     app.register_blueprint(sessions.blueprint)
     app.register_blueprint(enrolment.blueprint)
-    app.register_blueprint(enrolment.files)
+    app.register_blueprint(revocar.blueprint)
+    app.register_blueprint(pages.files)
     app.register_blueprint(public.blueprint)
     app.register_blueprint(pki.blueprint)
     return app

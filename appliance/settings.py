@@ -194,6 +194,9 @@ class PkiSettings(_Section):
     """Time from a CRL's thisUpdate to its nextUpdate, in seconds."""
     ocsp_validity_s: int = Field(default=86_400, ge=600, le=604_800)
     """Time from an OCSP answer's thisUpdate to its nextUpdate, in seconds."""
+    renew_days: int = Field(default=30, ge=0, le=365)
+    """Days before its end that a certificate of the internal CA is renewed by
+    itself, on the same key; 0: never."""
     requests_per_minute_address: int = Field(default=1200, ge=10, le=1_000_000)
     """Questions under `/pki/` a minute from one address, in each `api` process."""
 

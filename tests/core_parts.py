@@ -10,7 +10,6 @@
 import hashlib
 import itertools
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -59,6 +58,7 @@ from appliance.storage.migrate import migrate
 from appliance.storage.store import SqlStore
 from tests.fakes import NOON, FakeDoorbell, FakeOutcomes, MovingClock
 from tests.parts.loops import run_apart
+from tests.parts.migrated import lay_tables
 from tests.parts.postgres import PostgresServer
 
 PASSWORD = b"una clave de firma"
@@ -364,14 +364,6 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def migrated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder whose SQLite file is migrated; to be copied."""
-    folder = tmp_path_factory.mktemp("migrated")
-    run_apart(migrate(core_settings(folder)))
-    return folder
-
-
-@pytest.fixture(scope="session")
 def migrated_database(
     postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
@@ -397,12 +389,11 @@ def migrated_url(
 
 
 @pytest.fixture
-async def sqlite_core(
-    tmp_path: Path, migrated_folder: Path
-) -> AsyncIterator[CoreParts]:
+async def sqlite_core(tmp_path: Path) -> AsyncIterator[CoreParts]:
     """A fresh record on SQLite, for tests that are not about the database."""
-    shutil.copytree(migrated_folder, tmp_path, dirs_exist_ok=True)
-    async with open_core_parts(core_settings(tmp_path)) as parts:
+    settings = core_settings(tmp_path)
+    await lay_tables(settings)
+    async with open_core_parts(settings) as parts:
         yield parts
 
 

@@ -89,13 +89,13 @@ class ActivationKeys:
         public = await asyncio.to_thread(self._folder.make, epoch)
         if not await self._published.has(self._host, epoch, public):
             statement = key_statement(self._installation, self._host, epoch, public)
-            identity = await self._session.identity_public()
+            identity, signature = await self._session.identity_statement(statement)
             key = ActivationKey(
                 host=self._host,
                 epoch=epoch,
                 public=public,
                 identity=hashlib.sha256(identity).hexdigest(),
-                signature=await self._session.identity_sign(statement),
+                signature=signature,
                 made=self._clock.now(),
             )
             await self._published.publish(key)

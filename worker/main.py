@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from appliance.bootstrap import Core, open_core
+from appliance.bootstrap import Core, open_auto_renewal, open_core, open_expiry
 from appliance.call_watch import CallWatch, watch_path
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
@@ -18,6 +18,7 @@ from appliance.processes import stop_event
 from appliance.service_manager import ServiceManager
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.claiming import Claiming
+from appliance.services.csr import CsrWork
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
@@ -31,6 +32,8 @@ from worker.activation_keys import ActivationKeys
 from worker.authority import Authority
 from worker.authority_chores import AuthorityChores
 from worker.certificate_tasks import CertificateTasks
+from worker.csr import CsrTasks
+from worker.ends import Ends
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
 from worker.publisher import Publisher
@@ -129,6 +132,7 @@ def _worker(
                 authority,
                 clock,
             ),
+            CsrTasks(CsrWork(core.store, slot), session, keys, installation),
         ),
         keys=keys,
         session=session,
@@ -149,6 +153,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
     async with open_core(settings, SystemClock(), slot) as core:
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
+        ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
         _log.info("worker.started", slot=slot)
         while not stop.is_set():
@@ -157,6 +162,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.expire_requests()
                 await sweeping.fail_tasks()
                 await sweeping.forget()
+                await ends.run()
                 await authority.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)

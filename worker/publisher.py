@@ -17,15 +17,17 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from appliance.domain.certificates import (
+    AnswerDraft,
     CertificateRecord,
     Crl,
+    CrlDraft,
     OcspAnswer,
     RevokedEntry,
 )
 from appliance.domain.clock import Clock
 from appliance.domain.hsm import KeyReference
 from appliance.domain.vocab import CertificateState, RevocationReason
-from appliance.services.publishing import AnswerDraft, CrlDraft, Publishing
+from appliance.services.publishing import Publishing
 from hsm_config.certificates import HsmRsaPrivateKey, key_identifier
 from hsm_config.objects import CA_KEY, OCSP_KEY, ROOT_KEY
 from worker.authority import RESPONDER_VALIDITY, Authority

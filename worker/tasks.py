@@ -30,6 +30,7 @@ from worker.activation_keys import ActivationKeys
 from worker.authority import Authority, CertificateSubject, IssuedCertificate
 from worker.certificate_tasks import CertificateTasks
 from worker.crash_points import CERTIFIED, ISSUED, KEY_MADE, crash_point
+from worker.csr import CsrTasks
 from worker.hsm_session import HsmSession
 
 _log = structlog.get_logger(__name__)
@@ -62,6 +63,7 @@ class TaskRunner:
         mode: where a new user's key is kept.
         installation: the setting of that name.
         certificates: does the tasks about certificates that are there.
+        requests: does the tasks of certificate signing requests.
     """
 
     tasks: HsmTasks
@@ -72,6 +74,7 @@ class TaskRunner:
     mode: KeyMode
     installation: str
     certificates: CertificateTasks
+    requests: CsrTasks
 
     async def claim_next(self) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand."""
@@ -83,6 +86,8 @@ class TaskRunner:
         try:
             if claim.kind is TaskKind.ISSUE:
                 await self._issue(claim)
+            elif claim.kind is TaskKind.CSR:
+                await self.requests.run(claim)
             else:
                 await self.certificates.run(claim)
         except HsmUnavailableError as exc:

@@ -5,12 +5,12 @@ Plain HTML that needs no script. A link that is over says so in words.
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
 
 import segno
 from quart import Blueprint, Response, request
 
+from appliance.api import pages, revocar
 from appliance.api.core import core
 from appliance.domain.errors import (
     SENTENCES,
@@ -22,17 +22,10 @@ from appliance.domain.ids import TaskId
 from appliance.domain.integration import EnrolmentView
 from appliance.domain.person import Person, format_cuil
 from appliance.services.enrolment import Choice
-from appliance.web import body, language, log, problems
+from appliance.web import body
 from appliance.web.auth import public
-from appliance.web.pages import Pages, StaticFiles
 
 blueprint = Blueprint("enrolment", __name__)
-files = Blueprint("files", __name__)
-"""What pages load; its errors are those of the API."""
-
-_HERE = Path(__file__).parent
-_pages = Pages(_HERE / "templates")
-_files = StaticFiles(_HERE / "static", "alta.css")
 _FIELDS: Final = (
     "login_password",
     "login_password_again",
@@ -88,12 +81,12 @@ async def _again(code: str, person: Person) -> Response:
             raise
         return _again_form(person, error.sentence)
     state = await _issued(enrolled.task)
-    return _page("alta_hecha.html", HTTPStatus.OK, state=state, name=person.name)
+    return _done(state, person.name, enrolled.revocation_pin)
 
 
 def _again_form(person: Person, error: str | None = None) -> Response:
     status = HTTPStatus.OK if error is None else HTTPStatus.UNPROCESSABLE_ENTITY
-    return _page("alta_otra_vez.html", status, name=person.name, error=error)
+    return pages.show("alta_otra_vez.html", status, name=person.name, error=error)
 
 
 async def _complete(code: str, view: EnrolmentView) -> Response:
@@ -118,14 +111,7 @@ async def _complete(code: str, view: EnrolmentView) -> Response:
             raise
         return _form(view, {"totp_code": error.sentence})
     state = await _issued(enrolled.task)
-    return _page("alta_hecha.html", HTTPStatus.OK, state=state, name=view.name)
-
-
-@files.get("/static/<name>")
-@public
-async def static_file(name: str) -> Response:
-    """`GET /static/{name}`: what the page loads."""
-    return _files.serve(name)
+    return _done(state, view.name, enrolled.revocation_pin)
 
 
 @blueprint.errorhandler(ApplianceError)
@@ -135,19 +121,8 @@ async def refuse(error: ApplianceError) -> Response:
     Args:
         error: raised by a view of this page.
     """
-    log.note(code=error.code.value)
-    lang = language.requested()
-    answer = problems.ANSWERS[error.code]
-    response = _page(
-        "alta_error.html",
-        answer.status,
-        title=language.translate(lang, problems.TITLES[answer.status]),
-        told=error.told(language.translate(lang, error.sentence)),
-        link=error.code.value.startswith("ENROLMENT_"),
-    )
-    if answer.retry_after_s is not None:
-        response.headers["Retry-After"] = str(answer.retry_after_s)
-    return response
+    link = error.code.value.startswith("ENROLMENT_")
+    return pages.refuse(error, "alta_error.html", link=link)
 
 
 def _entries_differ(fields: Mapping[str, str]) -> dict[str, str]:
@@ -165,7 +140,7 @@ def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
     qr = segno.make(view.totp_uri, error="m").svg_inline(
         scale=5, border=4, dark="#000", light="#fff", omitsize=True
     )
-    return _page(
+    return pages.show(
         "alta.html",
         HTTPStatus.UNPROCESSABLE_ENTITY if errors else HTTPStatus.OK,
         view=view,
@@ -176,16 +151,15 @@ def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
     )
 
 
-def _page(template: str, status: HTTPStatus, **values: object) -> Response:
-    settings = core().settings
-    return _pages.show(
-        template,
-        language.requested(),
-        status,
-        environment=settings.environment.value,
-        trial=settings.trial,
-        installation=settings.installation,
-        **values,
+def _done(state: str, name: str, pin: str) -> Response:
+    """The page at the end; a PIN that was made before is not shown again."""
+    return pages.show(
+        "alta_hecha.html",
+        HTTPStatus.OK,
+        state=state,
+        name=name,
+        pin=pin,
+        revocation_url=f"{core().settings.web.base_url}{revocar.PATH}",
     )
 
 

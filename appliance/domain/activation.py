@@ -109,6 +109,28 @@ class IssueBinding:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class CsrBinding:
+    """Whose key is to sign a certificate signing request."""
+
+    task: TaskId
+    person: PersonId
+    credential: CredentialId
+    key_version: int
+
+    def info(self) -> bytes:
+        """The `info` of the seal: SHA-256 of the RFC 8785 JSON, 32 bytes."""
+        return _info(
+            {
+                "use": "csr",
+                "task": self.task,
+                "person": self.person,
+                "credential": self.credential,
+                "keyVersion": self.key_version,
+            }
+        )
+
+
 def credential_aad(
     installation: str,
     person: PersonId,

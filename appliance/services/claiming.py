@@ -29,8 +29,9 @@ from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.signing_hosts import slot_host
 from appliance.settings import SigningSettings
 
-_ATTEMPTS: Final = 10
-"""Claims after which an activation is left to expire: it kills its workers."""
+ATTEMPTS: Final = 5
+"""Claims in the key phase after which nobody takes it any more: it kills its
+workers, and the sweep makes its request `fallida`."""
 _SUSPECT: Final = 3
 """Claims after which it is signed alone, so that it takes no other along."""
 
@@ -81,7 +82,7 @@ class Claiming:
             lease=self._lease,
             key=timedelta(seconds=settings.key_s),
             finish=timedelta(seconds=settings.finish_s),
-            attempts=_ATTEMPTS,
+            attempts=ATTEMPTS,
         )
         self._worker = worker
         self._owner = f"{worker}/{process}"

@@ -143,17 +143,7 @@ class ConsoleLogin:
             ApplianceError: `LOGIN_FAILED`, whichever was not right;
                 `RATE_LIMITED`.
         """
-        name = typed.name.strip().lower()[:_LONGEST]
-        async with self._store.read() as records:
-            secret = await records.console.by_name(name)
-        attempt = await self._throttle.begin(
-            AttemptKind.PASSWORD,
-            self._account(name),
-            None,
-            address,
-        )
-        phc = None if secret is None else secret.phc
-        right = await self._passwords.verify(phc, _encoded(typed.password))
+        secret, attempt, right = await self._try(typed, address)
         made = None
         if right and secret is not None:
             made = await self._open(secret, typed.code, attempt)
@@ -161,6 +151,20 @@ class ConsoleLogin:
             await self._wrong(attempt, secret)
             raise ApplianceError(ErrorCode.LOGIN_FAILED)
         return made
+
+    async def _try(
+        self, typed: SignIn, address: str
+    ) -> tuple[ConsoleSecret | None, str, bool]:
+        """Whose name it is, the try's id, and whether the password is right."""
+        name = typed.name.strip().lower()[:_LONGEST]
+        async with self._store.read() as records:
+            secret = await records.console.by_name(name)
+        attempt = await self._throttle.begin(
+            AttemptKind.PASSWORD, self._account(name), None, address
+        )
+        phc = None if secret is None else secret.phc
+        right = await self._passwords.verify(phc, _encoded(typed.password))
+        return secret, attempt, right
 
     async def _open(
         self, secret: ConsoleSecret, code: str, attempt: str
@@ -242,6 +246,35 @@ class ConsoleLogin:
             await records.logins.end(attempt, AttemptOutcome.WRONG)
             records.audit.add(AuditEvent(EventKind.CONSOLE_CODE_WRONG, user.actor))
         raise ApplianceError(ErrorCode.OTP_INVALID)
+
+    async def witness(
+        self, session: ConsoleSession, typed: SignIn, address: str
+    ) -> str:
+        """Have a second administrator agree to what the first one does.
+
+        Args:
+            session: of the first.
+            typed: name, password and code of the second.
+            address: where the call came from, as tries are counted by.
+
+        Returns:
+            How the audit names the second.
+
+        Raises:
+            ApplianceError: `LOGIN_FAILED`, whichever was not right, also for the
+                first one once more; `RATE_LIMITED`.
+        """
+        secret, attempt, right = await self._try(typed, address)
+        if right and secret is not None and secret.user.id != session.user.id:
+            step = self._step(secret, typed.code)
+            async with self._store.write() as records:
+                if step is not None and await records.console.advance_step(
+                    secret.user.id, step
+                ):
+                    await records.logins.end(attempt, AttemptOutcome.DONE)
+                    return secret.user.actor
+        await self._wrong(attempt, secret)
+        raise ApplianceError(ErrorCode.LOGIN_FAILED)
 
     def _step(self, secret: ConsoleSecret, code: str) -> int | None:
         """The TOTP step whose code this is."""

@@ -26,6 +26,7 @@ from appliance.services.invitations import code_indexes
 from appliance.services.issuing import IssuePlan, Issuing
 from appliance.services.passwords import Passwords
 from appliance.services.people import check_differ
+from appliance.services.revocation_pins import RevocationPins
 from appliance.services.signing_password import (
     SigningPasswords,
     UnlockKeys,
@@ -57,6 +58,7 @@ class Enrolment:
         signing_passwords: derives from signing passwords.
         issuing: asks for keys and certificates.
         installation: shown in the authenticator app.
+        pins: makes revocation PINs.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Enrolment:
         signing_passwords: SigningPasswords,
         issuing: Issuing,
         installation: str,
+        pins: RevocationPins,
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -78,6 +81,7 @@ class Enrolment:
         self._signing_passwords = signing_passwords
         self._issuing = issuing
         self._installation = installation
+        self._pins = pins
 
     async def look(self, code: str) -> EnrolmentView:
         """What the page shows; the same at every look until it is used.
@@ -156,6 +160,7 @@ class Enrolment:
         """
         person, vouched_by = found.person.id, found.contact.vouched_by
         actor = f"person:{person}"
+        pin = await self._pins.make()
         async with self._store.write() as records:
             if not await records.enrolments.use(found.enrolment, self._clock.now()):
                 raise ApplianceError(ErrorCode.ENROLMENT_USED)
@@ -175,7 +180,8 @@ class Enrolment:
                 )
             )
             await self._issuing.submit(records, plan, person, vouched_by, unlock, actor)
-        return Enrolled(person, plan.task, vouched_by)
+            await self._pins.put(records, person, pin, actor)
+        return Enrolled(person, plan.task, vouched_by, pin.text)
 
     async def unfinished(self, code: str) -> Person:
         """Who enrolled by a link, while it is good, and has no key to show for it.

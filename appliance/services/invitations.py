@@ -99,7 +99,7 @@ class Invitations:
         async with self._store.write() as records:
             await refuse_known_email(records, self._lookup, email)
             await records.people.invite(new)
-            return await self._link(records, actor, person.id, vouched_by)
+            return await self.link(records, actor, person.id, vouched_by)
 
     async def renew(self, actor: str, cuil: str) -> Invitation:
         """Make a new link for somebody invited; the earlier one ends.
@@ -119,11 +119,19 @@ class Invitations:
             contact = await records.people.contact(person.id)
             if contact is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            return await self._link(records, actor, person.id, contact.vouched_by)
+            return await self.link(records, actor, person.id, contact.vouched_by)
 
-    async def _link(
+    async def link(
         self, records: Records, actor: str, person: PersonId, vouched_by: VouchedBy
     ) -> Invitation:
+        """Make the link of somebody invited, within the caller's transaction.
+
+        Args:
+            records: of the transaction.
+            actor: for the audit.
+            person: invited; an earlier link ends.
+            vouched_by: as it stands recorded.
+        """
         code = secrets.token_urlsafe(_CODE_BYTES)
         row_id = new_id()
         now = self._clock.now()

@@ -23,6 +23,7 @@ from appliance.services import totp
 from appliance.services.issuing import IssuePlan, Issuing
 from appliance.services.login import email_index, refuse_known_email
 from appliance.services.passwords import Passwords
+from appliance.services.revocation_pins import RevocationPins
 from appliance.services.signing_password import (
     SigningPasswords,
     UnlockKeys,
@@ -56,6 +57,7 @@ class CreatedPerson:
     """`otpauth://…` for an authenticator app."""
     task: TaskId
     """The HSM task that makes key and certificate."""
+    revocation_pin: str = field(repr=False)
 
 
 class People:
@@ -71,6 +73,7 @@ class People:
         issuing: Issuing,
         clock: Clock,
         installation: str,
+        pins: RevocationPins,
         *,
         trial: bool,
     ) -> None:
@@ -82,6 +85,7 @@ class People:
         self._issuing = issuing
         self._clock = clock
         self._installation = installation
+        self._pins = pins
         self._trial = trial
 
     async def create_person(self, order: NewPersonOrder) -> CreatedPerson:
@@ -100,9 +104,11 @@ class People:
         seed = totp.new_seed()
         plan = await self._issuing.plan()
         new, unlock = await self._with_secrets(order, person, email, seed, plan)
+        pin = await self._pins.make()
         async with self._store.write() as records:
             await refuse_known_email(records, self._lookup, email)
             await records.people.add(new)
+            await self._pins.put(records, person.id, pin, "operator")
             records.audit.add(
                 AuditEvent(
                     EventKind.PERSON_CREATED,
@@ -118,7 +124,7 @@ class People:
                 records, plan, person.id, order.vouched_by, unlock, "operator"
             )
         uri = totp.provisioning_uri(seed, email, self._installation)
-        return CreatedPerson(person.id, uri, plan.task)
+        return CreatedPerson(person.id, uri, plan.task, pin.text)
 
     async def _with_secrets(
         self,

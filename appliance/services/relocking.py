@@ -21,8 +21,10 @@ async def is_in_use(records: Records, person: PersonId) -> bool:
     It opens what is locked now: whoever locked it otherwise meanwhile would have
     the worker stand before a lock of another key.
     """
-    return await records.activations.keying(person) or await records.tasks.open_for(
-        person, TaskKind.ISSUE
+    return (
+        await records.activations.keying(person)
+        or await records.tasks.open_for(person, TaskKind.ISSUE)
+        or await records.tasks.open_for(person, TaskKind.CSR)
     )
 
 

@@ -22,7 +22,7 @@ from appliance.domain.vocab import (
     ItemState,
     RequestState,
 )
-from appliance.services.claiming import key_interrupted
+from appliance.services.claiming import ATTEMPTS, key_interrupted
 from appliance.services.hsm_tasks import TASK_ATTEMPTS
 
 _BATCH: Final = 200
@@ -46,14 +46,15 @@ class Sweeping:
         """End what was not claimed, keyed or finished in time; how many.
 
         Unsigned requests are `pendiente` again, reason `ACTIVATION_EXPIRED`;
-        what was signed but could not be published in time is `fallida`.
+        what was signed but could not be published in time is `fallida`, and so is
+        what killed every worker that took it in hand.
         """
         now = self._clock.now()
         async with self._store.read() as records:
-            if not await records.activations.overdue(now):
+            if not await records.activations.overdue(now, ATTEMPTS):
                 return 0
         async with self._store.write() as records:
-            ended = await records.activations.overdue(now)
+            ended = await records.activations.overdue(now, ATTEMPTS)
             for late in ended:
                 await self._end(records, late)
         for late in ended:
@@ -66,6 +67,15 @@ class Sweeping:
         if late.state is ActivationState.FINISHING:
             then, code = ActivationState.FAILED, ErrorCode.SIGNING_FAILED
             await self._move(records, late, keyed, RequestState.FAILED, code)
+        elif late.fence >= ATTEMPTS:
+            # Items are signed in turn: the first that is not done is to blame.
+            then, code = ActivationState.FAILED, ErrorCode.SIGNING_FAILED
+            culprit, *others = [
+                item for item in late.items if item in keyed or item in waiting
+            ]
+            await self._move(records, late, [culprit], RequestState.FAILED, code)
+            expired = ErrorCode.ACTIVATION_EXPIRED
+            await self._move(records, late, others, RequestState.PENDING, expired)
         else:
             # Signatures that were made are not wasted: they are finished.
             then = ActivationState.FINISHING if keyed else ActivationState.EXPIRED

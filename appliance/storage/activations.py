@@ -306,21 +306,27 @@ class SqlActivations:
             },
         )
 
-    async def overdue(self, at: datetime) -> list[Overdue]:
-        """Activations past their time that no lease holds, locked for writing."""
+    async def overdue(self, at: datetime, attempts: int) -> list[Overdue]:
+        """Activations that nobody may go on with, and no lease holds; locked."""
         free = or_(activation.c.lease_until.is_(None), activation.c.lease_until <= at)
         late = or_(
             _in(_A.WAITING) & (activation.c.claim_by <= at),
             _in(_A.KEYING) & (activation.c.key_until <= at),
+            _in(_A.KEYING) & (activation.c.fence >= attempts),
             _in(_A.FINISHING) & (activation.c.finish_until <= at),
         )
         rows = await self._connection.execute(
-            select(activation.c.id, activation.c.state)
+            select(activation.c.id, activation.c.state, activation.c.fence)
             .where(free, late)
             .with_for_update(skip_locked=True)
         )
         return [
-            Overdue(ActivationId(row.id), _A(row.state), await self._items(row.id))
+            Overdue(
+                ActivationId(row.id),
+                _A(row.state),
+                row.fence,
+                await self._items(row.id),
+            )
             for row in rows.all()
         ]
 
@@ -408,11 +414,17 @@ def _claimable(at: datetime, terms: Terms) -> ColumnElement[bool]:
     """Waiting and in time, or let go of by whoever had it.
 
     As long as a key is to be used, only hosts take it that it is sealed to. What
-    kills its workers is left to expire. The finish phase may be tried as often as
-    leases can lapse in its time: a store that is away kills nobody.
+    kills its workers is not taken again. The finish phase may be tried as often as
+    leases can lapse in its time: a store that is away kills nobody. After as many
+    attempts as a key phase has, it rests for a lease's time between two, so that a
+    document which kills its workers there costs others little.
     """
     tries = terms.attempts + math.ceil(terms.finish / terms.lease)
     ours = is_sealed_to(activation_seal, activation.c.id, terms.host)
+    rested = or_(
+        activation.c.fence < terms.attempts,
+        activation.c.lease_until <= at - terms.lease,
+    )
     return or_(
         _in(_A.WAITING) & (activation.c.claim_by > at) & ours,
         and_(
@@ -424,7 +436,8 @@ def _claimable(at: datetime, terms: Terms) -> ColumnElement[bool]:
                 & ours,
                 _in(_A.FINISHING)
                 & (activation.c.finish_until > at)
-                & (activation.c.fence < tries),
+                & (activation.c.fence < tries)
+                & rested,
             ),
         ),
     )

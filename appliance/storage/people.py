@@ -4,7 +4,15 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,6 +30,7 @@ from appliance.domain.records.people import (
     SigningSecret,
 )
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
+from appliance.storage.packing import join, split
 from appliance.storage.tables import (
     credential,
     integrator,
@@ -133,6 +142,13 @@ class SqlPeople:
                 locked_at=secret.locked_at,
             )
         )
+
+    async def forget_secrets(self, person_id: PersonId) -> None:
+        """Delete what proves a person, who is to choose anew."""
+        for table in (login_secret, signing_secret):
+            await self._connection.execute(
+                delete(table).where(table.c.person == person_id)
+            )
 
     async def get(self, person_id: PersonId) -> Person | None:
         """A person by id."""
@@ -270,7 +286,7 @@ class SqlCredentials:
                 spki=new.spki,
                 spki_sha256=hashlib.sha256(new.spki).hexdigest(),
                 certificate=new.certificate,
-                chain=_join(new.chain),
+                chain=join(new.chain),
                 not_before=new.not_before,
                 not_after=new.not_after,
                 vouched_by=new.vouched_by.value,
@@ -302,7 +318,7 @@ class SqlCredentials:
             .where(credential.c.id == renewed.id)
             .values(
                 certificate=renewed.certificate,
-                chain=_join(renewed.chain),
+                chain=join(renewed.chain),
                 not_before=renewed.not_before,
                 not_after=renewed.not_after,
             )
@@ -314,6 +330,15 @@ class SqlCredentials:
             (credential.c.person == person_id)
             & (credential.c.state == CredentialState.ACTIVE.value)
         )
+
+    async def of_person(self, person_id: PersonId) -> list[Credential]:
+        """Every credential of a person, newest first."""
+        rows = await self._connection.execute(
+            select(credential)
+            .where(credential.c.person == person_id)
+            .order_by(credential.c.created.desc(), credential.c.id)
+        )
+        return [_credential(row) for row in rows]
 
     async def locked(self, person_id: PersonId) -> list[Credential]:
         """Those of a person that may sign, now or later, by id."""
@@ -369,28 +394,12 @@ def _credential(row: Row[Any]) -> Credential:
         key_token=row.key_token,
         cka_id=row.cka_id,
         certificate=row.certificate,
-        chain=_split(row.chain),
+        chain=split(row.chain),
         not_before=row.not_before,
         not_after=row.not_after,
         vouched_by=VouchedBy(row.vouched_by),
         state=CredentialState(row.state),
     )
-
-
-def _join(parts: tuple[bytes, ...]) -> bytes:
-    """Parts with their length in four bytes before each."""
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
-
-
-def _split(joined: bytes) -> tuple[bytes, ...]:
-    """Undo `_join`."""
-    parts = []
-    at = 0
-    while at < len(joined):
-        size = int.from_bytes(joined[at : at + 4], "big")
-        parts.append(joined[at + 4 : at + 4 + size])
-        at += 4 + size
-    return tuple(parts)
 
 
 def _person(row: Row[Any]) -> Person:

@@ -35,6 +35,12 @@ from appliance.storage.secret_versions import SqlSecretVersions
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
 from appliance.storage.tasks import SqlActivationKeys, SqlTasks, SqlWorkers
+from appliance.storage.trust import (
+    SqlExpiry,
+    SqlFormerCertificates,
+    SqlRevocationPins,
+    SqlTrust,
+)
 
 _AWAY = (OperationalError, InterfaceError, PoolTimeoutError, OSError)
 _AWAY_STATES = ("08", "40", "53", "57")
@@ -49,6 +55,10 @@ class SqlRecords:
         self.credentials = SqlCredentials(connection, clock)
         self.certificates = SqlCertificates(connection, clock)
         self.publications = SqlPublications(connection)
+        self.former_certificates = SqlFormerCertificates(connection)
+        self.revocation_pins = SqlRevocationPins(connection)
+        self.trust = SqlTrust(connection)
+        self.expiry = SqlExpiry(connection)
         self.documents = SqlDocuments(connection)
         self.requests = SqlRequests(connection)
         self.slots = SqlSlots(connection)

@@ -186,6 +186,53 @@ credential = Table(
     Column("state", String(16), nullable=False),
     Column("created", Instant, nullable=False),
     Index("ix_credential_person_state", "person", "state"),
+    Index("ix_credential_state_not_after", "state", "not_after"),
+)
+
+# What a credential had before an outside CA's certificate took its place.
+former_certificate = Table(
+    "former_certificate",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("credential", _Id, ForeignKey("credential.id"), nullable=False),
+    Column("certificate", LargeBinary, nullable=False),
+    Column("chain", LargeBinary, nullable=False),
+    Column("not_before", Instant, nullable=False),
+    Column("not_after", Instant, nullable=False),
+    Column("replaced", Instant, nullable=False),
+    Index("ix_former_certificate_credential", "credential"),
+)
+
+revocation_pin = Table(
+    "revocation_pin",
+    metadata,
+    Column("person", _Id, ForeignKey("person.id"), primary_key=True),
+    # A PHC string is right: no key is derived from a PIN.
+    Column("phc", Text, nullable=False),
+    Column("made", Instant, nullable=False),
+)
+
+trust_anchor = Table(
+    "trust_anchor",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("certificate", LargeBinary, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("purpose", String(16), nullable=False),
+    Column("not_after", Instant, nullable=False),
+    Column("added", Instant, nullable=False),
+    UniqueConstraint("sha256", "purpose"),
+)
+
+# The tightest warning that was given of an end; a later end begins anew.
+expiry_notice = Table(
+    "expiry_notice",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("subject", String(64), primary_key=True),
+    Column("not_after", Instant, nullable=False),
+    Column("days", Integer, nullable=False),
+    Column("at", Instant, nullable=False),
 )
 
 certificate = Table(

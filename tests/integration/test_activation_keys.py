@@ -54,17 +54,16 @@ class Identity:
         self.signed = 0
         self.away = False
 
-    async def identity_public(self) -> bytes:
-        """DER."""
-        public = self._key.public_key()
-        return public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-
-    async def identity_sign(self, message: bytes) -> bytes:
-        """ECDSA, unless the HSM is away."""
+    async def identity_statement(self, message: bytes) -> tuple[bytes, bytes]:
+        """DER, and ECDSA, unless the HSM is away."""
         if self.away:
             raise HsmUnavailableError
         self.signed += 1
-        return self._key.sign(message, ec.ECDSA(SHA256()))
+        public = self._key.public_key()
+        return (
+            public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+            self._key.sign(message, ec.ECDSA(SHA256())),
+        )
 
 
 @pytest.fixture

@@ -19,14 +19,15 @@ from appliance.services.integrators import Integrators
 from appliance.services.invitations import Invitations
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.progress import Progress
+from appliance.services.revocation_pins import RevocationPins
 from appliance.services.sessions import Sessions
 from appliance.services.signing_password import SigningPasswords
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import MovingClock
+from tests.parts.migrated import lay_tables
 from tests.parts.signing_host import SigningHost, issuing
 
 
@@ -96,7 +97,7 @@ async def open_desk(
         top: settings.
     """
     settings = desk_settings(folder, url, **top)
-    await migrate(settings)
+    await lay_tables(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
     data, index = keys or (KeyRing.of(b"d" * 32), KeyRing.of(b"l" * 32))
@@ -128,6 +129,7 @@ async def open_desk(
                 signing_passwords,
                 asks,
                 settings.installation,
+                RevocationPins(store, clock, passwords),
             ),
             host,
         )

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 from quart import Quart
 
-from appliance.api import auth, pki, public, sessions, solicitudes, wire
+from appliance.api import (
+    auth,
+    credenciales,
+    fields,
+    pki,
+    public,
+    sessions,
+    solicitudes,
+    wire,
+)
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.vocab import FontName, FontStyle, Restriction
@@ -63,7 +72,7 @@ def test_reference_lists_every_field_of_firmar() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", [*wire.COLORS, *FontName, *FontStyle, *Restriction], ids=str
+    "word", [*fields.COLORS, *FontName, *FontStyle, *Restriction], ids=str
 )
 def test_reference_names_every_word(word: str) -> None:
     """Each word that a field may be stands in the table."""
@@ -75,7 +84,7 @@ def test_reference_lists_every_address() -> None:
     app = Quart("x", static_folder=None)
     app.url_map.converters["digits"] = Digits
     # All but the pages: they are for people, and link to one another.
-    for face in (solicitudes, auth, sessions, pki, public):
+    for face in (solicitudes, credenciales, auth, sessions, pki, public):
         app.register_blueprint(face.blueprint)
     served = {
         (method, re.sub(r"<[^>]+>", "{id}", rule.rule.replace(*_ASKED)))

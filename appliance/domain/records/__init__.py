@@ -31,6 +31,12 @@ from appliance.domain.records.tasks import (
     TaskRecords,
     WorkerRecords,
 )
+from appliance.domain.records.trust import (
+    ExpiryRecords,
+    FormerCertificateRecords,
+    RevocationPinRecords,
+    TrustRecords,
+)
 
 
 class AuditRecords(Protocol):
@@ -77,6 +83,26 @@ class Records(Protocol):
     @property
     def publications(self) -> PublicationRecords:
         """CRLs and OCSP answers."""
+        ...
+
+    @property
+    def former_certificates(self) -> FormerCertificateRecords:
+        """What credentials had before."""
+        ...
+
+    @property
+    def revocation_pins(self) -> RevocationPinRecords:
+        """PINs by which people revoke without signing in."""
+        ...
+
+    @property
+    def trust(self) -> TrustRecords:
+        """Roots of outside CAs."""
+        ...
+
+    @property
+    def expiry(self) -> ExpiryRecords:
+        """What ends soon, and what was said of it."""
         ...
 
     @property

@@ -110,7 +110,8 @@ class Terms:
     """For the key phase, plus a second an item."""
     finish: timedelta
     attempts: int
-    """Claims after which an activation is given up as poisonous."""
+    """Claims after which an activation is given up as poisonous; in the finish
+    phase it is then taken only after a lease's time of rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +127,12 @@ class KeyedItem:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """An activation whose time is over."""
+    """An activation whose time, or whose attempts, are over."""
 
     id: ActivationId
     state: ActivationState
+    fence: int
+    """How often it was claimed."""
     items: tuple[Item, ...]
 
 
@@ -235,8 +238,13 @@ class ActivationRecords(Protocol):
         """
         ...
 
-    async def overdue(self, at: datetime) -> list[Overdue]:
-        """Activations past their time that no lease holds, locked for writing."""
+    async def overdue(self, at: datetime, attempts: int) -> list[Overdue]:
+        """Activations that nobody may go on with, and no lease holds; locked.
+
+        Args:
+            at: now; past their time by then.
+            attempts: claims that a key phase may have had.
+        """
         ...
 
     async def end_overdue(

@@ -16,6 +16,8 @@ class AttemptKind(StrEnum):
     CODE = "code"
     CLAIM = "claim"
     """Who somebody in a frame says to be."""
+    REVOCATION = "revocation"
+    """A revocation PIN."""
 
 
 class AttemptOutcome(StrEnum):

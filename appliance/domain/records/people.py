@@ -103,6 +103,10 @@ class PeopleRecords(Protocol):
         """Give an invited person their secrets; False if they have some."""
         ...
 
+    async def forget_secrets(self, person: PersonId) -> None:
+        """Delete what proves a person, who is to choose anew."""
+        ...
+
     async def get(self, person: PersonId) -> Person | None:
         """A person by id."""
         ...
@@ -188,4 +192,8 @@ class CredentialRecords(Protocol):
 
     async def active(self, person: PersonId) -> Credential | None:
         """The credential a person signs with."""
+        ...
+
+    async def of_person(self, person: PersonId) -> list[Credential]:
+        """Every credential of a person, newest first."""
         ...
