@@ -7,7 +7,10 @@ For an operator with access to the HSM; `docs/rotation.md` tells the rest.
 """
 
 import argparse
+import logging
 import sys
+
+import structlog
 
 from appliance.bootstrap import open_core
 from appliance.commands.progress import ProgressBar
@@ -25,6 +28,11 @@ from worker.master_rotation import Moved, move_keys
 
 def rotate_master(args: argparse.Namespace) -> int:
     """Run the command; its exit status."""
+    # A person reads this: no more than what is out of the ordinary.
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
     async def work(settings: Settings) -> int:
         async with open_core(settings, SystemClock(), "operator") as core:
