@@ -43,7 +43,7 @@ def next_master(settings: Settings, oldest: int | None) -> tuple[int, bool]:
             do not hold the same ones.
         HsmUnavailableError: the module, a token or a PIN does not work.
     """
-    with _firma(settings) as (library, session, profile):
+    with firma(settings) as (library, session, profile):
         masters = Masters(session)
         versions = masters.versions()
         if not versions:
@@ -76,7 +76,7 @@ def destroy_master(settings: Settings, version: int) -> int:
         HsmUnavailableError: the module, a token or a PIN does not work.
     """
     count = 0
-    with _firma(settings) as (library, session, profile):
+    with firma(settings) as (library, session, profile):
         if version >= Masters(session).newest():
             msg = f"master key {version} is not an old one"
             raise HsmRefusedError(msg)
@@ -88,7 +88,7 @@ def destroy_master(settings: Settings, version: int) -> int:
 
 
 @contextmanager
-def _firma(
+def firma(
     settings: Settings,
 ) -> Iterator[tuple[Library, pkcs11.Session, HsmProfile]]:
     """The module and a session of `hsm.firma`, while nobody else changes its keys.

@@ -146,11 +146,11 @@ def _share(
             )
             raise HsmRefusedError(msg)
         transport(master, replica, version)
-    _refuse_other(primary, replica, version, profile, label)
+    refuse_other(primary, replica, version, profile, label)
     report.note(f"master key {version} on token {label}", made=made)
 
 
-def _refuse_other(
+def refuse_other(
     primary: pkcs11.Session,
     replica: pkcs11.Session,
     version: int,

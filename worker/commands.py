@@ -1,6 +1,7 @@
 """Sub-commands of the workers and the sandbox."""
 
 import argparse
+from pathlib import Path
 
 from appliance.settings import load_settings
 
@@ -29,7 +30,7 @@ def register(
 def register_hsm(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> None:
-    """Add `rotate-master` to `rubrica hsm`.
+    """Add `rotate-master` and `move` to `rubrica hsm`.
 
     Args:
         commands: of `rubrica hsm`.
@@ -46,12 +47,29 @@ def register_hsm(
         help="destroy version N on every token instead; no key may be under it",
     )
     rotate.set_defaults(run=_rotate_master)
+    move = commands.add_parser(
+        "move", help="let users' keys follow to another HSM; tells which cannot"
+    )
+    move.add_argument(
+        "--to",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="settings file with the new HSM, prepared by `rubrica hsm init`",
+    )
+    move.set_defaults(run=_move)
 
 
 def _rotate_master(args: argparse.Namespace) -> int:
     from worker.hsm_commands import rotate_master  # noqa: PLC0415 (heavy)
 
     return rotate_master(args)
+
+
+def _move(args: argparse.Namespace) -> int:
+    from worker.hsm_commands import move  # noqa: PLC0415 (heavy)
+
+    return move(args)
 
 
 def _worker(args: argparse.Namespace) -> int:

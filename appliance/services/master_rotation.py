@@ -5,13 +5,15 @@ that a run may be killed anywhere. A worker that read a row before it moved sign
 by the old version, which is there until it is retired. Source: design §4.
 """
 
+from collections.abc import Collection
 from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.hsm import KeyAlgorithm, WrapMethod
 from appliance.domain.ids import CredentialId
 from appliance.domain.records import Store
-from appliance.domain.records.masters import MasterWrapped
+from appliance.domain.records.masters import KeyNeeds, MasterWrapped
 from appliance.domain.vocab import EventKind
 
 _BATCH: Final = 250
@@ -69,6 +71,28 @@ class MasterRotation:
         async with self._store.write() as records:
             done = [await records.masters.rewrapped(old, new) for old, new in moved]
         return sum(done)
+
+    async def left_behind(
+        self, methods: Collection[WrapMethod], algorithms: Collection[KeyAlgorithm]
+    ) -> list[KeyNeeds]:
+        """Keys in force that another HSM could not use; they are issued anew.
+
+        Args:
+            methods: by which it opens wrapped keys.
+            algorithms: of which it takes keys.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as records:
+            needs = await records.masters.needs()
+        return [
+            need
+            for need in needs
+            if need.algorithm not in algorithms
+            or need.method_w not in methods
+            or need.method_k not in methods
+        ]
 
     async def created(self, version: int) -> None:
         """Say that a version came into use."""

@@ -5,10 +5,10 @@ from datetime import datetime
 from sqlalchemy import func, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.domain.hsm import WrapMethod
-from appliance.domain.ids import CredentialId
-from appliance.domain.records.masters import MasterWrapped
-from appliance.domain.vocab import TaskState
+from appliance.domain.hsm import KeyAlgorithm, WrapMethod
+from appliance.domain.ids import CredentialId, PersonId
+from appliance.domain.records.masters import KeyNeeds, MasterWrapped
+from appliance.domain.vocab import CredentialState, TaskState
 from appliance.storage.tables import credential, hsm_task
 
 
@@ -62,6 +62,31 @@ class SqlMasters:
             .values(master=new.master, blob_w=new.blob_w, method_w=new.method_w.value)
         )
         return result.rowcount == 1
+
+    async def needs(self) -> list[KeyNeeds]:
+        """What each key in force needs of an HSM."""
+        column = credential.c
+        rows = await self._connection.execute(
+            select(
+                column.id,
+                column.person,
+                column.algorithm,
+                column.method_w,
+                column.method_k,
+            )
+            .where(column.state == CredentialState.ACTIVE.value)
+            .order_by(column.id)
+        )
+        return [
+            KeyNeeds(
+                CredentialId(row.id),
+                PersonId(row.person),
+                KeyAlgorithm(row.algorithm),
+                None if row.method_w is None else WrapMethod(row.method_w),
+                None if row.method_k is None else WrapMethod(row.method_k),
+            )
+            for row in rows
+        ]
 
     async def in_the_making(self, at: datetime) -> int:
         """How many tasks of the HSM some worker has in hand."""

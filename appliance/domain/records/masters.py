@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from appliance.domain.hsm import WrapMethod
-from appliance.domain.ids import CredentialId
+from appliance.domain.hsm import KeyAlgorithm, WrapMethod
+from appliance.domain.ids import CredentialId, PersonId
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,18 @@ class MasterWrapped:
     master: int
     blob_w: bytes = field(repr=False)
     method_w: WrapMethod
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNeeds:
+    """What an HSM must be able to do for a credential to sign by it."""
+
+    credential: CredentialId
+    person: PersonId
+    algorithm: KeyAlgorithm
+    method_w: WrapMethod | None
+    method_k: WrapMethod | None
+    """Both None of a resident key, which stays where it is."""
 
 
 class MasterRecords(Protocol):
@@ -33,6 +45,10 @@ class MasterRecords(Protocol):
 
     async def rewrapped(self, old: MasterWrapped, new: MasterWrapped) -> bool:
         """Have another version wrap a key; False if it changed meanwhile."""
+        ...
+
+    async def needs(self) -> list[KeyNeeds]:
+        """What each key in force needs of an HSM."""
         ...
 
     async def in_the_making(self, at: datetime) -> int:
