@@ -1,4 +1,4 @@
-"""`rubrica hsm init` and `rubrica hsm check`.
+"""`rubrica hsm init` and `rubrica hsm check`, and what the worker adds to them.
 
     rubrica --settings var/settings.toml hsm init
 
@@ -9,6 +9,8 @@ worker. What they need is imported when they run.
 import argparse
 import sys
 from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Final
 
 from appliance.domain.errors import (
@@ -42,6 +44,13 @@ def register(
         "check", help="look whether the HSM does what is needed, and how fast"
     )
     check.set_defaults(run=_check)
+    record = commands.add_parser(
+        "ceremony-record", help="write the sheet of a key ceremony (Markdown)"
+    )
+    record.add_argument("--out", type=Path, help="instead of the terminal")
+    record.set_defaults(run=_record)
+    for point in sorted(entry_points(group="rubrica.hsm")):
+        point.load()(commands)
 
 
 def _init(args: argparse.Namespace) -> int:
@@ -66,6 +75,21 @@ def _check(args: argparse.Namespace) -> int:
         report = check(settings)
         _say(report.table())
         return 0 if report.good else 1
+
+    return _with_settings(args, run)
+
+
+def _record(args: argparse.Namespace) -> int:
+    from hsm_config.ceremony import ceremony_record  # noqa: PLC0415 (heavy)
+
+    def run(settings: Settings) -> int:
+        sheet = ceremony_record(settings)
+        if args.out is None:
+            _say(sheet)
+        else:
+            args.out.write_text(sheet, "utf-8")
+            _say(f"written to {args.out}")
+        return 0
 
     return _with_settings(args, run)
 
