@@ -4,10 +4,11 @@ python-pkcs11 starts a module once a process; who opens the tokens here closes
 them before another folder's are opened.
 """
 
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -32,7 +33,7 @@ data_dir = "data"
 run_dir = "run"
 
 [hsm]
-softhsm_conf = "hsm/softhsm2.conf"
+{hsm_lines}
 keep_alive_s = {keep_alive_s}
 
 [hsm.firma]
@@ -68,16 +69,27 @@ class HsmInstallation:
         folder: an existing private folder.
         trial: the setting of that name.
         keep_alive_s: the setting of that name.
+        hsm_lines: what the settings say of the HSM besides; by default that it is
+            a SoftHSM.
+        environment: what the module wants besides in a command's environment.
     """
 
     def __init__(
-        self, folder: Path, *, trial: bool = True, keep_alive_s: float = 60
+        self,
+        folder: Path,
+        *,
+        trial: bool = True,
+        keep_alive_s: float = 60,
+        hsm_lines: str = 'softhsm_conf = "hsm/softhsm2.conf"',
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder
+        self.environment = {**os.environ, **(environment or {})}
         self.file = folder / "settings.toml"
-        self.file.write_text(
-            _TOML.format(trial=str(trial).lower(), keep_alive_s=keep_alive_s), "utf-8"
+        text = _TOML.format(
+            trial=str(trial).lower(), keep_alive_s=keep_alive_s, hsm_lines=hsm_lines
         )
+        self.file.write_text(text, "utf-8")
         self.settings: Settings = load_settings(self.file)
         self.profile: HsmProfile = load_profile(self.settings.hsm.profile)
 
@@ -126,6 +138,7 @@ class HsmInstallation:
         """Start `rubrica hsm …` in a process of its own."""
         return subprocess.Popen(
             [sys.executable, "-c", _COMMAND, "--settings", self.file, "hsm", *words],
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
