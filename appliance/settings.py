@@ -131,6 +131,11 @@ class TokenSettings(_Section):
 
     label: str
     """Its label."""
+    pin_source: Literal["file", "credential", "environment", "prompt"] = "file"
+    """Where its PIN is: `file` (see `pin_file`); `credential`, the systemd
+    credential with the name of `pin_file`; `environment`, the variable
+    `RUBRICA_PIN_` and the label in capitals, refused in PROD; `prompt`, asked for
+    at the terminal, which only `rubrica hsm` can do."""
     pin_file: Path
     """File with its PIN, read once at the start of the worker."""
 

@@ -32,6 +32,8 @@ class Standing(StrEnum):
     """Our tests run on this make."""
     DOCUMENTED = "documented"
     """The vendor's documents; `rubrica hsm check` has the last word."""
+    REFUSED = "refused"
+    """Our tests show that it is not fit, and that `rubrica hsm check` says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from hsm_config.module import (
     opened,
     token_settings,
 )
-from hsm_config.pin import read_pin, write_new
+from hsm_config.pin import AskPin, obtain_pin, write_new
 from hsm_config.profile import HsmProfile, load_profile
 from hsm_config.provision_report import ProvisionReport
 from hsm_config.tokens import make_configuration, make_token
@@ -41,7 +41,9 @@ CA_ALGORITHM: Final = KeyAlgorithm.RSA_3072
 _SYSTEM_CLOCK: Final = SystemClock()
 
 
-def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionReport:
+def provision(
+    settings: Settings, clock: Clock = _SYSTEM_CLOCK, ask: AskPin | None = None
+) -> ProvisionReport:
     """Make what is missing of tokens, PINs, keys and the CA certificate.
 
     Must not run in a process that has the HSM open: it starts and finalises
@@ -50,6 +52,7 @@ def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionRepo
     Args:
         settings: the installation.
         clock: dates the CA certificate.
+        ask: asks an operator for a PIN, where the settings want that.
 
     Returns:
         What was made and what was there.
@@ -65,7 +68,7 @@ def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionRepo
     report = ProvisionReport()
     try:
         with _alone(settings.data_dir):
-            _provision(settings, profile, clock, report)
+            _provision(settings, profile, clock, report, ask)
     except PKCS11Error as exc:
         msg = describe(exc)
         raise HsmUnavailableError(msg) from exc
@@ -94,7 +97,11 @@ def _alone(data_dir: Path) -> Iterator[None]:
 
 
 def _provision(
-    settings: Settings, profile: HsmProfile, clock: Clock, report: ProvisionReport
+    settings: Settings,
+    profile: HsmProfile,
+    clock: Clock,
+    report: ProvisionReport,
+    ask: AskPin | None,
 ) -> None:
     hsm = settings.hsm
     if profile.config_env and profile.quirks.makes_tokens and hsm.softhsm_conf:
@@ -103,12 +110,12 @@ def _provision(
     with opened(hsm, profile) as library:
         for role in TokenRole:
             token = token_settings(hsm, role)
-            news = make_token(library, token, settings, profile)
+            news = make_token(library, token, settings, profile, ask)
             report.made.extend(news)
             if not news:
                 report.note(f"token {token.label}", made=False)
         pins = {
-            role: read_pin(token_settings(hsm, role).pin_file, settings.environment)
+            role: obtain_pin(token_settings(hsm, role), settings.environment, ask)
             for role in TokenRole
         }
         if pins[TokenRole.FIRMA] == pins[TokenRole.PKI]:

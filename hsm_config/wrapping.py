@@ -21,7 +21,6 @@ from appliance.domain.errors import ErrorCode, HsmRefusedError
 from appliance.domain.hsm import KeyAlgorithm, WrapMethod, WrappedKey
 from hsm_config import signatures, templates
 from hsm_config.exposure import refuse_readable
-from hsm_config.masters import Masters
 from hsm_config.pairs import (
     generate_pair,
     load_spki,
@@ -209,32 +208,28 @@ def _private_template(key: WrappedKey, quirks: HsmQuirks) -> Template:
     }
 
 
-def generate_wrapped(
+def make_wrapped(
     session: pkcs11.Session,
     algorithm: KeyAlgorithm,
-    masters: Masters,
+    master: tuple[int, pkcs11.SecretKey],
     method: WrapMethod,
-    quirks: HsmQuirks,
 ) -> WrappedKey:
-    """Make a key pair that leaves nothing in the HSM, and try it.
+    """Make a key pair that leaves nothing in the HSM.
 
     Args:
         session: logged in, read-write.
         algorithm: kind of the pair.
-        masters: the master keys; the newest one wraps.
+        master: version and handle of the master key that wraps.
         method: how both keys are wrapped.
-        quirks: of the HSM's make.
 
     Returns:
-        The pair, after it was unwrapped again, found unreadable, and has signed.
+        The pair, not tried yet.
 
     Raises:
-        KeyNotFoundError: there is no master key.
-        HsmRefusedError: the unwrapped key can be read, or does not sign.
+        HsmRefusedError: the public key cannot be read.
         PKCS11Error: the token failed.
     """
-    version = masters.newest()
-    master = masters.get(version)
+    version, by = master
     with ExitStack() as made:
         w = session.generate_key(
             KeyType.AES,
@@ -246,16 +241,42 @@ def generate_wrapped(
         public, private = generate_pair(session, algorithm, templates.NEW_PRIVATE)
         made.callback(public.destroy)
         made.callback(private.destroy)
-        key = WrappedKey(
+        return WrappedKey(
             algorithm=algorithm,
             spki=spki(read_public(public)),
             master=version,
-            blob_w=wrap(w, master, method),
+            blob_w=wrap(w, by, method),
             method_w=method,
             blob_k=wrap(private, w, method),
             method_k=method,
         )
-    with unwrapped(key, master, quirks) as again:
+
+
+def generate_wrapped(
+    session: pkcs11.Session,
+    algorithm: KeyAlgorithm,
+    master: tuple[int, pkcs11.SecretKey],
+    method: WrapMethod,
+    quirks: HsmQuirks,
+) -> WrappedKey:
+    """Make a key pair that leaves nothing in the HSM, and try it.
+
+    Args:
+        session: logged in, read-write.
+        algorithm: kind of the pair.
+        master: version and handle of the master key that wraps.
+        method: how both keys are wrapped.
+        quirks: of the HSM's make.
+
+    Returns:
+        The pair, after it was unwrapped again, found unreadable, and has signed.
+
+    Raises:
+        HsmRefusedError: the unwrapped key can be read, or does not sign.
+        PKCS11Error: the token failed.
+    """
+    key = make_wrapped(session, algorithm, master, method)
+    with unwrapped(key, master[1], quirks) as again:
         refuse_readable(again)
         signatures.self_test(again, load_spki(key.spki))
     return key
@@ -264,8 +285,8 @@ def generate_wrapped(
 def rewrap(
     blob_w: bytes,
     method_w: WrapMethod,
-    masters: Masters,
-    versions: tuple[int, int],
+    old: pkcs11.SecretKey,
+    new: pkcs11.SecretKey,
     method: WrapMethod,
 ) -> bytes:
     """Wrap W by another master key; no password and no user's key is needed.
@@ -273,18 +294,16 @@ def rewrap(
     Args:
         blob_w: W, wrapped by the old master key.
         method_w: how.
-        masters: the master keys.
-        versions: the old one and the new one.
+        old: the old master key.
+        new: the new one.
         method: how the new one wraps.
 
     Returns:
         W, wrapped by the new master key.
 
     Raises:
-        KeyNotFoundError: there is no such master key.
         DoesNotUnwrapError: the token does not take the blob.
         PKCS11Error: the token failed.
     """
-    old, new = (masters.get(version) for version in versions)
     with _unwrapped_w(blob_w, old, method_w, templates.MOVING_W) as w:
         return wrap(w, new, method)

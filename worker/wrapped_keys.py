@@ -29,8 +29,10 @@ def generate(link: HsmConnection, algorithm: KeyAlgorithm) -> WrappedKey:
         PKCS11Error: the token failed.
     """
     session = link.session(TokenRole.FIRMA)
+    version = link.masters.newest()
+    master = version, link.masters.get(version)
     return wrapping.generate_wrapped(
-        session, algorithm, link.masters, _method(link), link.token.profile.quirks
+        session, algorithm, master, _method(link), link.token.profile.quirks
     )
 
 
@@ -67,8 +69,9 @@ def rewrap(
         PKCS11Error: the token failed.
     """
     method = _method(link)
+    keys = link.masters.get(old), link.masters.get(new)
     with _told_apart(link):
-        blob = wrapping.rewrap(blob_w, method_w, link.masters, (old, new), method)
+        blob = wrapping.rewrap(blob_w, method_w, *keys, method)
     return blob, method
 
 

@@ -104,8 +104,9 @@ def test_every_method_of_the_profile_wraps_and_unwraps(made: HsmInstallation) ->
         for method in WRAPS[made.profile.name]:
             assert wrapping.pick_method((method,), available) is method
             for kind in (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256):
+                master = 1, Masters(session).get(1)
                 key = wrapping.generate_wrapped(
-                    session, kind, Masters(session), method, made.profile.quirks
+                    session, kind, master, method, made.profile.quirks
                 )
                 assert key.method_w is method
     assert made.profile.keys.wrap == WRAPS[made.profile.name]
@@ -117,7 +118,7 @@ def test_format_of_one_make_is_not_the_others(made: HsmInstallation) -> None:
         key = wrapping.generate_wrapped(
             session,
             KeyAlgorithm.EC_P256,
-            Masters(session),
+            (1, Masters(session).get(1)),
             made.profile.keys.wrap[0],
             made.profile.quirks,
         )
@@ -129,11 +130,16 @@ def test_format_of_one_make_is_not_the_others(made: HsmInstallation) -> None:
 def test_unwrapped_key_cannot_be_read(made: HsmInstallation) -> None:
     """Sensitive and not extractable by its attributes, and by trying."""
     with made.raw(TokenRole.FIRMA) as session:
-        masters, quirks = Masters(session), made.profile.quirks
+        master, quirks = Masters(session).get(1), made.profile.quirks
+        method = made.profile.keys.wrap[0]
         key = wrapping.generate_wrapped(
-            session, KeyAlgorithm.RSA_2048, masters, made.profile.keys.wrap[0], quirks
+            session,
+            KeyAlgorithm.RSA_2048,
+            (1, master),
+            method,
+            quirks,
         )
-        with wrapping.unwrapped(key, masters.get(1), quirks) as private:
+        with wrapping.unwrapped(key, master, quirks) as private:
             exposure.refuse_readable(private)
             for part in (pkcs11.Attribute.PRIVATE_EXPONENT, pkcs11.Attribute.PRIME_1):
                 with pytest.raises(pkcs11.exceptions.AttributeSensitive):
@@ -158,20 +164,25 @@ def test_readable_key_is_noticed(made: HsmInstallation) -> None:
         public.destroy()
         private.destroy()
 
-    assert caught.value.reason == "the secret value of a RSA key can be read"
+    assert caught.value.reason == "the secret value of the RSA key can be read"
 
 
 def test_session_objects_are_gone_after_a_failure(made: HsmInstallation) -> None:
     """A refusal between unwrapping and signing leaves nothing either."""
     with made.raw(TokenRole.FIRMA) as session:
-        masters, quirks = Masters(session), made.profile.quirks
+        master, quirks = Masters(session).get(1), made.profile.quirks
+        method = made.profile.keys.wrap[0]
         before = len(list(session.get_objects()))
         key = wrapping.generate_wrapped(
-            session, KeyAlgorithm.EC_P256, masters, made.profile.keys.wrap[0], quirks
+            session,
+            KeyAlgorithm.EC_P256,
+            (1, master),
+            method,
+            quirks,
         )
         with (
             pytest.raises(RuntimeError),
-            wrapping.unwrapped(key, masters.get(1), quirks),
+            wrapping.unwrapped(key, master, quirks),
         ):
             raise RuntimeError
 

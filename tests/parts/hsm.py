@@ -17,11 +17,12 @@ import pkcs11
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 
-from appliance.domain.hsm import TokenRole
+from appliance.domain.hsm import KeyAlgorithm, TokenRole
 from appliance.settings import Settings, load_settings
-from hsm_config.check import CheckReport, check
+from hsm_config.check import check
+from hsm_config.check_report import CheckReport
 from hsm_config.module import find_token, log_in, opened, token_settings
-from hsm_config.pin import read_pin
+from hsm_config.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
 from worker.hsm_session import HsmSession
 
@@ -131,13 +132,18 @@ class HsmInstallation:
         """The binding's own session of a token, logged in."""
         with opened(self.settings.hsm, self.profile) as library:
             wanted = token_settings(self.settings.hsm, role)
-            pin = read_pin(wanted.pin_file, self.settings.environment)
+            pin = obtain_pin(wanted, self.settings.environment)
             yield log_in(find_token(library, wanted.label), pin)
+
+    def command_line(self, *words: str) -> list[str]:
+        """How `rubrica hsm …` is started."""
+        begin = [sys.executable, "-c", _COMMAND, "--settings", str(self.file)]
+        return [*begin, "hsm", *words]
 
     def start_command(self, *words: str) -> subprocess.Popen[str]:
         """Start `rubrica hsm …` in a process of its own."""
         return subprocess.Popen(
-            [sys.executable, "-c", _COMMAND, "--settings", self.file, "hsm", *words],
+            self.command_line(*words),
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -145,8 +151,9 @@ class HsmInstallation:
         )
 
     def check(self) -> CheckReport:
-        """`hsm check` in this process, with a short speed test."""
-        return check(self.settings, rate_s=0.05)
+        """`hsm check` in this process, of two kinds of keys, without its figures."""
+        kinds = (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256)
+        return check(self.settings, algorithms=kinds, processes=())
 
     def command(self, *words: str) -> tuple[int, str]:
         """Run `rubrica hsm …`: its exit code and all it said."""
