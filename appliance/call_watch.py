@@ -94,14 +94,16 @@ class CallWatch:
         self._words[_HANGS + token] = 0
 
     def hangs(self, token: int) -> tuple[int, float]:
-        """How often in a row calls to a token hung, and how long ago the last did.
+        """How often in a row calls to a token hung, and when the last one did.
 
         Returns:
-            Times, and seconds; a time yet to come (the machine was started anew
-            since) counts as none.
+            Times, and monotonic seconds; a time yet to come (the machine was
+            started anew since) counts as none.
         """
-        age_s = (self._clock_ns() - self._words[_HUNG_AT + token]) / _SECOND
-        return (self._words[_HANGS + token], age_s) if age_s >= 0 else (0, 0.0)
+        hung_at = self._words[_HUNG_AT + token]
+        if hung_at > self._clock_ns():
+            return 0, 0.0
+        return self._words[_HANGS + token], hung_at / _SECOND
 
 
 def watch_path(run_dir: Path, number: int) -> Path:

@@ -182,6 +182,13 @@ class HsmSettings(_Section):
     """Folder of the activation keys' private halves, on tmpfs; the default is
     one under `/dev/shm` that is named after `data_dir`."""
 
+    @model_validator(mode="after")
+    def _members_hold_the_same(self) -> Self:
+        if self.replicas and self.key_mode is KeyMode.RESIDENT:
+            msg = "replicas: a resident key is on one token alone; wrapped keys go"
+            raise ValueError(msg)
+        return self
+
 
 class PkiSettings(_Section):
     """What the internal CA publishes. Each is signed anew at half of its time."""

@@ -27,7 +27,6 @@ from hsm_config import (
     pairs,
     rate,
     signatures,
-    wrapping,
 )
 from hsm_config.check_keys import reason_of, try_resident, try_wrapped
 from hsm_config.check_report import CheckReport, Mark
@@ -42,6 +41,7 @@ from hsm_config.module import (
 )
 from hsm_config.pin import AskPin, Pin, obtain_pin, pin_whence
 from hsm_config.profile import HsmProfile, Standing, load_profile
+from hsm_config.wrapping import Wrapping
 
 _SYSTEM_CLOCK: Final = SystemClock()
 
@@ -210,8 +210,9 @@ def _mechanisms(run: _Check, token: pkcs11.Token, role: TokenRole) -> str:
         msg = f"missing: {', '.join(missing)}"
         raise HsmRefusedError(msg)
     if role is TokenRole.FIRMA and hsm.key_mode is KeyMode.WRAPPED:
-        method = wrapping.pick_method(run.profile.keys.wrap, available)
-        names.append(f"{wrapping.mechanism_of(method).name} for {method}")
+        wrapping = Wrapping(run.profile)
+        method = wrapping.pick(available)
+        names.append(f"{wrapping.mechanism(method).name} for {method}")
     return ", ".join(names)
 
 

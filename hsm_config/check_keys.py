@@ -9,11 +9,11 @@ import hashlib
 import secrets
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pkcs11
 from cryptography.exceptions import InvalidSignature
-from pkcs11 import KeyType
 from pkcs11.exceptions import PKCS11Error
 
 from appliance.domain.errors import HsmRefusedError
@@ -25,11 +25,12 @@ from appliance.domain.hsm import (
     WrappedKey,
     scheme_for,
 )
-from hsm_config import masters, objects, pairs, signatures, templates, wrapping
+from hsm_config import masters, objects, pairs, signatures
 from hsm_config.check_report import CheckReport, Mark
 from hsm_config.exposure import refuse_readable
 from hsm_config.module import describe
-from hsm_config.profile import HsmProfile, HsmQuirks
+from hsm_config.profile import HsmProfile
+from hsm_config.wrapping import Wrapping
 
 _LABEL: Final = "rubrica-check"
 _DATA: Final = b"rubrica hsm check"
@@ -73,49 +74,88 @@ def try_wrapped(
         session: of the firma token.
         profile: its make, which can wrap.
         algorithms: kinds to sign by, the first of which is read and wrapped too.
+
+    Raises:
+        HsmRefusedError: something is not as the lines before it promised.
+        PKCS11Error: the token failed.
     """
     with masters.temporary(session) as master:
-        usable = [
-            method
-            for method in profile.keys.wrap
-            if _try_method(
-                report, session, master, method, profile.quirks, algorithms[0]
-            )
-        ]
+        trial = _Trial(report, session, profile, Wrapping(profile), master)
+        usable = [one for one in profile.keys.wrap if trial.method(one, algorithms[0])]
         if not usable:
             return
-        key = wrapping.make_wrapped(session, algorithms[0], (1, master), usable[0])
-        with wrapping.unwrapped(key, master, profile.quirks) as private:
-            _try_reading(report, private)
-            _try_taking_out(report, session, private, usable[0], profile.quirks)
+        trial.exposure(algorithms[0], usable[0])
         for algorithm in algorithms:
-            _try_signing(report, session, master, usable[0], profile, algorithm)
+            trial.signing(algorithm, usable[0])
 
 
-def _try_method(
-    report: CheckReport,
-    session: pkcs11.Session,
-    master: pkcs11.SecretKey,
-    method: WrapMethod,
-    quirks: HsmQuirks,
-    algorithm: KeyAlgorithm,
-) -> bool:
-    """Wrap a pair and unwrap it, and wrap its W anew; whether a pair opens."""
-    name = f"wrap {method}"
-    try:
-        key = wrapping.make_wrapped(session, algorithm, (1, master), method)
-        with wrapping.unwrapped(key, master, quirks):
-            sizes = f"W {len(key.blob_w)} bytes, {algorithm} {len(key.blob_k)} bytes"
-    except (HsmRefusedError, PKCS11Error) as exc:
-        report.add(name, reason_of(exc), Mark.BAD)
-        return False
-    report.add(name, f"wrapped and unwrapped; {sizes}")
-    try:
-        wrapping.rewrap(key.blob_w, method, master, master, method)
-    except (HsmRefusedError, PKCS11Error) as exc:
-        said = f"W does not move to another master key: {reason_of(exc)}"
-        report.add(f"rewrap {method}", said, Mark.BAD)
-    return True
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Tries keys under a master key of the session."""
+
+    report: CheckReport
+    session: pkcs11.Session
+    profile: HsmProfile
+    wrapping: Wrapping
+    master: pkcs11.SecretKey
+
+    def _make(self, algorithm: KeyAlgorithm, method: WrapMethod) -> WrappedKey:
+        return self.wrapping.make(self.session, algorithm, (1, self.master), method)
+
+    def method(self, method: WrapMethod, algorithm: KeyAlgorithm) -> bool:
+        """Wrap a pair and unwrap it, and wrap its W anew; whether a pair opens."""
+        try:
+            key = self._make(algorithm, method)
+            with self.wrapping.unwrapped(key, self.master):
+                sizes = f"W {len(key.blob_w)} bytes, {algorithm} {len(key.blob_k)}"
+        except (HsmRefusedError, PKCS11Error) as exc:
+            self.report.add(f"wrap {method}", reason_of(exc), Mark.BAD)
+            return False
+        self.report.add(f"wrap {method}", f"wrapped and unwrapped; {sizes} bytes")
+        old = new = self.master
+        try:
+            self.wrapping.rewrap(key.blob_w, method, old, new, method)
+        except (HsmRefusedError, PKCS11Error) as exc:
+            said = f"W does not move to another master key: {reason_of(exc)}"
+            self.report.add(f"rewrap {method}", said, Mark.BAD)
+        return True
+
+    def exposure(self, algorithm: KeyAlgorithm, method: WrapMethod) -> None:
+        """Read an unwrapped key, and wrap it out."""
+        key = self._make(algorithm, method)
+        with self.wrapping.unwrapped(key, self.master) as private:
+            _try_reading(self.report, private)
+            if not private[pkcs11.Attribute.EXTRACTABLE]:
+                self._taking_out(private, method)
+
+    def _taking_out(self, private: pkcs11.PrivateKey, method: WrapMethod) -> None:
+        """Wrap a key that is not extractable.
+
+        Known of a make it is a weakness, and of one that should refuse it a fault.
+        """
+        try:
+            self.wrapping.wrap_out(private, self.session, method)
+        except PKCS11Error as exc:
+            self.report.add("wrapping out", f"refused ({describe(exc)})")
+            return
+        said = "who has the PIN can wrap an unextractable key and take it out"
+        known = self.profile.quirks.wraps_unextractable
+        self.report.add("wrapping out", said, Mark.WEAK if known else Mark.BAD)
+
+    def signing(self, algorithm: KeyAlgorithm, method: WrapMethod) -> None:
+        """Sign by every scheme and digest with one unwrapped key of a kind."""
+        pss = (False, self.profile.keys.pss)
+        schemes = list(dict.fromkeys(scheme_for(algorithm, pss=each) for each in pss))
+        try:
+            key = self._make(algorithm, method)
+            with self.wrapping.unwrapped(key, self.master) as private:
+                for scheme in schemes:
+                    _sign_and_verify(private, key, scheme)
+        except (HsmRefusedError, PKCS11Error) as exc:
+            self.report.add(f"sign {algorithm}", reason_of(exc), Mark.BAD)
+            return
+        said = f"{', '.join(schemes)} over {', '.join(DigestAlgorithm)}: verified"
+        self.report.add(f"sign {algorithm}", said)
 
 
 def _try_reading(report: CheckReport, private: pkcs11.PrivateKey) -> None:
@@ -130,64 +170,6 @@ def _try_reading(report: CheckReport, private: pkcs11.PrivateKey) -> None:
         report.add("unwrapped key", f"{said}; {exc.reason}", Mark.BAD)
     else:
         report.add("unwrapped key", f"{said}; its value was asked for, and refused")
-
-
-def _try_taking_out(
-    report: CheckReport,
-    session: pkcs11.Session,
-    private: pkcs11.PrivateKey,
-    method: WrapMethod,
-    quirks: HsmQuirks,
-) -> None:
-    """Wrap an unwrapped key, which is not extractable, by a key of our own.
-
-    Known of a make it is a weakness, and of one that should refuse it a fault.
-    """
-    if private[pkcs11.Attribute.EXTRACTABLE]:
-        return
-    w = session.generate_key(
-        KeyType.AES,
-        wrapping.W_BITS,
-        capabilities=templates.UNSAID,
-        template=templates.NEW_W,
-    )
-    try:
-        wrapping.wrap(private, w, method)
-    except PKCS11Error as exc:
-        report.add("wrapping out", f"refused ({describe(exc)})")
-    else:
-        said = "who has the PIN can wrap an unextractable key and take it out"
-        known = quirks.wraps_unextractable
-        report.add("wrapping out", said, Mark.WEAK if known else Mark.BAD)
-    finally:
-        w.destroy()
-
-
-def _try_signing(
-    report: CheckReport,
-    session: pkcs11.Session,
-    master: pkcs11.SecretKey,
-    method: WrapMethod,
-    profile: HsmProfile,
-    algorithm: KeyAlgorithm,
-) -> None:
-    """Sign by every scheme and digest with one unwrapped key of a kind."""
-    schemes = list(
-        dict.fromkeys(
-            scheme_for(algorithm, pss=pss) for pss in (False, profile.keys.pss)
-        )
-    )
-    name = f"sign {algorithm}"
-    try:
-        key = wrapping.make_wrapped(session, algorithm, (1, master), method)
-        with wrapping.unwrapped(key, master, profile.quirks) as private:
-            for scheme in schemes:
-                _sign_and_verify(private, key, scheme)
-    except (HsmRefusedError, PKCS11Error) as exc:
-        report.add(name, reason_of(exc), Mark.BAD)
-    else:
-        digests = ", ".join(DigestAlgorithm)
-        report.add(name, f"{', '.join(schemes)} over {digests}: verified")
 
 
 def _sign_and_verify(

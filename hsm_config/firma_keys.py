@@ -48,13 +48,13 @@ def provision(
         HsmRefusedError: twins, or an identity that is pinned and lost.
         PKCS11Error: the token failed.
     """
-    _keep_alive_key(session, report)
+    keep_alive_key(session, report)
     if not profile.resident_only:
-        _first_master(session, report)
+        _first_master(session, report, to_travel=bool(settings.hsm.replicas))
     _identity(session, settings, profile, report)
 
 
-def _keep_alive_key(session: pkcs11.Session, report: ProvisionReport) -> None:
+def keep_alive_key(session: pkcs11.Session, report: ProvisionReport) -> None:
     """A pair for test signatures; a broken one is simply made again."""
     cka_id = objects.KEEP_ALIVE_KEY.cka_id
     objects.refuse_twins(session, objects.KEEP_ALIVE_LABEL, cka_id)
@@ -68,7 +68,9 @@ def _keep_alive_key(session: pkcs11.Session, report: ProvisionReport) -> None:
         report.note("keep-alive key", made=False)
 
 
-def _first_master(session: pkcs11.Session, report: ProvisionReport) -> None:
+def _first_master(
+    session: pkcs11.Session, report: ProvisionReport, *, to_travel: bool
+) -> None:
     """A master key where there is none; each one there is looked up for twins."""
     masters = Masters(session)
     versions = masters.versions()
@@ -76,7 +78,7 @@ def _first_master(session: pkcs11.Session, report: ProvisionReport) -> None:
         masters.get(version)
         report.note(f"master key {version}", made=False)
     if not versions:
-        masters.make(1)
+        masters.make(1, to_travel=to_travel)
         report.note("master key 1", made=True)
 
 
@@ -92,20 +94,37 @@ def _identity(
         HsmRefusedError: the file pins another key, or one that is lost.
     """
     path = identity_path(settings)
-    cka_id = objects.IDENTITY_KEY.cka_id
-    objects.refuse_twins(session, objects.IDENTITY_LABEL, cka_id)
     try:
-        objects.self_test(session, cka_id)
-        made = False
+        objects.self_test(session, objects.IDENTITY_KEY.cka_id)
     except KeyNotFoundError as exc:
         if path.exists():
             msg = f"{path} is there, its key is not; remove it to pin a new one"
             raise HsmRefusedError(msg) from exc
+    made = identity_key(session, profile)
+    report.note("worker identity", made=made)
+    public = objects.public_key(session, objects.IDENTITY_KEY.cka_id)
+    _pin(public, settings, report)
+
+
+def identity_key(session: pkcs11.Session, profile: HsmProfile) -> bool:
+    """The worker identity's pair, made where there is none.
+
+    Returns:
+        Whether it was made.
+
+    Raises:
+        HsmRefusedError: there are twins.
+        PKCS11Error: the token failed.
+    """
+    cka_id = objects.IDENTITY_KEY.cka_id
+    objects.refuse_twins(session, objects.IDENTITY_LABEL, cka_id)
+    try:
+        objects.self_test(session, cka_id)
+    except KeyNotFoundError:
         kind = _identity_algorithm(profile)
         objects.make_anew(session, cka_id, objects.IDENTITY_LABEL, kind)
-        made = True
-    report.note("worker identity", made=made)
-    _pin(objects.public_key(session, cka_id), settings, report)
+        return True
+    return False
 
 
 def _identity_algorithm(profile: HsmProfile) -> KeyAlgorithm:

@@ -71,8 +71,12 @@ class Masters:
             key = self._known[version] = _find(self._session, version)
         return key
 
-    def make(self, version: int) -> pkcs11.SecretKey:
+    def make(self, version: int, *, to_travel: bool = False) -> pkcs11.SecretKey:
         """Make a version, which the token must not have.
+
+        Args:
+            version: at least 1.
+            to_travel: it may leave the token until `replicas.seal`.
 
         Raises:
             HsmRefusedError: it has.
@@ -82,7 +86,13 @@ class Masters:
             msg = f"there is a master key {version} already"
             raise HsmRefusedError(msg, ErrorCode.ALREADY_EXISTS)
         label = label_of(version)
-        _generate(self._session, id=label.encode(), label=label, store=True)
+        _generate(
+            self._session,
+            to_travel=to_travel,
+            id=label.encode(),
+            label=label,
+            store=True,
+        )
         return self.get(version)
 
 
@@ -100,12 +110,14 @@ def temporary(session: pkcs11.Session) -> Iterator[pkcs11.SecretKey]:
         key.destroy()
 
 
-def _generate(session: pkcs11.Session, **names: Any) -> pkcs11.SecretKey:
+def _generate(
+    session: pkcs11.Session, *, to_travel: bool = False, **names: Any
+) -> pkcs11.SecretKey:
     return session.generate_key(
         KeyType.AES,
         MASTER_BITS,
         capabilities=templates.UNSAID,
-        template=templates.MASTER,
+        template={**templates.MASTER, Attribute.EXTRACTABLE: to_travel},
         **names,
     )
 

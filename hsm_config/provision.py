@@ -22,8 +22,8 @@ from appliance.domain.errors import (
     KeyNotFoundError,
 )
 from appliance.domain.hsm import KeyAlgorithm, TokenRole
-from appliance.settings import Settings, SettingsError
-from hsm_config import certificates, firma_keys, objects
+from appliance.settings import Settings
+from hsm_config import certificates, firma_keys, objects, replicas
 from hsm_config.module import (
     Library,
     describe,
@@ -64,7 +64,7 @@ def provision(
         HsmUnavailableError: the module, a token or a PIN does not work.
     """
     profile = load_profile(settings.hsm.profile)
-    _check_apart(settings)
+    replicas.check_apart(settings)
     report = ProvisionReport()
     try:
         with _alone(settings.data_dir):
@@ -73,18 +73,6 @@ def provision(
         msg = describe(exc)
         raise HsmUnavailableError(msg) from exc
     return report
-
-
-def _check_apart(settings: Settings) -> None:
-    """The two tokens differ in label and PIN file.
-
-    Raises:
-        SettingsError: they share one.
-    """
-    firma, pki = settings.hsm.firma, settings.hsm.pki
-    if firma.label == pki.label or firma.pin_file == pki.pin_file:
-        msg = "hsm.firma and hsm.pki: two tokens with a label and a PIN file each"
-        raise SettingsError(msg)
 
 
 @contextmanager
@@ -114,6 +102,7 @@ def _provision(
             report.made.extend(news)
             if not news:
                 report.note(f"token {token.label}", made=False)
+        replicas.make_tokens(library, settings, profile, report, ask)
         pins = {
             role: obtain_pin(token_settings(hsm, role), settings.environment, ask)
             for role in TokenRole
@@ -126,7 +115,9 @@ def _provision(
             role: log_in(_token(library, settings, role), pins[role])
             for role in TokenRole
         }
-        firma_keys.provision(sessions[TokenRole.FIRMA], settings, profile, report)
+        firma = sessions[TokenRole.FIRMA]
+        firma_keys.provision(firma, settings, profile, report)
+        replicas.provision(library, firma, settings, profile, report, ask)
         _authority(sessions[TokenRole.PKI], settings, clock, report)
 
 

@@ -17,11 +17,12 @@ import pkcs11
 
 from appliance.domain.hsm import KeyAlgorithm, scheme_for
 from appliance.settings import HsmSettings
-from hsm_config import masters, signatures, templates, wrapping
+from hsm_config import masters, signatures, templates
 from hsm_config.module import find_token, log_in, start, starting, stop
 from hsm_config.pairs import generate_pair
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
+from hsm_config.wrapping import Wrapping
 
 _READY_S: Final = 120.0
 """Longest that processes wait for one another's start, in seconds."""
@@ -119,18 +120,18 @@ def _sign(order: RateOrder, session: pkcs11.Session) -> Rate:
         private.destroy()
         return Rate(raw, None)
     available = session.token.slot.get_mechanisms()
-    method = wrapping.pick_method(order.profile.keys.wrap, available)
-    quirks = order.profile.quirks
+    wrapping = Wrapping(order.profile)
+    method = wrapping.pick(available)
     with masters.temporary(session) as master:
-        key = wrapping.make_wrapped(session, order.algorithm, (1, master), method)
+        key = wrapping.make(session, order.algorithm, (1, master), method)
 
         def once() -> None:
-            with wrapping.unwrapped(key, master, quirks) as opened:
+            with wrapping.unwrapped(key, master) as opened:
                 signatures.sign(opened, digest, scheme)
 
         _gate.wait(_READY_S)
         wrapped = _a_second(once, order.seconds)
-        with wrapping.unwrapped(key, master, quirks) as kept:
+        with wrapping.unwrapped(key, master) as kept:
             _gate.wait(_READY_S)
             raw = _a_second(
                 lambda: signatures.sign(kept, digest, scheme), order.seconds

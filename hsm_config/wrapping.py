@@ -6,7 +6,7 @@ objects, sensitive, and gone when the block that needed them ends. Source: desig
 """
 
 import secrets
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, NamedTuple, cast
 
@@ -21,6 +21,7 @@ from appliance.domain.errors import ErrorCode, HsmRefusedError
 from appliance.domain.hsm import KeyAlgorithm, WrapMethod, WrappedKey
 from hsm_config import signatures, templates
 from hsm_config.exposure import refuse_readable
+from hsm_config.faults import may_mean_no
 from hsm_config.pairs import (
     generate_pair,
     load_spki,
@@ -28,10 +29,10 @@ from hsm_config.pairs import (
     read_public,
     spki,
 )
-from hsm_config.profile import HsmQuirks
+from hsm_config.profile import HsmProfile
 from hsm_config.templates import Template
 
-W_BITS: Final = 256
+_W_BITS: Final = 256
 
 
 class _Form(NamedTuple):
@@ -58,252 +59,277 @@ class DoesNotUnwrapError(HsmRefusedError):
     """
 
 
-def pick_method(
-    preferred: Sequence[WrapMethod], mechanisms: Container[Mechanism]
-) -> WrapMethod:
-    """The first method of a make's preference that a token offers.
+class Wrapping:
+    """How one make of HSM wraps keys.
 
     Args:
-        preferred: by the profile; none: the make keeps keys resident only.
-        mechanisms: what the token lists.
-
-    Raises:
-        HsmRefusedError: there is none.
+        profile: the make.
     """
-    for method in preferred:
-        if mechanism_of(method) in mechanisms:
-            return method
-    listed = ", ".join(preferred) or "none: this make keeps keys resident only"
-    msg = f"no method to wrap keys by; the profile names {listed}"
-    raise HsmRefusedError(msg)
 
+    def __init__(self, profile: HsmProfile) -> None:
+        self._keys = profile.keys
+        self._quirks = profile.quirks
 
-def mechanism_of(method: WrapMethod) -> Mechanism:
-    """The mechanism that a method needs."""
-    return _FORMS[method].mechanism
+    def pick(self, available: Container[int]) -> WrapMethod:
+        """The first method of the make's preference that a token offers.
 
+        Args:
+            available: the mechanisms that the token lists.
 
-def wrap(key: pkcs11.Key, by: pkcs11.SecretKey, method: WrapMethod) -> bytes:
-    """Wrap a key, under a fresh IV where the method has one.
+        Raises:
+            HsmRefusedError: there is none.
+        """
+        for method in self._keys.wrap:
+            if self.mechanism(method) in available:
+                return method
+        listed = ", ".join(self._keys.wrap) or "none: this make keeps keys resident"
+        msg = f"no method to wrap keys by; the profile names {listed}"
+        raise HsmRefusedError(msg)
 
-    Args:
-        key: extractable.
-        by: a key that may wrap.
-        method: how.
+    def mechanism(self, method: WrapMethod) -> Mechanism:
+        """The mechanism that a method needs of this make."""
+        number = self._keys.wrap_numbers.get(method)
+        return _FORMS[method].mechanism if number is None else _vendors(number)
 
-    Returns:
-        The blob: IV, if any, and ciphertext.
+    def wrap(self, key: pkcs11.Key, by: pkcs11.SecretKey, method: WrapMethod) -> bytes:
+        """Wrap a key, under a fresh IV where the method has one.
 
-    Raises:
-        HsmRefusedError: `by` may not wrap.
-        PKCS11Error: the token failed or refused.
-    """
-    if not isinstance(by, WrapMixin):
-        msg = "that key may not wrap"
-        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-    iv = secrets.token_bytes(_FORMS[method].iv_bytes)
-    return iv + bytes(by.wrap_key(key, **_parameters(method, iv)))
+        Args:
+            key: extractable.
+            by: a key that may wrap.
+            method: how.
 
+        Returns:
+            The blob: IV, if any, and ciphertext.
 
-def _parameters(method: WrapMethod, iv: bytes) -> dict[str, Any]:
-    """The binding's arguments for a method."""
-    parameter: object = iv or None
-    if method is WrapMethod.AES_GCM:
-        parameter = GCMParams(iv, None, _TAG_BITS)
-    return {"mechanism": mechanism_of(method), "mechanism_param": parameter}
+        Raises:
+            HsmRefusedError: `by` may not wrap.
+            PKCS11Error: the token failed or refused.
+        """
+        if not isinstance(by, WrapMixin):
+            msg = "that key may not wrap"
+            raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+        iv = secrets.token_bytes(_FORMS[method].iv_bytes)
+        return iv + bytes(by.wrap_key(key, **self._parameters(method, iv)))
 
+    def wrap_out(
+        self, key: pkcs11.Key, session: pkcs11.Session, method: WrapMethod
+    ) -> bytes:
+        """Wrap a key by one that was made for this alone, which is lost then.
 
-@contextmanager
-def _unwrapped(
-    blob: bytes,
-    by: pkcs11.SecretKey,
-    method: WrapMethod,
-    kind: tuple[ObjectClass, KeyType],
-    template: Template,
-) -> Iterator[Any]:
-    """Have an unwrapped key in the session for as long as the block lasts.
-
-    Raises:
-        DoesNotUnwrapError: the token does not take the blob.
-        HsmRefusedError: `by` may not unwrap.
-        PKCS11Error: the key cannot be destroyed.
-    """
-    if not isinstance(by, UnwrapMixin):
-        msg = "that key may not unwrap"
-        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-    size = _FORMS[method].iv_bytes
-    try:
-        key = by.unwrap_key(
-            *kind,
-            blob[size:],
-            capabilities=templates.UNSAID,
-            template=template,
-            **_parameters(method, blob[:size]),
-        )
-    except PKCS11Error as exc:
-        # Modules have a dozen codes for it; SoftHSM says CKR_GENERAL_ERROR.
-        reason = f"a wrapped key does not open: {type(exc).__name__}"
-    else:
+        Raises:
+            PKCS11Error: the token failed or refused.
+        """
+        w = _make_w(session)
         try:
-            yield key
+            return self.wrap(key, w, method)
         finally:
-            key.destroy()
-        return
-    raise DoesNotUnwrapError(reason, ErrorCode.SIGNING_FAILED)
+            w.destroy()
+
+    def make(
+        self,
+        session: pkcs11.Session,
+        algorithm: KeyAlgorithm,
+        master: tuple[int, pkcs11.SecretKey],
+        method: WrapMethod,
+    ) -> WrappedKey:
+        """Make a key pair that leaves nothing in the HSM.
+
+        Args:
+            session: logged in, read-write.
+            algorithm: kind of the pair.
+            master: version and handle of the master key that wraps.
+            method: how both keys are wrapped.
+
+        Returns:
+            The pair, not tried yet.
+
+        Raises:
+            HsmRefusedError: the public key cannot be read.
+            PKCS11Error: the token failed.
+        """
+        version, by = master
+        with ExitStack() as made:
+            w = _make_w(session)
+            made.callback(w.destroy)
+            public, private = generate_pair(session, algorithm, templates.NEW_PRIVATE)
+            made.callback(public.destroy)
+            made.callback(private.destroy)
+            return WrappedKey(
+                algorithm=algorithm,
+                spki=spki(read_public(public)),
+                master=version,
+                blob_w=self.wrap(w, by, method),
+                method_w=method,
+                blob_k=self.wrap(private, w, method),
+                method_k=method,
+            )
+
+    def generate(
+        self,
+        session: pkcs11.Session,
+        algorithm: KeyAlgorithm,
+        master: tuple[int, pkcs11.SecretKey],
+        method: WrapMethod,
+    ) -> WrappedKey:
+        """Make a key pair as `make` does, and try it.
+
+        Returns:
+            The pair, after it was unwrapped again, found unreadable, and has signed.
+
+        Raises:
+            HsmRefusedError: the unwrapped key can be read, or does not sign.
+            PKCS11Error: the token failed.
+        """
+        key = self.make(session, algorithm, master, method)
+        with self.unwrapped(key, master[1]) as again:
+            refuse_readable(again)
+            signatures.self_test(again, load_spki(key.spki))
+        return key
+
+    @contextmanager
+    def unwrapped(
+        self, key: WrappedKey, master: pkcs11.SecretKey
+    ) -> Iterator[pkcs11.PrivateKey]:
+        """Have a wrapped private key in the session, to sign inside the block.
+
+        Args:
+            key: as it was made.
+            master: the master key of its version.
+
+        Yields:
+            The private key: sensitive, not extractable, sign only, a session
+            object. It and W are destroyed when the block ends, however it does.
+
+        Raises:
+            DoesNotUnwrapError: the token does not take a blob.
+            HsmRefusedError: the public key cannot be read.
+            PKCS11Error: the token failed.
+        """
+        kind = KeyType.EC if key.algorithm.is_ec else KeyType.RSA
+        template = self._private_template(key)
+        with (
+            self._unwrapped_w(key, master) as w,
+            self._unwrapped(
+                key.blob_k, w, key.method_k, (ObjectClass.PRIVATE_KEY, kind), template
+            ) as private,
+        ):
+            yield private
+
+    def rewrap(
+        self,
+        blob_w: bytes,
+        method_w: WrapMethod,
+        old: pkcs11.SecretKey,
+        new: pkcs11.SecretKey,
+        method: WrapMethod,
+    ) -> bytes:
+        """Wrap W by another master key; no password and no user's key is needed.
+
+        Args:
+            blob_w: W, wrapped by the old master key.
+            method_w: how.
+            old: the old master key.
+            new: the new one.
+            method: how the new one wraps.
+
+        Returns:
+            W, wrapped by the new master key.
+
+        Raises:
+            DoesNotUnwrapError: the token does not take the blob.
+            PKCS11Error: the token failed.
+        """
+        kind = (ObjectClass.SECRET_KEY, KeyType.AES)
+        with self._unwrapped(blob_w, old, method_w, kind, templates.MOVING_W) as w:
+            return self.wrap(w, new, method)
+
+    @contextmanager
+    def _unwrapped_w(
+        self, key: WrappedKey, master: pkcs11.SecretKey
+    ) -> Iterator[pkcs11.SecretKey]:
+        kind = (ObjectClass.SECRET_KEY, KeyType.AES)
+        with self._unwrapped(
+            key.blob_w, master, key.method_w, kind, templates.UNWRAPPED_W
+        ) as w:
+            yield w
+
+    @contextmanager
+    def _unwrapped(
+        self,
+        blob: bytes,
+        by: pkcs11.SecretKey,
+        method: WrapMethod,
+        kind: tuple[ObjectClass, KeyType],
+        template: Template,
+    ) -> Iterator[Any]:
+        """Have an unwrapped key in the session for as long as the block lasts.
+
+        Raises:
+            DoesNotUnwrapError: the token does not take the blob.
+            HsmRefusedError: `by` may not unwrap.
+            PKCS11Error: the token failed, or the key cannot be destroyed.
+        """
+        if not isinstance(by, UnwrapMixin):
+            msg = "that key may not unwrap"
+            raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+        size = _FORMS[method].iv_bytes
+        try:
+            key = by.unwrap_key(
+                *kind,
+                blob[size:],
+                capabilities=templates.UNSAID,
+                template=template,
+                **self._parameters(method, blob[:size]),
+            )
+        except PKCS11Error as exc:
+            if not may_mean_no(exc):
+                raise
+            # Modules have a dozen codes for it; SoftHSM says CKR_GENERAL_ERROR.
+            reason = f"a wrapped key does not open: {type(exc).__name__}"
+        else:
+            try:
+                yield key
+            finally:
+                key.destroy()
+            return
+        raise DoesNotUnwrapError(reason, ErrorCode.SIGNING_FAILED)
+
+    def _parameters(self, method: WrapMethod, iv: bytes) -> dict[str, Any]:
+        """The binding's arguments for a method."""
+        parameter: object = iv or None
+        if method is WrapMethod.AES_GCM:
+            parameter = GCMParams(iv, None, _TAG_BITS)
+        return {"mechanism": self.mechanism(method), "mechanism_param": parameter}
+
+    def _private_template(self, key: WrappedKey) -> Template:
+        """The template of an unwrapped key, with what the make wants besides."""
+        attribute = self._quirks.ec_unwrap_point
+        if not key.algorithm.is_ec or attribute is None:
+            return templates.UNWRAPPED_PRIVATE
+        public = load_spki(key.spki)
+        if not isinstance(public, ec.EllipticCurvePublicKey):
+            msg = "a wrapped EC key has another kind of public key"
+            raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+        point = point_attribute(public)
+        return {**templates.UNWRAPPED_PRIVATE, cast(Attribute, attribute): point}
 
 
-@contextmanager
-def _unwrapped_w(
-    blob: bytes, master: pkcs11.SecretKey, method: WrapMethod, template: Template
-) -> Iterator[pkcs11.SecretKey]:
-    kind = (ObjectClass.SECRET_KEY, KeyType.AES)
-    with _unwrapped(blob, master, method, kind, template) as w:
-        yield w
+def _vendors(number: int) -> Mechanism:
+    """A vendor's mechanism, which the binding's enumeration does not know.
 
-
-@contextmanager
-def unwrapped(
-    key: WrappedKey, master: pkcs11.SecretKey, quirks: HsmQuirks
-) -> Iterator[pkcs11.PrivateKey]:
-    """Have a wrapped private key in the session, to sign inside the block.
-
-    Args:
-        key: as it was made.
-        master: the master key of its version.
-        quirks: of the HSM's make.
-
-    Yields:
-        The private key: sensitive, not extractable, sign only, a session
-        object. It and W are destroyed when the block ends, however it does.
-
-    Raises:
-        DoesNotUnwrapError: the token does not take a blob.
-        HsmRefusedError: the public key cannot be read.
-        PKCS11Error: the token failed.
+    The binding takes members of that enumeration alone, and reads their number.
     """
-    kind = (
-        ObjectClass.PRIVATE_KEY,
-        KeyType.EC if key.algorithm.is_ec else KeyType.RSA,
+    mechanism = int.__new__(Mechanism, number)
+    mechanism._name_ = f"VENDOR_{number:#x}"
+    mechanism._value_ = number
+    return mechanism
+
+
+def _make_w(session: pkcs11.Session) -> pkcs11.SecretKey:
+    return session.generate_key(
+        KeyType.AES,
+        _W_BITS,
+        capabilities=templates.UNSAID,
+        template=templates.NEW_W,
     )
-    template = _private_template(key, quirks)
-    with (
-        _unwrapped_w(key.blob_w, master, key.method_w, templates.UNWRAPPED_W) as w,
-        _unwrapped(key.blob_k, w, key.method_k, kind, template) as private,
-    ):
-        yield private
-
-
-def _private_template(key: WrappedKey, quirks: HsmQuirks) -> Template:
-    """The template of an unwrapped private key, with what the make wants besides."""
-    if not key.algorithm.is_ec or quirks.ec_unwrap_point is None:
-        return templates.UNWRAPPED_PRIVATE
-    public = load_spki(key.spki)
-    if not isinstance(public, ec.EllipticCurvePublicKey):
-        msg = "a wrapped EC key has another kind of public key"
-        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-    point = point_attribute(public)
-    return {
-        **templates.UNWRAPPED_PRIVATE,
-        cast(Attribute, quirks.ec_unwrap_point): point,
-    }
-
-
-def make_wrapped(
-    session: pkcs11.Session,
-    algorithm: KeyAlgorithm,
-    master: tuple[int, pkcs11.SecretKey],
-    method: WrapMethod,
-) -> WrappedKey:
-    """Make a key pair that leaves nothing in the HSM.
-
-    Args:
-        session: logged in, read-write.
-        algorithm: kind of the pair.
-        master: version and handle of the master key that wraps.
-        method: how both keys are wrapped.
-
-    Returns:
-        The pair, not tried yet.
-
-    Raises:
-        HsmRefusedError: the public key cannot be read.
-        PKCS11Error: the token failed.
-    """
-    version, by = master
-    with ExitStack() as made:
-        w = session.generate_key(
-            KeyType.AES,
-            W_BITS,
-            capabilities=templates.UNSAID,
-            template=templates.NEW_W,
-        )
-        made.callback(w.destroy)
-        public, private = generate_pair(session, algorithm, templates.NEW_PRIVATE)
-        made.callback(public.destroy)
-        made.callback(private.destroy)
-        return WrappedKey(
-            algorithm=algorithm,
-            spki=spki(read_public(public)),
-            master=version,
-            blob_w=wrap(w, by, method),
-            method_w=method,
-            blob_k=wrap(private, w, method),
-            method_k=method,
-        )
-
-
-def generate_wrapped(
-    session: pkcs11.Session,
-    algorithm: KeyAlgorithm,
-    master: tuple[int, pkcs11.SecretKey],
-    method: WrapMethod,
-    quirks: HsmQuirks,
-) -> WrappedKey:
-    """Make a key pair that leaves nothing in the HSM, and try it.
-
-    Args:
-        session: logged in, read-write.
-        algorithm: kind of the pair.
-        master: version and handle of the master key that wraps.
-        method: how both keys are wrapped.
-        quirks: of the HSM's make.
-
-    Returns:
-        The pair, after it was unwrapped again, found unreadable, and has signed.
-
-    Raises:
-        HsmRefusedError: the unwrapped key can be read, or does not sign.
-        PKCS11Error: the token failed.
-    """
-    key = make_wrapped(session, algorithm, master, method)
-    with unwrapped(key, master[1], quirks) as again:
-        refuse_readable(again)
-        signatures.self_test(again, load_spki(key.spki))
-    return key
-
-
-def rewrap(
-    blob_w: bytes,
-    method_w: WrapMethod,
-    old: pkcs11.SecretKey,
-    new: pkcs11.SecretKey,
-    method: WrapMethod,
-) -> bytes:
-    """Wrap W by another master key; no password and no user's key is needed.
-
-    Args:
-        blob_w: W, wrapped by the old master key.
-        method_w: how.
-        old: the old master key.
-        new: the new one.
-        method: how the new one wraps.
-
-    Returns:
-        W, wrapped by the new master key.
-
-    Raises:
-        DoesNotUnwrapError: the token does not take the blob.
-        PKCS11Error: the token failed.
-    """
-    with _unwrapped_w(blob_w, old, method_w, templates.MOVING_W) as w:
-        return wrap(w, new, method)

@@ -39,11 +39,11 @@ class HsmCalls(ABC):
         work: Callable[[HsmConnection], _T],
         role: TokenRole = TokenRole.FIRMA,
     ) -> _T:
-        """Do some work in the HSM thread; it may run more than once.
+        """Do some work in the HSM thread; it may run twice, or on another member.
 
         Args:
-            work: what.
-            role: whose token.
+            work: on a connection to a token of that role.
+            role: which token it is for.
 
         Raises:
             HsmUnavailableError: the HSM cannot be used now.

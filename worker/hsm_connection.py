@@ -25,6 +25,7 @@ from appliance.domain.errors import (
 from appliance.domain.hsm import KeyReference, SignatureScheme, TokenRole
 from appliance.settings import HsmSettings
 from hsm_config import objects, signatures
+from hsm_config.faults import HsmFault, classify
 from hsm_config.masters import Masters
 from hsm_config.module import (
     PinRefusedError,
@@ -36,7 +37,6 @@ from hsm_config.module import (
 )
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
-from worker.hsm_faults import HsmFault, classify
 from worker.hsm_module import HsmModule
 
 _T = TypeVar("_T")

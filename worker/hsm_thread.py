@@ -28,9 +28,9 @@ from appliance.domain.errors import (
 )
 from appliance.domain.hsm import TokenRole
 from appliance.settings import SettingsError
+from hsm_config.faults import HsmFault
 from hsm_config.module import PinRefusedError
 from worker.hsm_connection import HsmConnection, HsmStatus, SessionLostError
-from worker.hsm_faults import HsmFault
 
 _T = TypeVar("_T")
 _log: Final = structlog.get_logger(__name__)
@@ -258,16 +258,14 @@ class HsmThread:
         ]
         if not peers:
             return False
-        hangs, ago_s = self._watch.hangs(one.token.number)
+        hangs, at_s = self._watch.hangs(one.token.number)
         rest_s = min(_REST_S * 2.0 ** (hangs - 1), _MOST_REST_S)
-        if not hangs or ago_s >= rest_s:
+        if not hangs or time.monotonic() - at_s >= rest_s:
             return False
         # Of members that all hung, the one that hung first is tried first.
+        of_peers = [self._watch.hangs(peer.token.number) for peer in peers]
         return one.token.role is TokenRole.PKI or any(
-            not times or since_s > ago_s
-            for times, since_s in (
-                self._watch.hangs(peer.token.number) for peer in peers
-            )
+            not times or before_s < at_s for times, before_s in of_peers
         )
 
     def _connect(self, one: HsmConnection, tries: int, *, anew: bool) -> None:

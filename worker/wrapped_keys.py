@@ -16,7 +16,7 @@ from appliance.domain.hsm import (
     WrapMethod,
     WrappedKey,
 )
-from hsm_config import wrapping
+from hsm_config.wrapping import DoesNotUnwrapError, Wrapping
 from worker.hsm_connection import HsmConnection
 
 
@@ -31,9 +31,7 @@ def generate(link: HsmConnection, algorithm: KeyAlgorithm) -> WrappedKey:
     session = link.session(TokenRole.FIRMA)
     version = link.masters.newest()
     master = version, link.masters.get(version)
-    return wrapping.generate_wrapped(
-        session, algorithm, master, _method(link), link.token.profile.quirks
-    )
+    return _wrapping(link).generate(session, algorithm, master, _method(link))
 
 
 @contextmanager
@@ -53,7 +51,7 @@ def opened(
     master = link.masters.get(key.master)
     with (
         _told_apart(link),
-        wrapping.unwrapped(key, master, link.token.profile.quirks) as private,
+        _wrapping(link).unwrapped(key, master) as private,
     ):
         yield private
 
@@ -71,7 +69,7 @@ def rewrap(
     method = _method(link)
     keys = link.masters.get(old), link.masters.get(new)
     with _told_apart(link):
-        blob = wrapping.rewrap(blob_w, method_w, *keys, method)
+        blob = _wrapping(link).rewrap(blob_w, method_w, *keys, method)
     return blob, method
 
 
@@ -85,11 +83,15 @@ def _told_apart(link: HsmConnection) -> Iterator[None]:
     """
     try:
         yield
-    except wrapping.DoesNotUnwrapError:
+    except DoesNotUnwrapError:
         link.exercise()
         raise
 
 
 def _method(link: HsmConnection) -> WrapMethod:
     mechanisms = link.session(TokenRole.FIRMA).token.slot.get_mechanisms()
-    return wrapping.pick_method(link.token.profile.keys.wrap, mechanisms)
+    return _wrapping(link).pick(mechanisms)
+
+
+def _wrapping(link: HsmConnection) -> Wrapping:
+    return Wrapping(link.token.profile)

@@ -1,5 +1,6 @@
 """What every tested make does alike: SoftHSM and NSS softokn."""
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator
 
@@ -15,10 +16,11 @@ from appliance.domain.hsm import (
     WrapMethod,
     scheme_for,
 )
-from hsm_config import exposure, pairs, signatures, templates, wrapping
+from hsm_config import exposure, pairs, signatures, templates
 from hsm_config.firma_keys import identity_path
 from hsm_config.masters import Masters, label_of
 from hsm_config.provision import provision
+from hsm_config.wrapping import Wrapping
 from tests.parts.hsm import HsmInstallation
 from tests.parts.nss import NssTokens
 from worker.hsm_connection import HsmStatus
@@ -102,25 +104,37 @@ def test_every_method_of_the_profile_wraps_and_unwraps(made: HsmInstallation) ->
     with made.raw(TokenRole.FIRMA) as session:
         available = session.token.slot.get_mechanisms()
         for method in WRAPS[made.profile.name]:
-            assert wrapping.pick_method((method,), available) is method
+            assert Wrapping(made.profile).mechanism(method) in available
             for kind in (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256):
                 master = 1, Masters(session).get(1)
-                key = wrapping.generate_wrapped(
-                    session, kind, master, method, made.profile.quirks
-                )
+                key = Wrapping(made.profile).generate(session, kind, master, method)
                 assert key.method_w is method
     assert made.profile.keys.wrap == WRAPS[made.profile.name]
+
+
+def test_vendors_own_mechanism_wraps_as_its_number_says(made: HsmInstallation) -> None:
+    """NSS has its PAD under a number of its own too: same format, other mechanism."""
+    if made.profile.name != "nss-softokn":
+        pytest.skip("this make has no mechanism of its own to wrap by")
+    method = WrapMethod.AES_KEY_WRAP_PAD_3394
+    keys = dataclasses.replace(made.profile.keys, wrap_numbers={method: 0xCE534352})
+    vendors = Wrapping(dataclasses.replace(made.profile, keys=keys))
+    with made.raw(TokenRole.FIRMA) as session:
+        master = Masters(session).get(1)
+        key = vendors.generate(session, KeyAlgorithm.EC_P256, (1, master), method)
+
+        with Wrapping(made.profile).unwrapped(key, master) as private:
+            signatures.self_test(private, pairs.load_spki(key.spki))
 
 
 def test_format_of_one_make_is_not_the_others(made: HsmInstallation) -> None:
     """By the length of a wrapped AES-256 key: RFC 5649 adds 8 bytes, 3394 pads."""
     with made.raw(TokenRole.FIRMA) as session:
-        key = wrapping.generate_wrapped(
+        key = Wrapping(made.profile).generate(
             session,
             KeyAlgorithm.EC_P256,
             (1, Masters(session).get(1)),
             made.profile.keys.wrap[0],
-            made.profile.quirks,
         )
 
     expected = 40 if made.profile.name == "softhsm2" else 48
@@ -130,16 +144,12 @@ def test_format_of_one_make_is_not_the_others(made: HsmInstallation) -> None:
 def test_unwrapped_key_cannot_be_read(made: HsmInstallation) -> None:
     """Sensitive and not extractable by its attributes, and by trying."""
     with made.raw(TokenRole.FIRMA) as session:
-        master, quirks = Masters(session).get(1), made.profile.quirks
+        master = Masters(session).get(1)
         method = made.profile.keys.wrap[0]
-        key = wrapping.generate_wrapped(
-            session,
-            KeyAlgorithm.RSA_2048,
-            (1, master),
-            method,
-            quirks,
+        key = Wrapping(made.profile).generate(
+            session, KeyAlgorithm.RSA_2048, (1, master), method
         )
-        with wrapping.unwrapped(key, master, quirks) as private:
+        with Wrapping(made.profile).unwrapped(key, master) as private:
             exposure.refuse_readable(private)
             for part in (pkcs11.Attribute.PRIVATE_EXPONENT, pkcs11.Attribute.PRIME_1):
                 with pytest.raises(pkcs11.exceptions.AttributeSensitive):
@@ -170,19 +180,15 @@ def test_readable_key_is_noticed(made: HsmInstallation) -> None:
 def test_session_objects_are_gone_after_a_failure(made: HsmInstallation) -> None:
     """A refusal between unwrapping and signing leaves nothing either."""
     with made.raw(TokenRole.FIRMA) as session:
-        master, quirks = Masters(session).get(1), made.profile.quirks
+        master = Masters(session).get(1)
         method = made.profile.keys.wrap[0]
         before = len(list(session.get_objects()))
-        key = wrapping.generate_wrapped(
-            session,
-            KeyAlgorithm.EC_P256,
-            (1, master),
-            method,
-            quirks,
+        key = Wrapping(made.profile).generate(
+            session, KeyAlgorithm.EC_P256, (1, master), method
         )
         with (
             pytest.raises(RuntimeError),
-            wrapping.unwrapped(key, master, quirks),
+            Wrapping(made.profile).unwrapped(key, master),
         ):
             raise RuntimeError
 

@@ -17,11 +17,12 @@ import pkcs11
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 
+from appliance.call_watch import CallWatch
 from appliance.domain.hsm import KeyAlgorithm, TokenRole
 from appliance.settings import Settings, load_settings
 from hsm_config.check import check
 from hsm_config.check_report import CheckReport
-from hsm_config.module import find_token, log_in, opened, token_settings
+from hsm_config.module import find_token, log_in, members, opened, token_settings
 from hsm_config.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
 from worker.hsm_session import HsmSession
@@ -50,6 +51,11 @@ pepper_file = "secrets/pepper"
 data_key_file = "secrets/data"
 lookup_key_file = "secrets/lookup"
 """
+_REPLICA: Final = """\
+[[hsm.replicas]]
+label = "firma-{number}"
+pin_file = "secrets/firma-{number}.pin"
+"""
 
 _COMMAND: Final = """\
 import argparse, pathlib, sys
@@ -73,6 +79,7 @@ class HsmInstallation:
         hsm_lines: what the settings say of the HSM besides; by default that it is
             a SoftHSM.
         environment: what the module wants besides in a command's environment.
+        members: tokens behind the logical HSM "firma": `firma`, `firma-2`, …
     """
 
     def __init__(
@@ -83,13 +90,17 @@ class HsmInstallation:
         keep_alive_s: float = 60,
         hsm_lines: str = 'softhsm_conf = "hsm/softhsm2.conf"',
         environment: Mapping[str, str] | None = None,
+        members: int = 1,
     ) -> None:
         self.folder = folder
         self.environment = {**os.environ, **(environment or {})}
         self.file = folder / "settings.toml"
+        self._members = members
         text = _TOML.format(
             trial=str(trial).lower(), keep_alive_s=keep_alive_s, hsm_lines=hsm_lines
         )
+        for number in range(2, members + 1):
+            text += _REPLICA.format(number=number)
         self.file.write_text(text, "utf-8")
         self.settings: Settings = load_settings(self.file)
         self.profile: HsmProfile = load_profile(self.settings.hsm.profile)
@@ -101,7 +112,7 @@ class HsmInstallation:
         """
         for name in ("data", "hsm", "secrets"):
             shutil.copytree(self.folder / name, folder / name)
-        twin = HsmInstallation(folder, trial=self.settings.trial)
+        twin = HsmInstallation(folder, trial=self.settings.trial, members=self._members)
         conf = twin.settings.hsm.softhsm_conf
         assert conf is not None
         text = conf.read_text("utf-8")
@@ -123,9 +134,59 @@ class HsmInstallation:
         file = token_settings(self.settings.hsm, role).pin_file
         return file.read_text("utf-8").strip()
 
-    def session(self, *, probe_s: float = 5.0) -> HsmSession:
-        """A session, not yet opened."""
-        return HsmSession(self.settings.hsm, self.profile, probe_s=probe_s)
+    def session(
+        self,
+        *,
+        probe_s: float = 5.0,
+        number: int = 1,
+        module: Path | None = None,
+        watch: CallWatch | None = None,
+    ) -> HsmSession:
+        """A session, not yet opened.
+
+        Args:
+            probe_s: as of `HsmSession`.
+            number: as of `HsmSession`.
+            module: instead of that of the settings, for a shim.
+            watch: as of `HsmSession`.
+        """
+        hsm = self.settings.hsm
+        hsm = hsm.model_copy(update={"module": module or hsm.module})
+        return HsmSession(
+            hsm, self.profile, probe_s=probe_s, number=number, watch=watch
+        )
+
+    @contextmanager
+    def without(self, label: str) -> Iterator[None]:
+        """Take one token away for a while, its folder moved elsewhere."""
+        folder = self._folder_of(label)
+        away = self.tokens.parent / "one-away"
+        folder.rename(away)
+        try:
+            yield
+        finally:
+            away.rename(folder)
+
+    def _folder_of(self, label: str) -> Path:
+        """SoftHSM's folder of a token, told by the label in its file."""
+        (folder,) = [
+            file.parent
+            for file in self.tokens.glob("*/token.object")
+            if label.ljust(32).encode() in file.read_bytes()
+        ]
+        return folder
+
+    @contextmanager
+    def raw_members(self) -> Iterator[list[pkcs11.Session]]:
+        """The binding's own sessions of firma's members, logged in."""
+        with opened(self.settings.hsm, self.profile) as library:
+            yield [
+                log_in(
+                    find_token(library, own.firma.label),
+                    obtain_pin(own.firma, self.settings.environment),
+                )
+                for own in members(self.settings.hsm)
+            ]
 
     @contextmanager
     def raw(self, role: TokenRole) -> Iterator[pkcs11.Session]:

@@ -72,6 +72,12 @@ def test_unknown_profile_names_those_there_are() -> None:
         ("wrap = []", 'wrap = ["rot13"]', "keys.wrap: a list of these"),
         ("wrap = []", "wrap = 3", "keys.wrap: a list of these"),
         ('["rsa-2048"]', '["dsa"]', "keys.algorithms: a list of these"),
+        ("wrap = []", "wrap = []\nwrap_numbers = { dsa = 1 }", "keys.wrap_numbers.dsa"),
+        (
+            "wrap = []",
+            'wrap = []\nwrap_numbers = { "aes-kwp" = 1 }',
+            "keys.wrap_numbers.aes-kwp: a whole number",
+        ),
         ("start_tries = 1", "start_tries = 1\nec_unwrap_point = 1", "ec_unwrap_point"),
         ("[quirks]", "[quirks", "not valid TOML"),
     ],

@@ -138,3 +138,17 @@ def classify(exc: p11.PKCS11Error) -> HsmFault:
         and what that does not mend is then taken for a device that is away.
     """
     return FAULTS.get(type(exc), HsmFault.SESSION)
+
+
+def may_mean_no(exc: p11.PKCS11Error) -> bool:
+    """Whether some make answers so where it means to refuse.
+
+    Args:
+        exc: as the binding raised it.
+
+    Returns:
+        True for a refusal, and for the codes that say nothing: whoever gets one
+        of these must ask something that a healthy token does not refuse.
+    """
+    vague = {p11.PKCS11Error, p11.GeneralError, p11.FunctionFailed}
+    return type(exc) in vague or classify(exc) is HsmFault.REFUSED

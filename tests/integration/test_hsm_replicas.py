@@ -1,0 +1,328 @@
+"""Two tokens behind the logical HSM "firma": made alike, and each serves alone."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from pkcs11 import Attribute
+
+from appliance.call_watch import CallWatch
+from appliance.domain.errors import HsmUnavailableError, KeyNotFoundError
+from appliance.domain.hsm import (
+    KeyAlgorithm,
+    KeyReference,
+    SignatureScheme,
+    TokenRole,
+    WrappedKey,
+)
+from appliance.settings import SettingsError, load_settings
+from hsm_config import firma_keys, objects
+from hsm_config.masters import Masters
+from hsm_config.provision import provision
+from tests.parts.hsm import HsmInstallation, verify
+from tests.parts.pkcs11_shim import Pkcs11Shim
+from worker.hsm_connection import HsmStatus
+from worker.hsm_session import HsmSession
+
+DIGEST = hashlib.sha256(b"a document").digest()
+UNKNOWN = KeyReference(TokenRole.FIRMA, b"\x03nobody's")
+SESSION_HANDLE_INVALID, DEVICE_REMOVED = 0xB3, 0x32
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+    """An installation with two members after `hsm init`, to copy."""
+    installation = HsmInstallation(tmp_path_factory.mktemp("template"), members=2)
+    provision(installation.settings)
+    return installation
+
+
+@pytest.fixture
+def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
+    """An installation of the test's own."""
+    return template.copy(tmp_path)
+
+
+@pytest.fixture
+def shim(made: HsmInstallation, monkeypatch: pytest.MonkeyPatch) -> Pkcs11Shim:
+    """A shim around its module, for this process."""
+    tool = Pkcs11Shim(made.folder, made.profile.modules[0])
+    for name, value in tool.environment.items():
+        monkeypatch.setenv(name, value)
+    return tool
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for something to become true."""
+    for _ in range(1500):
+        if true():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it does not come true")
+
+
+async def sign(session: HsmSession, key: WrappedKey) -> bytes:
+    """A signature that verifies."""
+    signature = await session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
+    verify(key.spki, signature, DIGEST)
+    return signature
+
+
+def places(shim: Pkcs11Shim, key: WrappedKey) -> list[str]:
+    """On which tokens a wrapped key signed; it has no id there."""
+    del key
+    return [one.token for one in shim.signed() if one.data.endswith(DIGEST)]
+
+
+# Making them
+
+
+def test_members_hold_one_master_key_and_it_stays(made: HsmInstallation) -> None:
+    """Neither copy is extractable, readable, or good for anything else."""
+    with made.raw_members() as sessions:
+        for session in sessions:
+            assert Masters(session).versions() == (1,)
+            master = Masters(session).get(1)
+            assert not master[Attribute.EXTRACTABLE]
+            assert master[Attribute.SENSITIVE]
+            assert not master[Attribute.DECRYPT]
+            assert len(list(session.get_objects())) == 5  # two pairs besides
+
+
+def test_every_identity_is_pinned(made: HsmInstallation) -> None:
+    """Each member has its own; the file holds both."""
+    pem = firma_keys.identity_path(made.settings).read_bytes()
+    with made.raw_members() as sessions:
+        keys = [
+            objects.public_key(session, objects.IDENTITY_KEY.cka_id)
+            for session in sessions
+        ]
+    end = b"-----END PUBLIC KEY-----\n"
+    pinned = [load_pem_public_key(part + end) for part in pem.split(end) if part]
+
+    assert keys[0] != keys[1]
+    assert pinned == keys
+
+
+def test_second_init_changes_nothing(made: HsmInstallation) -> None:
+    """All is looked at and found."""
+    report = provision(made.settings)
+
+    assert report.made == []
+    assert "master key 1 on token firma-2" in report.kept
+
+
+def test_killed_init_is_completed(tmp_path: Path) -> None:
+    """The master key was made to travel, and no member has it yet."""
+    alone = HsmInstallation(tmp_path)
+    provision(alone.settings)
+    with alone.raw(TokenRole.FIRMA) as session:
+        Masters(session).get(1).destroy()
+        Masters(session).make(1, to_travel=True)
+
+    both = HsmInstallation(tmp_path, members=2)
+    report = provision(both.settings)
+
+    assert "master key 1 on token firma-2" in report.made
+    with both.raw_members() as sessions:
+        assert not any(
+            Masters(session).get(1)[Attribute.EXTRACTABLE] for session in sessions
+        )
+
+
+def test_sealed_master_key_is_not_copied(tmp_path: Path) -> None:
+    """A member that comes later is refused, in words, and nothing is weakened."""
+    alone = HsmInstallation(tmp_path)
+    provision(alone.settings)
+    both = HsmInstallation(tmp_path, members=2)
+
+    code, said = both.command("init")
+
+    assert code == 1
+    assert "token firma-2 lacks master key 1, which cannot leave" in said
+
+
+def test_member_with_another_master_key_is_refused(made: HsmInstallation) -> None:
+    """Of one version there is one key."""
+    with made.raw_members() as (_, session):
+        Masters(session).get(1).destroy()
+        Masters(session).make(1)
+
+    code, said = made.command("init")
+
+    assert code == 1
+    assert "token firma-2 holds another master key 1" in said
+
+
+@pytest.mark.parametrize("line", ['label = "pki"', 'pin_file = "secrets/firma.pin"'])
+def test_members_that_look_alike_are_refused(tmp_path: Path, line: str) -> None:
+    """Label and PIN file are each token's own."""
+    both = HsmInstallation(tmp_path, members=2)
+    key = line.split(" = ", maxsplit=1)[0]
+    lines = both.file.read_text().splitlines()
+    at = max(n for n, text in enumerate(lines) if text.startswith(key))
+    lines[at] = line
+    both.file.write_text("\n".join(lines))
+
+    code, said = both.command("init")
+
+    assert code != 0
+    assert "each token has a label and a PIN file of its own" in said
+
+
+def test_resident_keys_and_members_do_not_go_together(tmp_path: Path) -> None:
+    """A resident key is on one token, whatever the others hold."""
+    both = HsmInstallation(tmp_path, members=2)
+    text = both.file.read_text().replace("[hsm]\n", '[hsm]\nkey_mode = "resident"\n')
+    both.file.write_text(text)
+
+    with pytest.raises(SettingsError, match="a resident key is on one token alone"):
+        load_settings(both.file)
+
+
+# Using them
+
+
+async def test_wrapped_key_works_on_each_member(
+    made: HsmInstallation, shim: Pkcs11Shim
+) -> None:
+    """Worker n prefers member n; a key made on one signs on the other."""
+    async with made.session(module=shim.path) as first:
+        key = await first.generate_wrapped(KeyAlgorithm.RSA_2048)
+        await sign(first, key)
+    async with made.session(module=shim.path, number=2) as second:
+        await sign(second, key)
+    async with made.session(module=shim.path, number=3) as third:
+        await sign(third, key)
+
+    assert places(shim, key) == ["firma", "firma-2", "firma"]
+
+
+async def test_vanished_member_is_replaced_inside_the_call(
+    made: HsmInstallation, shim: Pkcs11Shim
+) -> None:
+    """The other signs at once; taken back without a restart, the first does again."""
+    async with made.session(module=shim.path, probe_s=0.2) as session:
+        key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
+        await sign(session, key)
+        with made.without("firma"):
+            for _ in range(20):
+                await sign(session, key)
+            assert session.status is HsmStatus.READY
+            assert "firma:" in session.reason
+            assert set(places(shim, key)[1:]) == {"firma-2"}
+
+        await until(lambda: session.reason == "")
+        await sign(session, key)
+
+        assert places(shim, key)[-1] == "firma"
+
+
+async def test_all_members_away_is_unavailable(made: HsmInstallation) -> None:
+    """Only then; and each is named."""
+    async with made.session(probe_s=0.2) as session:
+        key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
+        made.tokens.rename(made.away)
+        with pytest.raises(HsmUnavailableError):
+            await session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
+        with pytest.raises(HsmUnavailableError) as caught:
+            await session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
+        made.away.rename(made.tokens)
+
+        assert "firma: " in caught.value.reason
+        assert "firma-2: " in caught.value.reason
+        await until(lambda: session.reason == "")
+        await sign(session, key)
+
+
+async def test_device_that_is_gone_is_not_waited_for(
+    made: HsmInstallation, shim: Pkcs11Shim
+) -> None:
+    """CKR_DEVICE_REMOVED: no new start in the call, the other member signs."""
+    async with made.session(module=shim.path, probe_s=60) as session:
+        key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
+        starts = shim.count("C_Initialize")
+        with shim.fault("C_UnwrapKey", "code", DEVICE_REMOVED, at="firma"):
+            await sign(session, key)
+
+        assert shim.count("C_Initialize") == starts
+        assert places(shim, key) == ["firma-2"]
+
+
+async def test_lost_result_is_signed_once_more_and_given_once(
+    made: HsmInstallation, shim: Pkcs11Shim
+) -> None:
+    """A signature that was made and lost does no harm: same digest, one answer."""
+    async with made.session(module=shim.path) as session:
+        key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
+        rule = ("C_Sign", "lose", DEVICE_REMOVED)
+        with shim.fault(*rule, at="firma", times=1):  # type: ignore[arg-type]  # literals
+            first = await sign(session, key)
+
+        assert places(shim, key) == ["firma", "firma-2"]
+        assert first == await sign(session, key)
+
+
+async def test_key_that_no_member_has_is_not_found(made: HsmInstallation) -> None:
+    """With all there it is believed; with one away it is not."""
+    async with made.session() as session:
+        with pytest.raises(KeyNotFoundError):
+            await session.self_test(UNKNOWN)
+        assert session.reason == ""
+
+        with made.without("firma-2"), pytest.raises(HsmUnavailableError):
+            await session.self_test(UNKNOWN)
+        assert session.status is HsmStatus.READY
+
+
+async def test_wrong_pin_of_one_member_latches_it_alone(made: HsmInstallation) -> None:
+    """The other serves."""
+    made.settings.hsm.replicas[0].pin_file.write_text("9182736455\n")
+    async with made.session(probe_s=0.05, number=2) as session:
+        key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
+        await sign(session, key)
+        await asyncio.sleep(0.3)
+
+        assert session.status is HsmStatus.READY
+        assert "firma-2: token firma-2: PinIncorrect" in session.reason
+
+
+async def test_member_at_which_a_call_hung_rests(
+    made: HsmInstallation, shim: Pkcs11Shim
+) -> None:
+    """The start after the kill leaves it alone, where another serves."""
+    watch = CallWatch()
+    with watch.calling(0):
+        watch.note_hang()
+    async with made.session(module=shim.path, watch=watch, probe_s=0.1) as session:
+        key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
+        await sign(session, key)
+        await asyncio.sleep(0.3)
+
+        assert places(shim, key) == ["firma-2"]
+        assert "a call hung 1 times in a row" in session.reason
+
+
+async def test_last_member_does_not_rest(made: HsmInstallation) -> None:
+    """Where both hung, the one that hung first is tried."""
+    watch = CallWatch()
+    for number in (0, 1):
+        with watch.calling(number):
+            watch.note_hang()
+    async with made.session(watch=watch) as session:
+        assert session.status is HsmStatus.READY
+        assert session.reason.startswith("firma-2:")
+        assert watch.hangs(0)[0] == 0
+
+
+async def test_pki_at_which_a_call_hung_rests(made: HsmInstallation) -> None:
+    """It must not take the signers along."""
+    watch = CallWatch()
+    with watch.calling(2):
+        watch.note_hang()
+    async with made.session(watch=watch) as session:
+        assert session.status is HsmStatus.READY
+        assert session.status_of(TokenRole.PKI) is HsmStatus.UNAVAILABLE
