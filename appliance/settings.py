@@ -165,7 +165,8 @@ class HsmSettings(_Section):
     """More tokens that hold what `firma` holds (see docs/hsm-faults.md). A worker
     uses any that is there; worker n prefers the n-th."""
     softhsm_conf: Path | None = None
-    """SoftHSM only: its configuration file (`SOFTHSM2_CONF`)."""
+    """The module's own configuration file, where the profile has a `config_env`
+    (SoftHSM: `SOFTHSM2_CONF`)."""
     keep_alive_s: Seconds = 60
     """Time between two test signatures of an idle worker, in seconds."""
     call_limit_s: Seconds = 20

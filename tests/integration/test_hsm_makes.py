@@ -32,6 +32,8 @@ WRAPS = {
     "nss-softokn": (WrapMethod.AES_KEY_WRAP_PAD_3394, WrapMethod.AES_CBC_PAD),
 }
 """What each make's profile names; a blob of one format is none of the other's."""
+PAD_NUMBERS = {"softhsm2": 0x210A, "nss-softokn": 0xCE534352}
+"""CKM_AES_KEY_WRAP_PAD, and the same as a mechanism of the vendor (NSS)."""
 
 
 @pytest.fixture(scope="module", params=sorted(WRAPS))
@@ -112,12 +114,11 @@ def test_every_method_of_the_profile_wraps_and_unwraps(made: HsmInstallation) ->
     assert made.profile.keys.wrap == WRAPS[made.profile.name]
 
 
-def test_vendors_own_mechanism_wraps_as_its_number_says(made: HsmInstallation) -> None:
-    """NSS has its PAD under a number of its own too: same format, other mechanism."""
-    if made.profile.name != "nss-softokn":
-        pytest.skip("this make has no mechanism of its own to wrap by")
-    method = WrapMethod.AES_KEY_WRAP_PAD_3394
-    keys = dataclasses.replace(made.profile.keys, wrap_numbers={method: 0xCE534352})
+def test_mechanism_is_taken_by_the_number_of_the_profile(made: HsmInstallation) -> None:
+    """A vendor's own, or any: same format, other mechanism."""
+    method = made.profile.keys.wrap[0]
+    numbers = {method: PAD_NUMBERS[made.profile.name]}
+    keys = dataclasses.replace(made.profile.keys, wrap_numbers=numbers)
     vendors = Wrapping(dataclasses.replace(made.profile, keys=keys))
     with made.raw(TokenRole.FIRMA) as session:
         master = Masters(session).get(1)
