@@ -14,6 +14,9 @@ from admin_ui import assets, session, story, times, words
 from admin_ui.core import KEY, core
 from admin_ui.pages import (
     audit,
+    authority,
+    certificates,
+    credentials,
     domains,
     gallery,
     health,
@@ -24,6 +27,7 @@ from admin_ui.pages import (
     people,
     person,
     requests,
+    trust,
 )
 from admin_ui.render import error_page
 from appliance.bootstrap import AdminFront
@@ -51,6 +55,10 @@ _PAGES: Final = (
     domains,
     people,
     person,
+    credentials,
+    certificates,
+    trust,
+    authority,
     requests,
     audit,
     health,

@@ -15,10 +15,12 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.integration import FlagReason
+from appliance.domain.trust import AnchorPurpose, ExpiringKind
 from appliance.domain.vocab import (
     CredentialState,
     PersonState,
     RequestState,
+    RevocationReason,
     VouchedBy,
 )
 from appliance.web import language
@@ -101,6 +103,7 @@ FIELDS: Final = {
     "code": N_("Write a code of a to z, digits and hyphens, up to 40."),
     "cuil": N_("Write a CUIL whose last digit is right, such as 20-26756539-3."),
     "email": N_("Write an e-mail address, such as ana@example.com."),
+    "fingerprint": N_("Write the fingerprint: 64 hex digits (SHA-256) or 40 (SHA-1)."),
     "label": N_("Write a label of up to 60 characters."),
     "locale": N_("Choose one of the list."),
     "name": N_("Write a name, in letters that can be printed and not too long."),
@@ -145,6 +148,34 @@ VOUCHED: Final[dict[VouchedBy, str]] = {
     VouchedBy.OFFICER: N_("a registration officer checked"),
     VouchedBy.EXTERNAL: N_("an identity provider asserted"),
     VouchedBy.DEMO: N_("nobody: demonstration"),
+}
+
+REASONS: Final[dict[RevocationReason, str]] = {
+    RevocationReason.KEY_COMPROMISE: N_("Somebody else may use the key"),
+    RevocationReason.AFFILIATION_CHANGED: N_("The holder's data changed"),
+    RevocationReason.SUPERSEDED: N_("Another one takes its place"),
+    RevocationReason.CESSATION_OF_OPERATION: N_("The holder signs no more"),
+    RevocationReason.PRIVILEGE_WITHDRAWN: N_("It should not have been issued"),
+    RevocationReason.UNSPECIFIED: N_("Not specified"),
+}
+"""Why a certificate is revoked; CRL and OCSP tell it to everybody."""
+
+PURPOSES: Final[dict[AnchorPurpose, str]] = {
+    AnchorPurpose.SIGNERS: N_("signers' certificates"),
+    AnchorPurpose.TIMESTAMPS: N_("timestamps"),
+}
+
+ENDING: Final[dict[ExpiringKind, str]] = {
+    ExpiringKind.SIGNER: N_("Signer"),
+    ExpiringKind.ANCHOR: N_("Trusted root"),
+    ExpiringKind.CA: N_("The internal CA"),
+    ExpiringKind.OCSP: N_("OCSP responder"),
+}
+
+OWN_ROLES: Final = {
+    "root": N_("Root"),
+    "issuing": N_("Issues certificates"),
+    "ocsp": N_("Answers by OCSP"),
 }
 
 KEY_MODES: Final = {

@@ -6,9 +6,21 @@ async with open_core(settings, clock) as core:
 
 from quart import Quart
 
-from appliance.api import auth, enrolment, public, sessions, solicitudes
+from appliance.api import (
+    auth,
+    clave,
+    credenciales,
+    enrolment,
+    pages,
+    pki,
+    public,
+    revocar,
+    sessions,
+    solicitudes,
+)
 from appliance.api.core import KEY, ApiCore
 from appliance.web.app import create_app
+from appliance.web.rate import AddressRate
 
 
 def create_api(core: ApiCore) -> Quart:
@@ -24,10 +36,16 @@ def create_api(core: ApiCore) -> Quart:
         "appliance.api", settings=core.settings, authenticate=core.tokens.verify
     )
     app.extensions[KEY] = core
+    per_minute = core.settings.pki.requests_per_minute_address
+    app.extensions[pki.RATE] = AddressRate(per_minute, core.clock)
     app.register_blueprint(solicitudes.blueprint)
+    app.register_blueprint(credenciales.blueprint)
+    app.register_blueprint(clave.blueprint)
     app.register_blueprint(auth.blueprint)
     app.register_blueprint(sessions.blueprint)
     app.register_blueprint(enrolment.blueprint)
-    app.register_blueprint(enrolment.files)
+    app.register_blueprint(revocar.blueprint)
+    app.register_blueprint(pages.files)
     app.register_blueprint(public.blueprint)
+    app.register_blueprint(pki.blueprint)
     return app

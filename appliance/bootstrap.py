@@ -10,9 +10,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from arq.connections import ArqRedis, create_pool
+from cryptography import x509
 
 from appliance.domain.clock import Clock
 from appliance.domain.ids import new_id
@@ -24,12 +26,18 @@ from appliance.domain.ports import (
     PdfInspector,
     Sealer,
 )
-from appliance.domain.records import Store
+from appliance.domain.records import Records, Store
+from appliance.domain.trust import ExpiringKind
+from appliance.domain.vocab import CertificateKind
 from appliance.services.attempts import Attempts
+from appliance.services.auto_renewal import AutoRenewal
 from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
 from appliance.services.console_views import ConsoleViews
+from appliance.services.credentials import Credentials
+from appliance.services.csr import SigningRequests
 from appliance.services.enrolment import Enrolment
+from appliance.services.expiry import Expiry
 from appliance.services.frame_identity import FrameIdentity
 from appliance.services.frame_requests import FrameRequests
 from appliance.services.frame_signing import FrameSigning
@@ -40,26 +48,41 @@ from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.intake import Intake
 from appliance.services.integrators import Integrators
 from appliance.services.invitations import Invitations
+from appliance.services.issuing import Issuing
 from appliance.services.links import Links
 from appliance.services.login import Login
 from appliance.services.officers import Officers
+from appliance.services.own_authority import OwnAuthorityViews
+from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.progress import Progress
+from appliance.services.publishing import Publishing
+from appliance.services.reissue import Reissue
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
+from appliance.services.revocation_pins import RevocationPins
+from appliance.services.secret_rotation import SecretRotation
+from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
+from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
+from appliance.services.signing_hosts import SigningHosts
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
+from appliance.services.trust import Trust
 from appliance.settings import Settings
 from appliance.storage import redis
 from appliance.storage.documents import LocalDocuments
 from appliance.storage.engines import Engines, open_engines
+from appliance.storage.identities import PinnedIdentities
+from appliance.storage.key_files import KeyFile
 from appliance.storage.migrate import is_current
+from appliance.storage.pki_files import read_certificate
 from appliance.storage.sandbox import SandboxClient
-from appliance.storage.secretbox import LookupKey, SecretBox, read_key_file
+from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 
 _SANDBOX_MARGIN_S = 5
@@ -118,6 +141,13 @@ class Front:
     tasks: HsmTasks
     certificates: Certificates
     revocations: Revocations
+    trust: Trust
+    expiry: Expiry
+    credentials: Credentials
+    revocation_pins: RevocationPins
+    self_revocation: SelfRevocation
+    signing_requests: SigningRequests
+    status_answers: StatusAnswers
     integrators: Integrators
     sessions: Sessions
     progress: Progress
@@ -125,6 +155,8 @@ class Front:
     console: ConsoleLogin
     invitations: Invitations
     enrolment: Enrolment
+    issuing: Issuing
+    password_change: PasswordChange
     framing: Framing
     frame_signing: FrameSigning
 
@@ -144,11 +176,17 @@ class AdminFront:
     tasks: HsmTasks
     certificates: Certificates
     revocations: Revocations
+    trust: Trust
+    expiry: Expiry
+    credentials: Credentials
+    revocation_pins: RevocationPins
     integrators: Integrators
     console: ConsoleLogin
     invitations: Invitations
     views: ConsoleViews
     officers: Officers
+    reissue: Reissue
+    own_authority: OwnAuthorityViews
 
 
 @asynccontextmanager
@@ -202,9 +240,73 @@ async def open_core(settings: Settings, clock: Clock, role: str) -> AsyncIterato
         await store.close()
 
 
+@asynccontextmanager
+async def open_secret_rotation(
+    settings: Settings, clock: Clock
+) -> AsyncIterator[SecretRotation]:
+    """Build what replaces secret keys, and close it.
+
+    Raises:
+        SettingsError: a secret file cannot be used.
+    """
+    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
+    async with open_core(settings, clock, "operator") as core:
+        yield SecretRotation(core.store, sealer, lookup, clock)
+
+
 async def _migrated(engines: Engines) -> bool:
     async with engines.reader.connect() as connection:
         return await is_current(connection)
+
+
+def open_trust(core: Core) -> Trust:
+    """The trust store of the installation.
+
+    Args:
+        core: open.
+    """
+    path = core.settings.root_file
+    return Trust(core.store, core.clock, lambda: read_certificate(path))
+
+
+def open_expiry(core: Core) -> Expiry:
+    """Warnings of what ends, the CA's own certificates among it.
+
+    Args:
+        core: open.
+    """
+    settings = core.settings
+    files = (settings.root_file, settings.ca_file)
+
+    async def own(records: Records) -> list[tuple[ExpiringKind, bytes]]:
+        found = [der for path in files if (der := read_certificate(path))]
+        responders = await records.certificates.in_force(CertificateKind.OCSP)
+        return [(ExpiringKind.CA, der) for der in found] + [
+            (ExpiringKind.OCSP, one.der) for one in responders
+        ]
+
+    return Expiry(core.store, core.clock, own)
+
+
+def open_auto_renewal(core: Core) -> AutoRenewal:
+    """Renewals of the internal CA's certificates.
+
+    Args:
+        core: open.
+    """
+    settings = core.settings
+
+    def ca_end() -> datetime | None:
+        found = read_certificate(settings.ca_file)
+        if found is None:
+            return None
+        return x509.load_der_x509_certificate(found).not_valid_after_utc
+
+    certificates = Certificates(core.store, core.clock)
+    return AutoRenewal(
+        core.store, certificates, core.clock, settings.pki.renew_days, ca_end
+    )
 
 
 @asynccontextmanager
@@ -217,21 +319,43 @@ async def open_front(
         SettingsError: a secret file cannot be used.
     """
     secrets = settings.secrets
-    sealer = SecretBox(read_key_file(secrets.data_key_file))
-    lookup = LookupKey(read_key_file(secrets.lookup_key_file))
+    sealer = SecretBox(KeyFile(secrets.data_key_file))
+    lookup = LookupKey(KeyFile(secrets.lookup_key_file))
     slots = HashSlots()
-    signing_passwords = SigningPasswords(read_key_file(secrets.pepper_file), slots)
+    signing_passwords = SigningPasswords(KeyFile(secrets.pepper_file), slots)
     login_passwords = Passwords(slots)
+    shielded = Shielded()
     async with open_core(settings, clock, role) as core:
         store = core.store
         tokens = Tokens(store, sealer, clock, settings)
+        attempts = Attempts(
+            store, signing_passwords, clock, settings.signing, settings.installation
+        )
+        hosts = SigningHosts(
+            store,
+            PinnedIdentities(settings.worker_identity_file),
+            clock,
+            settings.installation,
+        )
         signing = Signing(
             store,
-            Attempts(store, signing_passwords, clock, settings.signing),
+            attempts,
+            hosts,
             core.doorbell,
             core.outcomes,
             clock,
             settings.signing,
+            shielded,
+        )
+        issuing = Issuing(
+            store,
+            attempts,
+            signing_passwords,
+            login_passwords,
+            hosts,
+            clock,
+            settings.hsm.key_algorithm,
+            shielded,
         )
         progress = Progress(store, clock)
         sessions = Sessions(store, lookup, clock, settings)
@@ -242,6 +366,9 @@ async def open_front(
         links = Links(store, lookup, clock, settings.signing.link_ttl_s)
         views = FrameViews(store, clock)
         throttle = Throttle(store, clock, settings.auth)
+        pins = RevocationPins(store, clock, login_passwords)
+        revocations = Revocations(store, clock)
+        trust = open_trust(core)
         front = Front(
             settings=settings,
             clock=clock,
@@ -256,8 +383,10 @@ async def open_front(
                 lookup,
                 login_passwords,
                 signing_passwords,
+                issuing,
                 clock,
                 settings.installation,
+                pins,
                 trial=settings.trial,
             ),
             signing=signing,
@@ -269,7 +398,16 @@ async def open_front(
             health=Health(store, core.inspector, clock, core.migrated),
             tasks=HsmTasks(store, clock, role, core.process),
             certificates=Certificates(store, clock),
-            revocations=Revocations(store, clock),
+            revocations=revocations,
+            trust=trust,
+            expiry=open_expiry(core),
+            credentials=Credentials(store, clock, trust, revocations),
+            revocation_pins=pins,
+            signing_requests=SigningRequests(store, attempts, hosts, clock, shielded),
+            self_revocation=SelfRevocation(store, lookup, throttle, pins, revocations),
+            status_answers=StatusAnswers(
+                store, clock, settings, Publishing(store, clock, settings.pki, role)
+            ),
             integrators=Integrators(store, lookup, clock, settings.environment),
             sessions=sessions,
             progress=progress,
@@ -284,7 +422,18 @@ async def open_front(
                 clock,
                 login_passwords,
                 signing_passwords,
+                issuing,
                 settings.installation,
+                pins,
+            ),
+            issuing=issuing,
+            password_change=PasswordChange(
+                store,
+                attempts,
+                signing_passwords,
+                login_passwords,
+                settings.installation,
+                shielded,
             ),
             framing=Framing(
                 store=store,
@@ -315,7 +464,7 @@ async def open_front(
         try:
             yield front
         finally:
-            await signing.close()
+            await shielded.close()
             listening.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await listening
@@ -333,11 +482,14 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
         SettingsError: a secret file cannot be used.
     """
     role = "admin"
-    sealer = SecretBox(read_key_file(settings.secrets.data_key_file))
-    lookup = LookupKey(read_key_file(settings.secrets.lookup_key_file))
+    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
     passwords = Passwords(HashSlots())
     async with open_core(settings, clock, role) as core:
         store = core.store
+        revocations = Revocations(store, clock)
+        trust = open_trust(core)
+        invitations = Invitations(store, lookup, sealer, clock, settings)
         yield AdminFront(
             settings=settings,
             clock=clock,
@@ -351,10 +503,20 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             health=Health(store, core.inspector, clock, core.migrated),
             tasks=HsmTasks(store, clock, role, core.process),
             certificates=Certificates(store, clock),
-            revocations=Revocations(store, clock),
+            revocations=revocations,
+            trust=trust,
+            expiry=open_expiry(core),
+            credentials=Credentials(store, clock, trust, revocations),
+            revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
             console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
-            invitations=Invitations(store, lookup, sealer, clock, settings),
+            invitations=invitations,
             views=ConsoleViews(store, sealer, lookup, clock),
             officers=Officers(store),
+            reissue=Reissue(store, invitations, revocations),
+            own_authority=OwnAuthorityViews(
+                store,
+                lambda: read_certificate(settings.root_file),
+                lambda: read_certificate(settings.ca_file),
+            ),
         )

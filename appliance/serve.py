@@ -1,18 +1,16 @@
-"""The `api` role: Hypercorn over one listener, with a graceful stop."""
+"""The `api` role: the REST API on a listener of its own."""
 
-import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-import structlog
+from quart import Quart
 
 from appliance.asgi import create_api
 from appliance.bootstrap import open_front
 from appliance.domain.clock import SystemClock
-from appliance.processes import stop_event
 from appliance.settings import Settings
-from appliance.web.server import serve_face
-
-_log = structlog.get_logger(__name__)
+from appliance.web.server import run_face
 
 
 def run_api(settings: Settings, number: int, listener: socket.socket | None) -> int:
@@ -27,16 +25,10 @@ def run_api(settings: Settings, number: int, listener: socket.socket | None) -> 
         ValueError: without a listener.
     """
     del number
-    if listener is None:
-        msg = "the api role needs a listener"
-        raise ValueError(msg)
-    asyncio.run(_serve(settings, listener))
-    return 0
+    return run_face("api", _open, settings, listener)
 
 
-async def _serve(settings: Settings, listener: socket.socket) -> None:
-    stop = stop_event()
+@asynccontextmanager
+async def _open(settings: Settings) -> AsyncIterator[Quart]:
     async with open_front(settings, SystemClock(), "api") as front:
-        app = create_api(front)
-        _log.info("api.listening", address=settings.web.listen_api)
-        await serve_face(app, settings, listener, stop)
+        yield create_api(front)

@@ -5,6 +5,8 @@ port opens. Secrets are never values here, only paths of files. The docstrings
 below are the reference: `docs/settings.md` is generated from them.
 """
 
+import hashlib
+import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self, get_args
@@ -198,10 +200,18 @@ class PkiSettings(_Section):
     """Time from a CRL's thisUpdate to its nextUpdate, in seconds."""
     ocsp_validity_s: int = Field(default=86_400, ge=600, le=604_800)
     """Time from an OCSP answer's thisUpdate to its nextUpdate, in seconds."""
+    renew_days: int = Field(default=30, ge=0, le=365)
+    """Days before its end that a certificate of the internal CA is renewed by
+    itself, on the same key; 0: never."""
+    requests_per_minute_address: int = Field(default=1200, ge=10, le=1_000_000)
+    """Questions under `/pki/` a minute from one address, in each `api` process."""
 
 
 class SecretSettings(_Section):
-    """Files with 32 random bytes each, in hex; mode 0600."""
+    """Files with 32 random bytes in hex, or versions of such; mode 0600.
+
+    `docs/rotation.md` has their form.
+    """
 
     pepper_file: Path
     """Pepper of signing passwords; read by `api` (and `embed`) alone."""
@@ -295,7 +305,8 @@ class Settings(_Section):
     installation: str = Field(
         default="rubrica", pattern=r"^[A-Za-z0-9ÁÉÍÓÚÑáéíóúñ .-]{1,60}$"
     )
-    """Name of the installation, shown in the CA's name."""
+    """Name of the installation, shown in the CA's name. Every user's key is bound to
+    it: under another name no key opens."""
     data_dir: Path
     """Folder of what must last."""
     run_dir: Path
@@ -327,6 +338,19 @@ class Settings(_Section):
     def sandbox_socket(self) -> Path:
         """Where the sandbox listens."""
         return self.sandbox.socket or self.run_dir / "sandbox.sock"
+
+    @property
+    def activation_dir(self) -> Path:
+        """Where a signing host keeps its activation keys."""
+        if self.hsm.activation_dir is not None:
+            return self.hsm.activation_dir
+        name = hashlib.sha256(os.fsencode(self.data_dir.absolute())).hexdigest()[:16]
+        return Path(f"/dev/shm/rubrica-{name}")  # noqa: S108 (checked when it is used)
+
+    @property
+    def worker_identity_file(self) -> Path:
+        """Public keys of the HSM's worker identities, PEM; fronts believe no other."""
+        return self.data_dir / "pki" / "worker-identity.pem"
 
     @property
     def documents_dir(self) -> Path:

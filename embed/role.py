@@ -1,19 +1,16 @@
-"""The `embed` role: Hypercorn over one listener, with a graceful stop."""
+"""The `embed` role: the frame on a listener of its own."""
 
-import asyncio
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-import structlog
-from hypercorn.asyncio import serve
+from quart import Quart
 
 from appliance.bootstrap import open_front
 from appliance.domain.clock import SystemClock
-from appliance.processes import stop_event
 from appliance.settings import Settings
-from appliance.web.server import hypercorn_config
+from appliance.web.server import run_face
 from embed.app import create_embed
-
-_log = structlog.get_logger(__name__)
 
 
 def run_embed(settings: Settings, number: int, listener: socket.socket | None) -> int:
@@ -28,18 +25,10 @@ def run_embed(settings: Settings, number: int, listener: socket.socket | None) -
         ValueError: without a listener.
     """
     del number
-    if listener is None:
-        msg = "the embed role needs a listener"
-        raise ValueError(msg)
-    asyncio.run(_serve(settings, listener))
-    return 0
+    return run_face("embed", _open, settings, listener)
 
 
-async def _serve(settings: Settings, listener: socket.socket) -> None:
-    stop = stop_event()
+@asynccontextmanager
+async def _open(settings: Settings) -> AsyncIterator[Quart]:
     async with open_front(settings, SystemClock(), "embed") as front:
-        app = create_embed(front)
-        _log.info("embed.listening", address=settings.web.listen_embed)
-        await serve(
-            app, hypercorn_config(settings, listener), shutdown_trigger=stop.wait
-        )
+        yield create_embed(front)

@@ -1,11 +1,10 @@
-"""The internal CA's certificate, and signing certificates with a key in an HSM.
+"""Reading the internal CA's certificates, and signing with a key in an HSM.
 
 pyca/cryptography builds the certificate; `HsmRsaPrivateKey` hands it the
 signature from wherever the key is. No private key is ever in this process.
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from pathlib import Path
 from secrets import randbits
 from typing import Final, NoReturn
@@ -24,9 +23,6 @@ from hsm_config.signatures import sign
 
 DEMO_WORDS: Final = "DEMO SIN VALIDEZ"
 """In the CN of a trial's CA, and in no other's."""
-CA_YEARS: Final = 10
-_BACKDATE: Final = timedelta(minutes=5)
-_CN_BYTES: Final = 64
 
 
 class HsmRsaPrivateKey(rsa.RSAPrivateKey):
@@ -121,18 +117,33 @@ def private_key_of(public: PublicKey, private: pkcs11.PrivateKey) -> HsmRsaPriva
     )
 
 
-def ca_path(settings: Settings) -> Path:
-    """Where the CA's certificate stands (PEM, readable by all)."""
-    return settings.data_dir / "pki" / "ca.pem"
-
-
-def read_ca(settings: Settings) -> x509.Certificate:
-    """Read the CA's certificate.
+def read_root(settings: Settings) -> x509.Certificate:
+    """Read the root's certificate, which verifiers trust.
 
     Raises:
         HsmRefusedError: it is missing or no certificate.
     """
-    path = ca_path(settings)
+    return read_certificate(settings.root_file)
+
+
+def read_ca(settings: Settings) -> x509.Certificate:
+    """Read the certificate of the CA that issues.
+
+    Raises:
+        HsmRefusedError: it is missing or no certificate.
+    """
+    return read_certificate(settings.ca_file)
+
+
+def read_certificate(path: Path) -> x509.Certificate:
+    """Read a certificate.
+
+    Args:
+        path: of a PEM file.
+
+    Raises:
+        HsmRefusedError: it is missing or no certificate.
+    """
     try:
         return x509.load_pem_x509_certificate(path.read_bytes())
     except (OSError, ValueError) as exc:
@@ -146,61 +157,13 @@ def is_demo(certificate: x509.Certificate) -> bool:
     return any(DEMO_WORDS in str(name.value) for name in names)
 
 
-def ca_subject(settings: Settings) -> x509.Name:
-    """Name of the internal CA: `CN=Rúbrica … <installation>`, O, C=AR.
+def key_identifier(certificate: x509.Certificate) -> str:
+    """SHA-1 of a certificate's public key in hex: how records name a CA.
 
-    A CN has room for 64 bytes, so a very long installation name is cut in it
-    and stands whole in O.
+    Source: RFC 5280, 4.2.1.2 (1).
     """
-    kind = DEMO_WORDS if settings.trial else "CA interna"
-    name = f"Rúbrica {kind} {settings.installation}".encode()[:_CN_BYTES]
-    return x509.Name(
-        [
-            x509.NameAttribute(NameOID.COUNTRY_NAME, "AR"),
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, settings.installation),
-            x509.NameAttribute(
-                NameOID.COMMON_NAME, name.decode(errors="ignore").rstrip()
-            ),
-        ]
-    )
-
-
-def self_sign_ca(
-    key: HsmRsaPrivateKey, subject: x509.Name, now: datetime
-) -> x509.Certificate:
-    """Make the root certificate of the internal CA, ten years.
-
-    Args:
-        key: the CA's key.
-        subject: its name.
-        now: aware.
-
-    Returns:
-        An X.509 v3 certificate that may sign certificates and CRLs alone.
-
-    Source: RFC 5280, 4.2.1.2, 4.2.1.3, 4.2.1.9.
-    """
-    start = now.replace(microsecond=0) - _BACKDATE
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(new_serial())
-        .not_valid_before(start)
-        .not_valid_after(start + timedelta(days=CA_YEARS * 365))
-        # No path length: an issuing CA may one day stand between this root and
-        # the signers.
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(
-            key_usage(key_cert_sign=True, crl_sign=True),
-            critical=True,
-        )
-        .add_extension(
-            x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
-        )
-    )
-    return builder.sign(key, hashes.SHA256())
+    key = x509.SubjectKeyIdentifier.from_public_key(certificate.public_key())
+    return key.digest.hex()
 
 
 def key_usage(

@@ -20,17 +20,9 @@ from appliance.domain.errors import (
 )
 from appliance.domain.hsm import KeyAlgorithm, KeyMode, TokenRole, scheme_for
 from appliance.settings import Settings, SettingsError
-from hsm_config import (
-    certificates,
-    firma_keys,
-    objects,
-    pairs,
-    rate,
-    signatures,
-)
+from hsm_config import check_own, pairs, rate, signatures
 from hsm_config.check_keys import reason_of, try_resident, try_wrapped
 from hsm_config.check_report import CheckReport, Mark
-from hsm_config.masters import Masters
 from hsm_config.module import (
     Library,
     find_token,
@@ -41,7 +33,7 @@ from hsm_config.module import (
 )
 from hsm_config.pin import AskPin, Pin, obtain_pin, pin_whence
 from hsm_config.profile import HsmProfile, Standing, load_profile
-from hsm_config.wrapping import Wrapping
+from hsm_config.wrap_methods import WrapMethods
 
 _SYSTEM_CLOCK: Final = SystemClock()
 
@@ -150,9 +142,9 @@ def _look_at_firma(run: _Check, library: Library) -> None:
             try_wrapped(run.report, session, run.profile, run.algorithms)
         except (HsmRefusedError, PKCS11Error) as exc:
             run.report.add("wrapped keys", reason_of(exc), Mark.BAD)
-        run.line("master key", lambda: _masters(session))
-    run.line("worker identity", lambda: _identity(session, run.settings))
-    run.line("keep-alive key", lambda: _keep_alive(session))
+        run.line("master key", lambda: check_own.masters(session))
+    run.line("worker identity", lambda: check_own.identity(session, run.settings))
+    run.line("keep-alive key", lambda: check_own.keep_alive(session))
 
 
 def _look_at_pki(run: _Check, library: Library) -> None:
@@ -161,7 +153,7 @@ def _look_at_pki(run: _Check, library: Library) -> None:
         return
     kind = KeyAlgorithm.RSA_2048
     run.line("keys pki", lambda: try_resident(session, kind))
-    run.line("CA", lambda: _authority(session, run.settings, run.clock))
+    run.line("CA", lambda: check_own.authority(session, run.settings, run.clock))
 
 
 def _log_in(run: _Check, library: Library, role: TokenRole) -> pkcs11.Session | None:
@@ -210,70 +202,10 @@ def _mechanisms(run: _Check, token: pkcs11.Token, role: TokenRole) -> str:
         msg = f"missing: {', '.join(missing)}"
         raise HsmRefusedError(msg)
     if role is TokenRole.FIRMA and hsm.key_mode is KeyMode.WRAPPED:
-        wrapping = Wrapping(run.profile)
-        method = wrapping.pick(available)
-        names.append(f"{wrapping.mechanism(method).name} for {method}")
+        methods = WrapMethods(run.profile.keys)
+        method = methods.pick(available)
+        names.append(f"{methods.mechanism(method).name} for {method}")
     return ", ".join(names)
-
-
-def _masters(session: pkcs11.Session) -> str:
-    """Every master key is there once.
-
-    Raises:
-        KeyNotFoundError: there is none.
-        HsmRefusedError: there are twins.
-    """
-    masters = Masters(session)
-    newest = masters.newest()
-    versions = masters.versions()
-    for version in versions:
-        masters.get(version)
-    listed = ", ".join(str(version) for version in versions)
-    return f"versions {listed}; new keys are wrapped by {newest}"
-
-
-def _identity(session: pkcs11.Session, settings: Settings) -> str:
-    """The worker identity signs, and its public half is pinned.
-
-    Raises:
-        KeyNotFoundError: it is not there.
-        HsmRefusedError: it does not sign, or is not the pinned one.
-    """
-    cka_id = objects.IDENTITY_KEY.cka_id
-    objects.self_test(session, cka_id)
-    public = objects.public_key(session, cka_id)
-    firma_keys.refuse_unpinned(public, settings)
-    path = firma_keys.identity_path(settings)
-    return f"{pairs.algorithm_of(public)}, pinned in {path}"
-
-
-def _keep_alive(session: pkcs11.Session) -> str:
-    objects.self_test(session, objects.KEEP_ALIVE_KEY.cka_id)
-    return "signs"
-
-
-def _authority(session: pkcs11.Session, settings: Settings, clock: Clock) -> str:
-    """The CA certificate is there, in date, of the CA key, which signs.
-
-    Raises:
-        HsmRefusedError: one of these is not so.
-    """
-    certificate = certificates.read_ca(settings)
-    objects.self_test(session, objects.CA_KEY.cka_id)
-    if certificate.public_key() != objects.public_key(session, objects.CA_KEY.cka_id):
-        msg = "the CA certificate is of another key than the token's"
-        raise HsmRefusedError(msg)
-    if not certificate.not_valid_before_utc <= clock.now():
-        msg = "the CA certificate is not valid yet: look at the clock"
-        raise HsmRefusedError(msg)
-    if not clock.now() <= certificate.not_valid_after_utc:
-        msg = "the CA certificate has expired"
-        raise HsmRefusedError(msg)
-    if certificates.is_demo(certificate) is not settings.trial:
-        msg = "the CA's name and the setting `trial` say different things"
-        raise HsmRefusedError(msg)
-    until = certificate.not_valid_after_utc.date().isoformat()
-    return f"{certificate.subject.rfc4514_string()}, until {until}, key matches"
 
 
 def _measure(run: _Check, processes: int, rate_s: float) -> None:

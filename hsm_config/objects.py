@@ -15,16 +15,22 @@ from appliance.domain.hsm import KeyAlgorithm, KeyReference, TokenRole
 from hsm_config import signatures, templates
 from hsm_config.pairs import PublicKey, generate_pair, read_public, spki
 
+ROOT_KEY: Final = KeyReference(TokenRole.PKI, b"rubrica-root-1")
+"""Of the internal CA's root: signs the CA below it and the root's CRL."""
+ROOT_LABEL: Final = "rubrica-root"
 CA_KEY: Final = KeyReference(TokenRole.PKI, b"rubrica-ca-1")
-"""The internal CA's key pair."""
+"""Of the internal CA that issues: signs certificates and its CRL."""
 CA_LABEL: Final = "rubrica-ca"
+OCSP_KEY: Final = KeyReference(TokenRole.PKI, b"rubrica-ocsp-1")
+"""Of the responder that answers for the CA."""
+OCSP_LABEL: Final = "rubrica-ocsp"
 KEEP_ALIVE_KEY: Final = KeyReference(TokenRole.FIRMA, b"rubrica-keep-alive")
 """A key that certifies nothing and nobody, for test signatures."""
 KEEP_ALIVE_LABEL: Final = "rubrica-keep-alive"
 IDENTITY_KEY: Final = KeyReference(TokenRole.FIRMA, b"rubrica-worker-identity")
 """By it workers prove to fronts that they hold the token (design §4)."""
 IDENTITY_LABEL: Final = "rubrica-worker-identity"
-OWN_KEYS: Final = frozenset({CA_KEY, KEEP_ALIVE_KEY, IDENTITY_KEY})
+OWN_KEYS: Final = frozenset({ROOT_KEY, CA_KEY, OCSP_KEY, KEEP_ALIVE_KEY, IDENTITY_KEY})
 """The installation's own pairs, made by `rubrica hsm init` alone."""
 
 _K = TypeVar("_K", pkcs11.PrivateKey, pkcs11.PublicKey)

@@ -12,18 +12,16 @@ from pathlib import Path
 from typing import Final
 
 import pkcs11
-from cryptography.hazmat.primitives import serialization
 from pkcs11.exceptions import NoSuchToken, PKCS11Error
 
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.errors import (
     HsmRefusedError,
     HsmUnavailableError,
-    KeyNotFoundError,
 )
-from appliance.domain.hsm import KeyAlgorithm, TokenRole
+from appliance.domain.hsm import TokenRole
 from appliance.settings import Settings
-from hsm_config import certificates, firma_keys, objects, replicas
+from hsm_config import firma_keys, pki_keys, replicas
 from hsm_config.module import (
     Library,
     describe,
@@ -32,12 +30,11 @@ from hsm_config.module import (
     opened,
     token_settings,
 )
-from hsm_config.pin import AskPin, obtain_pin, write_new
+from hsm_config.pin import AskPin, obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
 from hsm_config.provision_report import ProvisionReport
 from hsm_config.tokens import make_configuration, make_token
 
-CA_ALGORITHM: Final = KeyAlgorithm.RSA_3072
 _SYSTEM_CLOCK: Final = SystemClock()
 
 
@@ -118,7 +115,7 @@ def _provision(
         firma = sessions[TokenRole.FIRMA]
         firma_keys.provision(firma, settings, profile, report)
         replicas.provision(library, firma, settings, profile, report, ask)
-        _authority(sessions[TokenRole.PKI], settings, clock, report)
+        pki_keys.provision(sessions[TokenRole.PKI], settings, clock, report)
 
 
 def _token(library: Library, settings: Settings, role: TokenRole) -> pkcs11.Token:
@@ -128,89 +125,3 @@ def _token(library: Library, settings: Settings, role: TokenRole) -> pkcs11.Toke
     except NoSuchToken:
         msg = f"token {label} is away"
         raise HsmUnavailableError(msg) from None
-
-
-def _authority(
-    session: pkcs11.Session, settings: Settings, clock: Clock, report: ProvisionReport
-) -> None:
-    """The CA's key pair and certificate.
-
-    Raises:
-        HsmRefusedError: a certificate without its key, of another key, or of
-            another kind of installation; twins; a pair that does not sign.
-    """
-    path = certificates.ca_path(settings)
-    objects.refuse_twins(session, objects.CA_LABEL, objects.CA_KEY.cka_id)
-    whole = _ca_pair_is_whole(session)
-    if path.exists():
-        if not whole:
-            msg = f"{path} is there, its key is not on token {settings.hsm.pki.label}"
-            raise HsmRefusedError(msg)
-        _check_certificate(session, settings)
-        report.note("CA key", made=False)
-        report.note(f"CA certificate {path}", made=False)
-        return
-    if not whole:
-        _generate_ca(session)
-    report.note("CA key", made=not whole)
-    _write_certificate(session, settings, clock, path)
-    report.note(f"CA certificate {path}", made=True)
-
-
-def _generate_ca(session: pkcs11.Session) -> None:
-    """Generate the CA's pair; half a pair of a killed run goes first."""
-    cka_id = objects.CA_KEY.cka_id
-    objects.make_anew(session, cka_id, objects.CA_LABEL, CA_ALGORITHM)
-
-
-def _write_certificate(
-    session: pkcs11.Session, settings: Settings, clock: Clock, path: Path
-) -> None:
-    key = certificates.private_key_of(
-        objects.public_key(session, objects.CA_KEY.cka_id),
-        objects.private_key(session, objects.CA_KEY.cka_id),
-    )
-    certificate = certificates.self_sign_ca(
-        key, certificates.ca_subject(settings), clock.now()
-    )
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    pem = certificate.public_bytes(serialization.Encoding.PEM)
-    write_new(path, pem, 0o644)
-
-
-def _check_certificate(session: pkcs11.Session, settings: Settings) -> None:
-    """The CA certificate is of the CA's key, and of this kind of installation.
-
-    Raises:
-        HsmRefusedError: it is not.
-    """
-    certificate = certificates.read_ca(settings)
-    if certificate.public_key() != objects.public_key(session, objects.CA_KEY.cka_id):
-        msg = f"{certificates.ca_path(settings)} is of another key than the token's"
-        raise HsmRefusedError(msg)
-    if certificates.is_demo(certificate) is not settings.trial:
-        kind = "a trial's" if not settings.trial else "not a trial's"
-        msg = f"the CA is {kind}, and `trial` says otherwise; begin a new installation"
-        raise HsmRefusedError(msg)
-
-
-def _ca_pair_is_whole(session: pkcs11.Session) -> bool:
-    """Whether the CA's pair is there and signs.
-
-    Half a pair is what a killed run leaves, and counts as not there. A whole
-    pair that does not sign may be a CA in trouble: it is never destroyed here.
-
-    Raises:
-        HsmRefusedError: it is there and does not sign.
-    """
-    try:
-        objects.self_test(session, objects.CA_KEY.cka_id)
-    except KeyNotFoundError:
-        return False
-    except PKCS11Error as exc:
-        msg = (
-            f"the CA key is there and does not sign ({describe(exc)}); only if no "
-            "certificate was ever issued, destroy it by hand and run this again"
-        )
-        raise HsmRefusedError(msg) from exc
-    return True

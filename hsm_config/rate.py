@@ -121,7 +121,7 @@ def _sign(order: RateOrder, session: pkcs11.Session) -> Rate:
         return Rate(raw, None)
     available = session.token.slot.get_mechanisms()
     wrapping = Wrapping(order.profile)
-    method = wrapping.pick(available)
+    method = wrapping.methods.pick(available)
     with masters.temporary(session) as master:
         key = wrapping.make(session, order.algorithm, (1, master), method)
 

@@ -175,7 +175,7 @@ def _refuse_other(
     wrapping = Wrapping(profile)
     master = version, Masters(primary).get(version)
     key = wrapping.generate(
-        primary, profile.keys.algorithms[0], master, wrapping.pick(mechanisms)
+        primary, profile.keys.algorithms[0], master, wrapping.methods.pick(mechanisms)
     )
     try:
         with wrapping.unwrapped(key, Masters(replica).get(version)) as private:

@@ -6,15 +6,14 @@ objects, sensitive, and gone when the block that needed them ends. Source: desig
 """
 
 import secrets
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import pkcs11
 from cryptography.hazmat.primitives.asymmetric import ec
-from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass
+from pkcs11 import Attribute, KeyType, ObjectClass
 from pkcs11.exceptions import PKCS11Error
-from pkcs11.mechanisms import GCMParams
 from pkcs11.types import UnwrapMixin, WrapMixin
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
@@ -31,25 +30,9 @@ from hsm_config.pairs import (
 )
 from hsm_config.profile import HsmProfile
 from hsm_config.templates import Template
+from hsm_config.wrap_methods import WrapMethods, iv_bytes
 
 _W_BITS: Final = 256
-
-
-class _Form(NamedTuple):
-    """What a method needs of the token, and what precedes its ciphertext."""
-
-    mechanism: Mechanism
-    iv_bytes: int
-
-
-_FORMS: Final = {
-    WrapMethod.AES_KWP: _Form(Mechanism.AES_KEY_WRAP_KWP, 0),
-    WrapMethod.AES_KEY_WRAP_PAD_5649: _Form(Mechanism.AES_KEY_WRAP_PAD, 0),
-    WrapMethod.AES_KEY_WRAP_PAD_3394: _Form(Mechanism.AES_KEY_WRAP_PAD, 0),
-    WrapMethod.AES_GCM: _Form(Mechanism.AES_GCM, 12),
-    WrapMethod.AES_CBC_PAD: _Form(Mechanism.AES_CBC_PAD, 16),
-}
-_TAG_BITS: Final = 128
 
 
 class DoesNotUnwrapError(HsmRefusedError):
@@ -60,36 +43,15 @@ class DoesNotUnwrapError(HsmRefusedError):
 
 
 class Wrapping:
-    """How one make of HSM wraps keys.
+    """Wraps and unwraps keys as one make of HSM does.
 
     Args:
         profile: the make.
     """
 
     def __init__(self, profile: HsmProfile) -> None:
-        self._keys = profile.keys
+        self.methods = WrapMethods(profile.keys)
         self._quirks = profile.quirks
-
-    def pick(self, available: Container[int]) -> WrapMethod:
-        """The first method of the make's preference that a token offers.
-
-        Args:
-            available: the mechanisms that the token lists.
-
-        Raises:
-            HsmRefusedError: there is none.
-        """
-        for method in self._keys.wrap:
-            if self.mechanism(method) in available:
-                return method
-        listed = ", ".join(self._keys.wrap) or "none: this make keeps keys resident"
-        msg = f"no method to wrap keys by; the profile names {listed}"
-        raise HsmRefusedError(msg)
-
-    def mechanism(self, method: WrapMethod) -> Mechanism:
-        """The mechanism that a method needs of this make."""
-        number = self._keys.wrap_numbers.get(method)
-        return _FORMS[method].mechanism if number is None else _vendors(number)
 
     def wrap(self, key: pkcs11.Key, by: pkcs11.SecretKey, method: WrapMethod) -> bytes:
         """Wrap a key, under a fresh IV where the method has one.
@@ -109,8 +71,8 @@ class Wrapping:
         if not isinstance(by, WrapMixin):
             msg = "that key may not wrap"
             raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-        iv = secrets.token_bytes(_FORMS[method].iv_bytes)
-        return iv + bytes(by.wrap_key(key, **self._parameters(method, iv)))
+        iv = secrets.token_bytes(iv_bytes(method))
+        return iv + bytes(by.wrap_key(key, **self.methods.parameters(method, iv)))
 
     def wrap_out(
         self, key: pkcs11.Key, session: pkcs11.Session, method: WrapMethod
@@ -273,14 +235,14 @@ class Wrapping:
         if not isinstance(by, UnwrapMixin):
             msg = "that key may not unwrap"
             raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-        size = _FORMS[method].iv_bytes
+        size = iv_bytes(method)
         try:
             key = by.unwrap_key(
                 *kind,
                 blob[size:],
                 capabilities=templates.UNSAID,
                 template=template,
-                **self._parameters(method, blob[:size]),
+                **self.methods.parameters(method, blob[:size]),
             )
         except PKCS11Error as exc:
             if not may_mean_no(exc):
@@ -295,13 +257,6 @@ class Wrapping:
             return
         raise DoesNotUnwrapError(reason, ErrorCode.SIGNING_FAILED)
 
-    def _parameters(self, method: WrapMethod, iv: bytes) -> dict[str, Any]:
-        """The binding's arguments for a method."""
-        parameter: object = iv or None
-        if method is WrapMethod.AES_GCM:
-            parameter = GCMParams(iv, None, _TAG_BITS)
-        return {"mechanism": self.mechanism(method), "mechanism_param": parameter}
-
     def _private_template(self, key: WrappedKey) -> Template:
         """The template of an unwrapped key, with what the make wants besides."""
         attribute = self._quirks.ec_unwrap_point
@@ -313,17 +268,6 @@ class Wrapping:
             raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
         point = point_attribute(public)
         return {**templates.UNWRAPPED_PRIVATE, cast(Attribute, attribute): point}
-
-
-def _vendors(number: int) -> Mechanism:
-    """A vendor's mechanism, which the binding's enumeration does not know.
-
-    The binding takes members of that enumeration alone, and reads their number.
-    """
-    mechanism = int.__new__(Mechanism, number)
-    mechanism._name_ = f"VENDOR_{number:#x}"
-    mechanism._value_ = number
-    return mechanism
 
 
 def _make_w(session: pkcs11.Session) -> pkcs11.SecretKey:

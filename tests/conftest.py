@@ -17,9 +17,12 @@ from tests.parts.postgres import URL_VARIABLE, PostgresServer
 from tests.parts.redis import RedisServer
 from tests.parts.softhsm import SoftHsm
 
-pytest_plugins = ("tests.parts.passed", "tests.core_parts", "pytester")
-
-TESTS = Path(__file__).parent
+pytest_plugins = (
+    "tests.parts.grouping",
+    "tests.parts.passed",
+    "tests.core_parts",
+    "pytester",
+)
 
 # As the command line has it: what a test makes is its owner's alone.
 os.umask(0o077)
@@ -31,19 +34,6 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("rubrica")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests together that share something dear (`--dist loadgroup`).
-
-    What calls a whole appliance over HTTP goes to one worker, what drives it by
-    a browser to another, each one after the other: they share appliances and
-    browsers. Elsewhere the tests of one file share that file's fixtures.
-    """
-    for item in items:
-        top, *_ = item.path.relative_to(TESTS).parts
-        group = top if top in {"functional", "e2e"} else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture

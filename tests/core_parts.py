@@ -10,7 +10,6 @@
 import hashlib
 import itertools
 import secrets
-import shutil
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -20,9 +19,11 @@ from typing import Any
 
 import pytest
 
+from appliance.domain.activation import Seal, epoch_at
 from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, PageBox
+from appliance.domain.hsm import KeyAlgorithm, KeyMode
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -57,12 +58,15 @@ from appliance.storage.migrate import migrate
 from appliance.storage.store import SqlStore
 from tests.fakes import NOON, FakeDoorbell, FakeOutcomes, MovingClock
 from tests.parts.loops import run_apart
+from tests.parts.migrated import lay_tables
 from tests.parts.postgres import PostgresServer
 
 PASSWORD = b"una clave de firma"
 A4 = PageBox(0, 0, 595.28, 841.89, 0)
 MADE = KeyedItem(b"increment", 3, 4, b"attributes", b"signature")
 DIGEST = "d1" * 32
+HOST = "h"
+"""Host of the workers here, and what activations are sealed to."""
 
 
 def core_settings(folder: Path, url: str = "sqlite", **tables: Any) -> Settings:
@@ -85,6 +89,33 @@ def cheap_secret(password: bytes = PASSWORD) -> SigningSecret:
     """A signing secret that nothing is derived from."""
     digest = hashlib.sha256(password).hexdigest()
     return SigningSecret(b"s" * 16, {"t": 1, "m": 8, "p": 1, "v": 19}, 1, digest)
+
+
+def new_credential(person: PersonId, **changes: Any) -> Credential:
+    """A resident key in force, whose `outer` nothing opens."""
+    new: dict[str, Any] = {
+        "id": CredentialId(new_id()),
+        "person": person,
+        "key_mode": KeyMode.RESIDENT,
+        "algorithm": KeyAlgorithm.RSA_2048,
+        "key_version": 1,
+        "spki": new_id().encode(),
+        "outer": b"outer",
+        "master": None,
+        "blob_w": None,
+        "method_w": None,
+        "method_k": None,
+        "key_token": "firma",
+        "cka_id": b"\x01",
+        "certificate": b"certificate",
+        "chain": (b"issuer", b"root"),
+        "not_before": NOON - timedelta(days=1),
+        "not_after": NOON + timedelta(days=365),
+        "vouched_by": VouchedBy.DEMO,
+        "state": CredentialState.ACTIVE,
+        **changes,
+    }
+    return Credential(**new)
 
 
 @dataclass
@@ -148,6 +179,7 @@ class CoreParts:
         *,
         state: PersonState = PersonState.ACTIVE,
         credential: bool = True,
+        login_phc: str = "-",
     ) -> Signer:
         """A person, with a credential that works."""
         number = next(self._numbers)
@@ -157,7 +189,7 @@ class CoreParts:
             email_sealed=b"-",
             email_index=f"{number:064d}",
             vouched_by=VouchedBy.DEMO,
-            login_phc="-",
+            login_phc=login_phc,
             totp_sealed=b"-",
             signing=secret or cheap_secret(),
         )
@@ -169,23 +201,10 @@ class CoreParts:
 
     async def add_credential(self, person: PersonId, **changes: Any) -> CredentialId:
         """A credential of a person, in the place of an earlier one."""
-        new: dict[str, Any] = {
-            "id": CredentialId(new_id()),
-            "person": person,
-            "key_mode": "resident",
-            "key_token": "firma",
-            "cka_id": b"\x01",
-            "certificate": b"certificate",
-            "chain": (b"issuer", b"root"),
-            "not_before": NOON - timedelta(days=1),
-            "not_after": NOON + timedelta(days=365),
-            "vouched_by": VouchedBy.DEMO,
-            "state": CredentialState.ACTIVE,
-            **changes,
-        }
+        made = new_credential(person, **changes)
         async with self.store.write() as records:
-            await records.credentials.add(Credential(**new), new_id())
-        return CredentialId(new["id"])
+            await records.credentials.add(made)
+        return made.id
 
     async def add_request(self, person: PersonId, **changes: Any) -> RequestId:
         """A document, and the request to sign it.
@@ -221,16 +240,24 @@ class CoreParts:
             )
 
     async def add_activation(
-        self, signer: Signer, items: int = 1, claim_s: float = 60
+        self,
+        signer: Signer,
+        items: int = 1,
+        claim_s: float = 60,
+        hosts: Sequence[str] = (HOST,),
     ) -> ActivationId:
         """An activation over that many fresh requests, all `en_proceso`."""
         requests = [await self.add_request(signer.person) for _ in range(items)]
-        return await self.begin(signer, requests, claim_s)
+        return await self.begin(signer, requests, claim_s, hosts)
 
     async def begin(
-        self, signer: Signer, requests: Sequence[RequestId], claim_s: float = 60
+        self,
+        signer: Signer,
+        requests: Sequence[RequestId],
+        claim_s: float = 60,
+        hosts: Sequence[str] = (HOST,),
     ) -> ActivationId:
-        """An activation over requests that are `pendiente`."""
+        """An activation over requests that are `pendiente`, sealed to hosts."""
         activation = ActivationId(new_id())
         params = SignParameters()
         async with self.store.write() as records:
@@ -249,6 +276,9 @@ class CoreParts:
                         NewItem(view.id, view.sha256, params, params.sha256(view.id))
                         for view in views
                         if view is not None
+                    ),
+                    seals=tuple(
+                        Seal(host, epoch_at(self.now), b"sealed") for host in hosts
                     ),
                 )
             )
@@ -334,14 +364,6 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def migrated_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder whose SQLite file is migrated; to be copied."""
-    folder = tmp_path_factory.mktemp("migrated")
-    run_apart(migrate(core_settings(folder)))
-    return folder
-
-
-@pytest.fixture(scope="session")
 def migrated_database(
     postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
@@ -367,12 +389,11 @@ def migrated_url(
 
 
 @pytest.fixture
-async def sqlite_core(
-    tmp_path: Path, migrated_folder: Path
-) -> AsyncIterator[CoreParts]:
+async def sqlite_core(tmp_path: Path) -> AsyncIterator[CoreParts]:
     """A fresh record on SQLite, for tests that are not about the database."""
-    shutil.copytree(migrated_folder, tmp_path, dirs_exist_ok=True)
-    async with open_core_parts(core_settings(tmp_path)) as parts:
+    settings = core_settings(tmp_path)
+    await lay_tables(settings)
+    async with open_core_parts(settings) as parts:
         yield parts
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -292,3 +292,12 @@ class FakeOutcomes:
 
     async def run(self) -> None:
         """Nobody else tells anything."""
+
+
+async def error_code(call: Awaitable[object]) -> ErrorCode | None:
+    """How a call is refused; None when it is not."""
+    try:
+        await call
+    except ApplianceError as exc:
+        return exc.code
+    return None

@@ -10,21 +10,33 @@ import pyotp
 import pytest
 
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.person import Person
 from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.services.attempts import Attempts
+from appliance.services.credentials import Credentials
+from appliance.services.csr import SigningRequests
 from appliance.services.enrolment import Enrolment
 from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
+from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.publishing import Publishing
+from appliance.services.revocation import Revocations
+from appliance.services.revocation_pins import RevocationPins
+from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
+from appliance.services.shielding import Shielded
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.status_answers import StatusAnswers
+from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
+from appliance.services.trust import Trust
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import (
@@ -35,6 +47,8 @@ from tests.fakes import (
     MovingClock,
     request_view,
 )
+from tests.parts.migrated import lay_tables
+from tests.parts.signing_host import INSTALLATION, SigningHost, issuing
 
 CUIL = "20267565393"
 EMAIL = "ana@example.com"
@@ -50,7 +64,7 @@ def database(kind: str, request: pytest.FixtureRequest) -> dict[str, str]:
     """The settings of a fresh database of one of the `DATABASES`."""
     if kind == "sqlite":
         return {}
-    return {"url": request.getfixturevalue("postgres_url")}
+    return {"url": request.getfixturevalue("migrated_url")}
 
 
 def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
@@ -72,6 +86,7 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
             "secrets": {name: str(folder / name) for name in names},
             "web": web,
             "documents": {"limit_bytes": 8192},
+            "pki": tables.get("pki", {}),
             # A machine that does much else is slow, not wrong.
             "database": {"busy_timeout_s": 60, **tables.get("database", {})},
             "auth": {
@@ -99,7 +114,17 @@ class Parts:
     sessions: Sessions
     invitations: Invitations
     enrolment: Enrolment
+    trust: Trust
+    credentials: Credentials
+    signing_requests: SigningRequests
+    revocation_pins: RevocationPins
+    self_revocation: SelfRevocation
+    password_change: PasswordChange
+    signing_passwords: SigningPasswords
+    host: SigningHost
+    """Alive since the parts were opened."""
     tasks: FakeTasks
+    status_answers: StatusAnswers
     requests: FakeRequests
     signing: FakeSigning
     health: FakeHealth
@@ -169,12 +194,19 @@ class Parts:
 async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Parts]:
     """Build the parts over a fresh database, and close them."""
     settings = make_settings(folder, **tables)
-    await migrate(settings)
+    await lay_tables(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
-    sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
+    sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
     passwords = Passwords(HashSlots())
     tokens = Tokens(store, sealer, clock, settings)
+    pins = RevocationPins(store, clock, passwords)
+    revocations = Revocations(store, clock)
+    trust = Trust(store, clock, lambda: None)
+    signing_passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
+    host = SigningHost(folder)
+    await host.beat(store, clock.now())
+    asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)
     parts = Parts(
         settings=settings,
         clock=clock,
@@ -193,10 +225,38 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
             sealer,
             clock,
             passwords,
-            SigningPasswords(b"p" * 32, HashSlots()),
+            signing_passwords,
+            asks,
             settings.installation,
+            pins,
         ),
+        trust=trust,
+        credentials=Credentials(store, clock, trust, revocations),
+        signing_requests=SigningRequests(
+            store,
+            Attempts(store, signing_passwords, clock, settings.signing, INSTALLATION),
+            host.hosts(store, clock),
+            clock,
+            Shielded(),
+        ),
+        revocation_pins=pins,
+        self_revocation=SelfRevocation(
+            store, lookup, Throttle(store, clock, settings.auth), pins, revocations
+        ),
+        password_change=PasswordChange(
+            store,
+            Attempts(store, signing_passwords, clock, settings.signing, INSTALLATION),
+            signing_passwords,
+            passwords,
+            INSTALLATION,
+            Shielded(),
+        ),
+        signing_passwords=signing_passwords,
+        host=host,
         tasks=FakeTasks(),
+        status_answers=StatusAnswers(
+            store, clock, settings, Publishing(store, clock, settings.pki, "test"), 0.0
+        ),
         requests=FakeRequests(),
         signing=FakeSigning(),
         health=FakeHealth(),

@@ -3,8 +3,8 @@
 They do nothing unless the variable names a folder, which `rubrica up` and the
 units never set. A test puts a file named like a point there; the first worker
 that passes removes it and dies as by `kill -9`, or stops as by `kill -STOP`
-when the file says so. A file named like a point and a request (`before_sign-7`)
-stays, and kills every worker that passes with that request.
+when the file says so. A file named like a point and a request or task
+(`before_sign-7`) stays, and kills every worker that passes with it.
 """
 
 import os
@@ -24,23 +24,35 @@ FILE_WRITTEN: Final = "file_written"
 PUBLISHED: Final = "published"
 """`firmada` is committed; nobody was told."""
 POINTS: Final = (BEFORE_SIGN, AFTER_SIGN, KEYED, FILE_WRITTEN, PUBLISHED)
-"""All of them, in the order in which a signature passes."""
+"""Those of a signature, in the order in which it passes them."""
+KEY_MADE: Final = "key_made"
+"""A new key was made and tested; nobody has certified it."""
+CERTIFIED: Final = "certified"
+"""A new key is certified; the record knows neither (reliability C12)."""
+ISSUED: Final = "issued"
+"""The credential is committed; nobody was told."""
+ISSUE_POINTS: Final = (KEY_MADE, CERTIFIED, ISSUED)
+"""Those of an enrolment, in the order in which it passes them."""
+REVOCATION_SIGNED: Final = "revocation_signed"
+"""CRL and OCSP answers of a revocation are signed; nothing of it is stored."""
+REVOCATION_STORED: Final = "revocation_stored"
+"""All of a revocation is stored; nobody was told."""
 FREEZE: Final = "freeze"
 """Content of a file that stops the worker instead of killing it."""
 _KILLED: Final = 137
 
 
-def crash_point(name: str, request: int) -> None:
+def crash_point(name: str, subject: object = None) -> None:
     """Die or freeze here if a test asked for it.
 
     Args:
-        name: one of `POINTS`.
-        request: the request in hand.
+        name: one of the points.
+        subject: the request or task in hand, where there is one.
     """
     folder = os.environ.get(VARIABLE)
     if folder is None:
         return
-    if Path(folder, f"{name}-{request}").exists():
+    if Path(folder, f"{name}-{subject}").exists():
         os._exit(_KILLED)
     order = Path(folder, name)
     try:

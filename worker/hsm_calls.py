@@ -129,37 +129,34 @@ class HsmCalls(ABC):
         """
         return await self._call(lambda link: link.masters.versions())
 
-    async def identity_sign(self, message: bytes) -> bytes:
-        """Sign a statement by the worker identity key, over its SHA-256.
+    async def identity_statement(self, message: bytes) -> tuple[bytes, bytes]:
+        """Sign a statement by a worker identity key, over its SHA-256.
+
+        Each member of the logical HSM has an identity of its own, and work may go
+        from one to another between two calls: so it is told which one signed.
 
         Args:
             message: of any length.
 
         Returns:
-            EC: ECDSA, DER `Ecdsa-Sig-Value`; RSA: PKCS#1 v1.5.
+            The public key of the member that signed, SubjectPublicKeyInfo in DER,
+            and the signature; EC: ECDSA, DER `Ecdsa-Sig-Value`; RSA: PKCS#1 v1.5.
 
         Raises:
             HsmUnavailableError: the HSM cannot be used now.
             KeyNotFoundError: a healthy HSM has no identity key.
         """
         digest = hashlib.sha256(message).digest()
+        ref = objects.IDENTITY_KEY
 
-        def work(link: HsmConnection) -> bytes:
-            private = link.private_key(objects.IDENTITY_KEY)
+        def work(link: HsmConnection) -> tuple[bytes, bytes]:
+            private = link.private_key(ref)
             is_ec = private.key_type is pkcs11.KeyType.EC
             scheme = SignatureScheme.ECDSA if is_ec else SignatureScheme.RSA_PKCS1
-            return signatures.sign(private, digest, scheme)
+            public = objects.public_key(link.session(ref.token), ref.cka_id)
+            return spki(public), signatures.sign(private, digest, scheme)
 
         return await self._call(work)
-
-    async def identity_public(self) -> bytes:
-        """The worker identity's public key, SubjectPublicKeyInfo in DER.
-
-        Raises:
-            HsmUnavailableError: the HSM cannot be used now.
-            KeyNotFoundError: a healthy HSM has no identity key.
-        """
-        return await self.public_key(objects.IDENTITY_KEY)
 
     async def with_private_key(
         self, ref: KeyReference, use: Callable[[HsmRsaPrivateKey], _T]

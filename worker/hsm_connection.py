@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pkcs11
+import structlog
 from pkcs11 import exceptions as p11
 
 from appliance.call_watch import CallWatch
@@ -40,6 +41,7 @@ from hsm_config.profile import HsmProfile
 from worker.hsm_module import HsmModule
 
 _T = TypeVar("_T")
+_log: Final = structlog.get_logger(__name__)
 
 
 class HsmStatus(StrEnum):
@@ -98,10 +100,22 @@ class HsmConnection:
         self._masters: Masters | None = None
         module.join(self)
         self.status = HsmStatus.UNAVAILABLE
-        """As of the last call; `HsmThread` keeps it."""
+        """Of its breaker; `HsmThread` sets it by `mark`."""
         self.reason = "not started"
         self.last_use = 0.0
         """Monotonic time of the last call, in seconds."""
+
+    def mark(self, status: HsmStatus, reason: str) -> None:
+        """Open its breaker, or close it, and say so where that is news."""
+        if (status, reason) != (self.status, self.reason):
+            label = self.token.label
+            if status is HsmStatus.READY:
+                _log.info("hsm.ready", token=label, was=self.reason)
+            else:
+                _log.error(
+                    "hsm.unavailable", token=label, status=status.value, reason=reason
+                )
+        self.status, self.reason = status, reason
 
     @property
     def is_connected(self) -> bool:

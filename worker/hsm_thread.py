@@ -17,8 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final, TypeVar
 
-import structlog
-
 from appliance.call_watch import CallWatch
 from appliance.domain.errors import (
     ApplianceError,
@@ -30,17 +28,14 @@ from appliance.domain.hsm import TokenRole
 from appliance.settings import SettingsError
 from hsm_config.faults import HsmFault
 from hsm_config.module import PinRefusedError
+from hsm_config.wrapping import DoesNotUnwrapError
 from worker.hsm_connection import HsmConnection, HsmStatus, SessionLostError
+from worker.hsm_rest import rests
 
 _T = TypeVar("_T")
-_log: Final = structlog.get_logger(__name__)
 
 PROBE_S: Final = 5.0
 """Time between two tries to reach a token that is away, in seconds."""
-_REST_S: Final = 60.0
-"""Time that a token at which a call hung is left alone, in seconds; it doubles
-with each further hang, for each one costs the whole process."""
-_MOST_REST_S: Final = 900.0
 
 
 class HsmThread:
@@ -203,18 +198,19 @@ class HsmThread:
             return one.run(work)
         except SessionLostError as exc:
             if has_peer and exc.fault is HsmFault.DEVICE:
-                self._open_breaker(one, HsmStatus.UNAVAILABLE, exc.reason)
+                one.mark(HsmStatus.UNAVAILABLE, exc.reason)
                 raise
-        except KeyNotFoundError:
+        except (KeyNotFoundError, DoesNotUnwrapError):
             # A token that went away and came back shows no keys until the
-            # module is started anew, so "no such key" is not believed yet.
+            # module is started anew, so "no such key" is not believed yet; nor
+            # is "does not open", for which modules have but vague codes.
             pass
         tries = 1 if has_peer else one.token.profile.quirks.start_tries
         self._connect(one, tries, anew=True)
         try:
             return one.run(work)
         except SessionLostError as exc:
-            self._open_breaker(one, HsmStatus.UNAVAILABLE, exc.reason)
+            one.mark(HsmStatus.UNAVAILABLE, exc.reason)
             raise
 
     def _look_after(self, one: HsmConnection) -> None:
@@ -239,7 +235,7 @@ class HsmThread:
             if self._rests(one):
                 hangs, _ = self._watch.hangs(one.token.number)
                 reason = f"a call hung {hangs} times in a row; left alone for a while"
-                self._open_breaker(one, HsmStatus.UNAVAILABLE, reason)
+                one.mark(HsmStatus.UNAVAILABLE, reason)
                 continue
             with suppress(HsmUnavailableError):
                 # What it shares a module with was started just now.
@@ -247,26 +243,7 @@ class HsmThread:
                 self._connect(one, one.token.profile.quirks.start_tries, anew=anew)
 
     def _rests(self, one: HsmConnection) -> bool:
-        """Whether a token is left alone for a call that hung there.
-
-        Not where no other token could serve: then there is nothing to lose.
-        """
-        peers = [
-            peer
-            for peer in self._of(TokenRole.FIRMA)
-            if peer is not one and peer.status is not HsmStatus.PIN
-        ]
-        if not peers:
-            return False
-        hangs, at_s = self._watch.hangs(one.token.number)
-        rest_s = min(_REST_S * 2.0 ** (hangs - 1), _MOST_REST_S)
-        if not hangs or time.monotonic() - at_s >= rest_s:
-            return False
-        # Of members that all hung, the one that hung first is tried first.
-        of_peers = [self._watch.hangs(peer.token.number) for peer in peers]
-        return one.token.role is TokenRole.PKI or any(
-            not times or before_s < at_s for times, before_s in of_peers
-        )
+        return rests(one, self._connections, self._watch)
 
     def _connect(self, one: HsmConnection, tries: int, *, anew: bool) -> None:
         """Connect a token, and close its breaker or open it.
@@ -302,33 +279,21 @@ class HsmThread:
             one.connect(tries, anew=anew)
         except PinRefusedError as exc:
             one.forget_all()
-            self._open_breaker(one, HsmStatus.PIN, exc.reason)
+            one.mark(HsmStatus.PIN, exc.reason)
             raise
         except HsmUnavailableError as exc:
-            self._open_breaker(one, HsmStatus.UNAVAILABLE, exc.reason)
+            one.mark(HsmStatus.UNAVAILABLE, exc.reason)
             raise
         except (HsmRefusedError, SettingsError) as exc:
             # Twins, or the module's file gone: an operator's matter, which may
             # be put right while we run.
             one.forget_all()
             reason = exc.reason if isinstance(exc, HsmRefusedError) else str(exc)
-            self._open_breaker(one, HsmStatus.UNAVAILABLE, reason)
+            one.mark(HsmStatus.UNAVAILABLE, reason)
             raise HsmUnavailableError(one.reason) from exc
-        if one.status is not HsmStatus.READY:
-            _log.info("hsm.ready", token=one.token.label, was=one.reason)
-        one.status, one.reason = HsmStatus.READY, ""
+        one.mark(HsmStatus.READY, "")
         one.last_use = time.monotonic()
         self._watch.answered(one.token.number)
-
-    def _open_breaker(self, one: HsmConnection, status: HsmStatus, reason: str) -> None:
-        if (status, reason) != (one.status, one.reason):
-            _log.error(
-                "hsm.unavailable",
-                token=one.token.label,
-                status=status.value,
-                reason=reason,
-            )
-        one.status, one.reason = status, reason
 
     def _stop_modules(self) -> None:
         for module in self._modules.values():

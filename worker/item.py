@@ -15,8 +15,13 @@ from dataclasses import dataclass
 import structlog
 
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import KeyReference, TokenRole
+from appliance.domain.errors import (
+    ActivationInvalidError,
+    ApplianceError,
+    ErrorCode,
+    HsmRefusedError,
+)
+from appliance.domain.hsm import KeyReference, WrappedKey
 from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Claim, Item, KeyedItem
@@ -24,6 +29,8 @@ from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.stamp import StampLayout, place, stamp_lines
 from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
+from appliance.services.envelope import open_outer
+from worker.activation_keys import ActivationKeys
 from worker.crash_points import (
     AFTER_SIGN,
     BEFORE_SIGN,
@@ -49,20 +56,57 @@ class FencedOffError(Exception):
     """Another worker has claimed since; what this one does counts no more."""
 
 
+UsableKey = KeyReference | WrappedKey
+"""What the HSM signs with; a wrapped one only within this HSM."""
+
+
 @dataclass(frozen=True, slots=True)
 class ItemSigner:
-    """Signs one item at a time, under a claim."""
+    """Signs one item at a time, under a claim.
+
+    Args:
+        claiming: this worker's transactions.
+        documents: where PDFs are.
+        session: the HSM.
+        keys: opens what was sealed to this host.
+        fonts: of the stamp.
+        clock: the time.
+        installation: the setting of that name.
+        prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
+    """
 
     claiming: Claiming
     documents: DocumentStore
     session: HsmSession
+    keys: ActivationKeys
     fonts: StampFonts
     clock: Clock
+    installation: str
     prefer_pss: bool = False
-    """Whether RSA keys sign by PSS (`hsm.signature_scheme`)."""
 
-    async def sign(self, work: Work, item: Item) -> None:
+    def unlock(self, work: Work) -> UsableKey:
+        """Open both locks of a claim's key, by what stands recorded now.
+
+        Once a claim: what comes of it is wrapped by the HSM, and the unlock key is
+        let go of here.
+
+        Raises:
+            ActivationInvalidError: a lock does not open.
+            ApplianceError: `ACTIVATION_EXPIRED`, `CERTIFICATE_NOT_USABLE`.
+        """
+        _, credential = _checked(work, self.clock)
+        info = work.claim.binding(credential.key_version).info()
+        unlock = self.keys.unlock(work.claim.seal, info)
+        aad = credential.aad(self.installation)
+        return credential.key(open_outer(unlock, credential.outer, aad))
+
+    async def sign(self, work: Work, item: Item, key: UsableKey | None) -> None:
         """Take one item to its end, from wherever an earlier attempt left it.
+
+        Args:
+            work: the claim.
+            item: of it.
+            key: as `unlock` gave it; None for one whose signature is stored.
 
         Raises:
             FencedOffError: another worker has claimed since.
@@ -74,10 +118,12 @@ class ItemSigner:
         stages = Stages()
         original = await self.documents.get(view.integrator, item.document_sha256)
         stages.done("read")
-        if item.state is ItemState.WAITING:
-            made = await self._use_key(work, item, view, original, stages)
-        else:
+        if item.state is not ItemState.WAITING:
             made = _stored(item)
+        elif key is not None:
+            made = await self._use_key(work, item, view, original, key, stages)
+        else:
+            raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
         signed = await asyncio.to_thread(_complete, original, work.credential, made)
         stages.done("check")
         await self._publish(work.claim, item, view, signed, stages)
@@ -88,6 +134,7 @@ class ItemSigner:
         item: Item,
         view: RequestView,
         original: bytes,
+        key: UsableKey,
         stages: Stages,
     ) -> KeyedItem:
         """Key phase: nothing is signed that is not on the record."""
@@ -110,11 +157,8 @@ class ItemSigner:
             raise FencedOffError
         stages.done("intend")
         crash_point(BEFORE_SIGN, item.request)
-        reference = KeyReference(TokenRole(credential.key_token), credential.cka_id)
         method = self._method(credential)
-        signature = await self.session.sign(
-            reference, prepared.digest, method.scheme, method.digest
-        )
+        signature = await self._sign_digest(key, method, prepared.digest)
         stages.done("sign")
         crash_point(AFTER_SIGN, item.request)
         made = KeyedItem(
@@ -129,6 +173,22 @@ class ItemSigner:
         stages.done("keyed")
         crash_point(KEYED, item.request)
         return made
+
+    async def _sign_digest(
+        self, key: UsableKey, method: SignatureMethod, digest: bytes
+    ) -> bytes:
+        """Have the HSM sign.
+
+        Raises:
+            ActivationInvalidError: it does not take the wrapped key.
+            ApplianceError: as the HSM says.
+        """
+        try:
+            return await self.session.sign(key, digest, method.scheme, method.digest)
+        except HsmRefusedError as exc:
+            if isinstance(key, WrappedKey):
+                raise ActivationInvalidError("hsm") from exc
+            raise
 
     def _prepare(
         self,

@@ -10,21 +10,33 @@ from contextlib import contextmanager
 
 import structlog
 
-from appliance.bootstrap import Core, open_core
+from appliance.bootstrap import Core, open_auto_renewal, open_core, open_expiry
 from appliance.call_watch import CallWatch, watch_path
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.processes import stop_event
 from appliance.service_manager import ServiceManager
+from appliance.services.activation_keys import PublishedKeys
 from appliance.services.claiming import Claiming
+from appliance.services.csr import CsrWork
 from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.publishing import Publishing
+from appliance.services.renewal import Renewal
+from appliance.services.signing_hosts import slot_host
 from appliance.services.sweeping import Sweeping
 from appliance.settings import Settings, SettingsError
-from hsm_config.certificates import read_ca
+from hsm_config.certificates import read_ca, read_root
 from hsm_config.profile import load_profile
+from worker.activation_folder import ActivationFolder, open_folder
+from worker.activation_keys import ActivationKeys
 from worker.authority import Authority
+from worker.authority_chores import AuthorityChores
+from worker.certificate_tasks import CertificateTasks
+from worker.csr import CsrTasks
+from worker.ends import Ends
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
+from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
@@ -51,6 +63,8 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
     fonts = load_fonts(settings.fonts_dir)
     async with open_core(settings, clock, slot) as core:
         profile = load_profile(settings.hsm.profile)
+        # Before any PIN is tried: a folder that will not do is an operator's matter.
+        folder = open_folder(settings.activation_dir, settings.environment)
         session = HsmSession(
             settings.hsm,
             profile,
@@ -60,16 +74,32 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
         )
         await session.open()
         try:
-            worker = _worker(core, session, watch, fonts, slot)
+            worker = _worker(core, session, watch, folder, fonts, slot)
             await worker.run(stop)
         finally:
             await session.close()
 
 
 def _worker(
-    core: Core, session: HsmSession, watch: CallWatch, fonts: StampFonts, slot: str
+    core: Core,
+    session: HsmSession,
+    watch: CallWatch,
+    folder: ActivationFolder,
+    fonts: StampFonts,
+    slot: str,
 ) -> SigningWorker:
     settings, clock = core.settings, core.clock
+    installation = settings.installation
+    keys = ActivationKeys(
+        folder,
+        PublishedKeys(core.store),
+        session,
+        clock,
+        slot_host(slot),
+        installation,
+    )
+    authority = Authority(session, read_ca(settings), settings)
+    publishing = Publishing(core.store, clock, settings.pki, slot)
     limit_s = settings.hsm.call_limit_s
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
@@ -81,16 +111,30 @@ def _worker(
             claiming,
             core.documents,
             session,
+            keys,
             fonts,
             clock,
+            installation,
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
         ),
         tasks=TaskRunner(
             HsmTasks(core.store, clock, slot, core.process),
-            Authority(session, read_ca(settings)),
+            authority,
+            session,
+            keys,
             clock,
-            settings.hsm.key_algorithm,
+            settings.hsm.key_mode,
+            installation,
+            CertificateTasks(
+                Publisher(session, authority, read_root(settings), publishing, clock),
+                publishing,
+                Renewal(core.store, clock, slot),
+                authority,
+                clock,
+            ),
+            CsrTasks(CsrWork(core.store, slot), session, keys, installation),
         ),
+        keys=keys,
         session=session,
         guard=lambda: guard_calls(watch, limit_s, ServiceManager()),
         slot=slot,
@@ -109,6 +153,8 @@ async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
     async with open_core(settings, SystemClock(), slot) as core:
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
+        ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
+        authority = AuthorityChores(core, slot)
         _log.info("worker.started", slot=slot)
         while not stop.is_set():
             try:
@@ -116,6 +162,8 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.expire_requests()
                 await sweeping.fail_tasks()
                 await sweeping.forget()
+                await ends.run()
+                await authority.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)
             with contextlib.suppress(TimeoutError):

@@ -16,26 +16,30 @@ import structlog
 from appliance.bootstrap import Core
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import TokenRole
-from appliance.domain.records.activations import Claim
+from appliance.domain.records.activations import Claim, Item
 from appliance.domain.records.tasks import TaskClaim, WorkerStatus
 from appliance.domain.vocab import ItemState
 from appliance.services.claiming import Claiming, Work
 from appliance.services.health import signing_workers
 from appliance.services.sweeping import Sweeping
+from worker.activation_keys import ActivationKeys
 from worker.bell import hear_rings
 from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
-from worker.item import FencedOffError, ItemSigner
+from worker.item import FencedOffError, ItemSigner, UsableKey
 from worker.tasks import TaskRunner
 
 _log = structlog.get_logger(__name__)
 _BEAT_S: Final = 2.0
 _SWEEP_S: Final = 5.0
+_ORPHANS_S: Final = 300.0
 _RETRIABLE: Final = frozenset(
     {
         ErrorCode.HSM_UNAVAILABLE,
         ErrorCode.STORE_UNAVAILABLE,
         ErrorCode.CERTIFICATE_NOT_USABLE,
+        ErrorCode.ACTIVATION_EXPIRED,
+        ErrorCode.ACTIVATION_INVALID,
     }
 )
 """What sends a request back to its signer; all else is final."""
@@ -50,6 +54,7 @@ class SigningWorker:
         claiming: this worker's transactions.
         signer: signs one item.
         tasks: runs HSM tasks.
+        keys: what fronts seal to on this host.
         session: the HSM, for its status.
         guard: watches over the calls into it, until cancelled.
         slot: `signing/<host>/<n>`.
@@ -59,6 +64,7 @@ class SigningWorker:
     claiming: Claiming
     signer: ItemSigner
     tasks: TaskRunner
+    keys: ActivationKeys
     session: HsmSession
     guard: Callable[[], Coroutine[Any, Any, None]]
     slot: str
@@ -79,6 +85,7 @@ class SigningWorker:
                 hear_rings(self.core.bell, self._wake, self._free),
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
+                _repeat(_ORPHANS_S, self.tasks.sweep),
             )
         ]
         stopping = asyncio.create_task(stop.wait())
@@ -165,9 +172,12 @@ class SigningWorker:
         """Sign what is left of an activation, holding its lease."""
         holding = asyncio.create_task(self._hold(work.claim))
         try:
+            key = await self._unlock(work)
             for item in work.claim.items:
-                if item.state in {ItemState.WAITING, ItemState.KEYED}:
-                    await self._sign_item(work, item.seq)
+                if item.state is ItemState.KEYED or (
+                    item.state is ItemState.WAITING and key is not None
+                ):
+                    await self._sign_item(work, item, key)
         except FencedOffError:
             _log.warning("worker.fenced_off", activation=work.claim.id)
             return
@@ -180,29 +190,58 @@ class SigningWorker:
             with contextlib.suppress(asyncio.CancelledError):
                 await holding
 
-    async def _sign_item(self, work: Work, seq: int) -> None:
+    async def _unlock(self, work: Work) -> UsableKey | None:
+        """The key for what waits for one; None when nothing does any more.
+
+        Raises:
+            FencedOffError: another worker has claimed since, or is to.
+        """
+        waiting = [i for i in work.claim.items if i.state is ItemState.WAITING]
+        if not waiting:
+            return None
+        try:
+            return self.signer.unlock(work)
+        except ApplianceError as exc:
+            lost = exc.code is ErrorCode.ACTIVATION_EXPIRED
+            if lost and await self.claiming.leave_to_others(work.claim):
+                raise FencedOffError from exc
+            await self._end(work.claim, waiting, exc)
+            return None
+
+    async def _sign_item(self, work: Work, item: Item, key: UsableKey | None) -> None:
         """Sign one item, or end it by the reason it cannot be signed.
 
         Raises:
             FencedOffError: another worker has claimed since.
         """
-        item = work.claim.items[seq]
         try:
-            await self.signer.sign(work, item)
+            await self.signer.sign(work, item, key)
         except ApplianceError as exc:
-            code = exc.code
-            if code is ErrorCode.STORE_UNAVAILABLE:
+            if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
-            _log.warning(
-                "document.not_signed",
-                activation=work.claim.id,
-                request=item.request,
-                code=code.value,
-                reason=getattr(exc, "reason", ""),
-            )
-            end = self.claiming.returned if code in _RETRIABLE else self.claiming.failed
-            if not await end(work.claim, [item], code):
-                raise FencedOffError from exc
+            await self._end(work.claim, [item], exc)
+
+    async def _end(self, claim: Claim, items: list[Item], exc: ApplianceError) -> None:
+        """Give items back, or up, by the reason that they cannot be signed.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+        """
+        code, layer = exc.code, getattr(exc, "layer", "")
+        _log.warning(
+            "document.not_signed",
+            activation=claim.id,
+            requests=[item.request for item in items],
+            code=code.value,
+            layer=layer,
+            reason=getattr(exc, "reason", ""),
+        )
+        if code in _RETRIABLE:
+            done = await self.claiming.returned(claim, items, code, layer)
+        else:
+            done = await self.claiming.failed(claim, items, code)
+        if not done:
+            raise FencedOffError from exc
 
     async def _hold(self, claim: Claim) -> None:
         """Renew the lease; from the event loop, which a hung HSM does not stop."""
@@ -215,15 +254,22 @@ class SigningWorker:
                 continue
 
     async def _beat(self) -> None:
-        """Say that this worker is alive and how its HSM is."""
+        """Say that this worker is alive, and whether fronts may seal to its host."""
+        status, reason = self.session.status, self.session.reason
+        if status is HsmStatus.READY:
+            try:
+                await self.keys.keep()
+            except ApplianceError as exc:
+                status = HsmStatus.UNAVAILABLE
+                reason = f"no activation key: {exc.code.value}"
         async with self.core.store.write() as records:
             await records.workers.beat(
                 WorkerStatus(
                     slot=self.slot,
                     process=self.core.process,
                     at=self.core.clock.now(),
-                    hsm=self.session.status,
-                    reason=self.session.reason,
+                    hsm=status,
+                    reason=reason,
                 )
             )
 

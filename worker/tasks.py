@@ -1,12 +1,14 @@
 """HSM tasks: what fronts and operators ask of the HSM.
 
-An `issue` makes a key under an id that follows from the task, so that a task
-that is run again first destroys what a killed run left behind.
+An `issue` makes a key, tries it, has it certified and locks it with its owner's
+unlock key, which came sealed. What a killed try leaves is nothing (wrapped), or
+a key under an id that follows from task and try, for the sweep (resident).
 """
 
 import asyncio
 import contextlib
 import hashlib
+import secrets
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,19 +16,38 @@ import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from appliance.domain.activation import credential_aad
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
-from appliance.domain.hsm import KeyAlgorithm, KeyReference, TokenRole
-from appliance.domain.ids import CredentialId
+from appliance.domain.hsm import KeyMode, KeyReference, TokenRole, WrappedKey
+from appliance.domain.ids import TaskId
 from appliance.domain.person import Credential
 from appliance.domain.records.tasks import TaskClaim
 from appliance.domain.vocab import CredentialState, TaskKind
-from appliance.services.hsm_tasks import HsmTasks
-from worker.authority import Authority, CertificateSubject
+from appliance.services.envelope import PERMIT_BYTES, lock_outer
+from appliance.services.hsm_tasks import HsmTasks, IssueOrder
+from worker.activation_keys import ActivationKeys
+from worker.authority import Authority, CertificateSubject, IssuedCertificate
+from worker.certificate_tasks import CertificateTasks
+from worker.crash_points import CERTIFIED, ISSUED, KEY_MADE, crash_point
+from worker.csr import CsrTasks
+from worker.hsm_session import HsmSession
 
 _log = structlog.get_logger(__name__)
 _RENEW_S: Final = 10.0
 _CKA_ID_BYTES: Final = 16
+_KEY_VERSION: Final = 1
+"""Of a new credential's key."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NewKey:
+    """A key that was tested and certified, and is known to nobody yet."""
+
+    issued: IssuedCertificate
+    spki: bytes
+    wrapped: WrappedKey | None = None
+    resident: KeyReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +56,25 @@ class TaskRunner:
 
     Args:
         tasks: this worker's transactions.
-        authority: makes keys and certifies them.
+        authority: makes resident keys, and certifies all.
+        session: the HSM.
+        keys: opens what was sealed to this host.
         clock: the time.
-        algorithm: kind of a new user's key.
+        mode: where a new user's key is kept.
+        installation: the setting of that name.
+        certificates: does the tasks about certificates that are there.
+        requests: does the tasks of certificate signing requests.
     """
 
     tasks: HsmTasks
     authority: Authority
+    session: HsmSession
+    keys: ActivationKeys
     clock: Clock
-    algorithm: KeyAlgorithm
+    mode: KeyMode
+    installation: str
+    certificates: CertificateTasks
+    requests: CsrTasks
 
     async def claim_next(self) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand."""
@@ -55,10 +86,19 @@ class TaskRunner:
         try:
             if claim.kind is TaskKind.ISSUE:
                 await self._issue(claim)
+            elif claim.kind is TaskKind.CSR:
+                await self.requests.run(claim)
+            else:
+                await self.certificates.run(claim)
         except HsmUnavailableError as exc:
             _log.warning("task.postponed", task=claim.id, reason=exc.reason)
         except ApplianceError as exc:
-            _log.warning("task.failed", task=claim.id, code=exc.code.value)
+            _log.warning(
+                "task.failed",
+                task=claim.id,
+                code=exc.code.value,
+                layer=getattr(exc, "layer", ""),
+            )
             await self.tasks.failed(claim, exc.code.value)
         finally:
             holding.cancel()
@@ -74,33 +114,118 @@ class TaskRunner:
     async def _issue(self, claim: TaskClaim) -> None:
         """Generate, self-test, certify, commit: in this order and no other."""
         order = await self.tasks.issue_order(claim)
-        cka_id = hashlib.sha256(claim.id.encode()).digest()[:_CKA_ID_BYTES]
+        # First of all: where it does not open, no key is made.
+        unlock = self.keys.unlock(claim.seal, order.binding.info())
+        subject = CertificateSubject(
+            order.person.name, order.person.cuil, order.vouched_by
+        )
+        if self.mode is KeyMode.WRAPPED:
+            made = await self._make_wrapped(order, subject)
+        else:
+            made = await self._make_resident(claim, order, subject)
+        crash_point(CERTIFIED, claim.id)
+        credential = self._credential(order, made, unlock)
+        record = self.authority.record(made.issued, credential.id)
+        if await self.tasks.issued(claim, credential, record):
+            crash_point(ISSUED, claim.id)
+            _log.info("task.issued", task=claim.id, credential=credential.id)
+        elif made.resident is not None:
+            # Another try has come since, with a key of its own.
+            await self.session.destroy(made.resident)
+
+    async def _make_wrapped(
+        self, order: IssueOrder, subject: CertificateSubject
+    ) -> _NewKey:
+        """A key that leaves nothing in the HSM, tested by its wrapped form."""
+        wrapped = await self.session.generate_wrapped(order.algorithm)
+        crash_point(KEY_MADE, order.binding.task)
+        issued = await self.authority.issue(subject, wrapped.spki, self.clock.now())
+        return _NewKey(issued, wrapped.spki, wrapped=wrapped)
+
+    async def _make_resident(
+        self, claim: TaskClaim, order: IssueOrder, subject: CertificateSubject
+    ) -> _NewKey:
+        """A key on the token, under an id that no other try has."""
+        cka_id = cka_id_of(claim.id, claim.fence)
         reference = KeyReference(TokenRole.FIRMA, cka_id)
         issued = await self.authority.enrol(
-            reference,
-            self.algorithm,
-            CertificateSubject(order.person.name, order.person.cuil, order.vouched_by),
-            self.clock.now(),
+            reference, order.algorithm, subject, self.clock.now()
         )
-        credential = Credential(
-            id=CredentialId(claim.id),
-            person=order.person.id,
-            key_mode="resident",
+        crash_point(KEY_MADE, claim.id)
+        return _NewKey(issued, _spki(issued.certificate), resident=reference)
+
+    def _credential(
+        self, order: IssueOrder, made: _NewKey, unlock: bytes
+    ) -> Credential:
+        """The credential, its key locked so that its owner's password opens it."""
+        binding, wrapped, resident = order.binding, made.wrapped, made.resident
+        aad = credential_aad(
+            self.installation,
+            binding.person,
+            binding.credential,
+            _KEY_VERSION,
+            made.spki,
+        )
+        # A resident key is never used but by who can open its permit.
+        inner = secrets.token_bytes(PERMIT_BYTES) if not wrapped else wrapped.blob_k
+        return Credential(
+            id=binding.credential,
+            person=binding.person,
+            key_mode=self.mode,
+            algorithm=binding.algorithm,
+            key_version=_KEY_VERSION,
+            spki=made.spki,
+            outer=lock_outer(unlock, inner, aad),
+            master=wrapped.master if wrapped else None,
+            blob_w=wrapped.blob_w if wrapped else None,
+            method_w=wrapped.method_w if wrapped else None,
+            method_k=wrapped.method_k if wrapped else None,
             key_token=TokenRole.FIRMA.value,
-            cka_id=cka_id,
-            certificate=issued.certificate,
-            chain=issued.chain,
-            not_before=issued.not_before,
-            not_after=issued.not_after,
-            vouched_by=order.vouched_by,
+            cka_id=resident.cka_id if resident else None,
+            certificate=made.issued.certificate,
+            chain=made.issued.chain,
+            not_before=made.issued.not_before,
+            not_after=made.issued.not_after,
+            vouched_by=binding.vouched_by,
             state=CredentialState.ACTIVE,
         )
-        if await self.tasks.issued(claim, credential, _spki_sha256(issued.certificate)):
-            _log.info("task.issued", task=claim.id, credential=credential.id)
+
+    async def sweep(self) -> int:
+        """Destroy what killed tries left on the token; how many objects.
+
+        Only keys that a task of this installation made and no credential names
+        are touched, an hour after the task was asked for.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now; nothing is lost.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        destroyed = 0
+        for ended in await self.tasks.unswept():
+            used = await self.tasks.cka_id(ended)
+            count = 0
+            for attempt in range(1, ended.fence + 1):
+                cka_id = cka_id_of(ended.id, attempt)
+                if cka_id != used:
+                    count += await self.session.destroy(
+                        KeyReference(TokenRole.FIRMA, cka_id)
+                    )
+            await self.tasks.swept(ended, count)
+            destroyed += count
+        return destroyed
 
 
-def _spki_sha256(certificate: bytes) -> str:
-    """SHA-256, in hex, of the SubjectPublicKeyInfo of a certificate."""
+def cka_id_of(task: TaskId, attempt: int) -> bytes:
+    """CKA_ID of the resident key that one try of a task makes.
+
+    Args:
+        task: which.
+        attempt: its fencing number, from 1.
+    """
+    return hashlib.sha256(f"{task}/{attempt}".encode()).digest()[:_CKA_ID_BYTES]
+
+
+def _spki(certificate: bytes) -> bytes:
+    """SubjectPublicKeyInfo of a certificate, DER."""
     key = x509.load_der_x509_certificate(certificate).public_key()
-    spki = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return hashlib.sha256(spki).hexdigest()
+    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

@@ -90,7 +90,7 @@ def _told_apart(link: HsmConnection) -> Iterator[None]:
 
 def _method(link: HsmConnection) -> WrapMethod:
     mechanisms = link.session(TokenRole.FIRMA).token.slot.get_mechanisms()
-    return _wrapping(link).pick(mechanisms)
+    return _wrapping(link).methods.pick(mechanisms)
 
 
 def _wrapping(link: HsmConnection) -> Wrapping:

@@ -24,6 +24,8 @@ async def show() -> Response:
         "parts/health.html" if is_partial() else "health.html",
         checks=await core().health.ready(),
         workers=workers,
+        ends=await core().expiry.overview(),
+        now=core().clock.now(),
         version=version("rubrica"),
         database="SQLite" if settings.database.url == "sqlite" else "PostgreSQL",
         web=settings.web,

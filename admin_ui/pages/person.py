@@ -9,7 +9,7 @@ from admin_ui.session import is_partial
 from appliance.domain.console import PersonView, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.vocab import PersonState, RequestState
+from appliance.domain.vocab import CredentialState, PersonState, RequestState
 from appliance.web.app import client_address
 
 blueprint = Blueprint("person", __name__, url_prefix="/admin/people/<person_id>")
@@ -25,11 +25,15 @@ async def show(person_id: str) -> Response:
     """`GET /admin/people/{id}`."""
     view = await _found(person_id)
     requests = await core().views.requests(RequestFilter(person=view.row.id))
+    credentials = await core().credentials.of(view.row.id)
     return await page(
         "parts/certificates.html" if is_partial() else "person.html",
         view=view,
+        credentials=credentials,
+        now=core().clock.now(),
         # Enrolled, and the HSM has not made key and certificate yet.
-        waiting=view.row.state is PersonState.ACTIVE and not view.certificates,
+        waiting=view.row.state is PersonState.ACTIVE and not credentials,
+        moving=any(c.state is CredentialState.REVOKING for c in credentials),
         requests=requests.rows[:_SHOWN],
     )
 

@@ -20,10 +20,16 @@ from appliance.domain.request import (
     SignOutcome,
 )
 from appliance.domain.vocab import RequestState
+from appliance.services.credentials import Credentials
+from appliance.services.csr import SigningRequests
 from appliance.services.enrolment import Enrolment
 from appliance.services.links import Links
 from appliance.services.login import Login
+from appliance.services.password_change import PasswordChange
+from appliance.services.revocation_pins import RevocationPins
+from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
+from appliance.services.status_answers import StatusAnswers
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 
@@ -173,8 +179,38 @@ class ApiCore(Protocol):
         ...
 
     @property
+    def credentials(self) -> Credentials:
+        """People's credentials."""
+        ...
+
+    @property
+    def signing_requests(self) -> SigningRequests:
+        """Certificate signing requests."""
+        ...
+
+    @property
+    def revocation_pins(self) -> RevocationPins:
+        """PINs that revoke."""
+        ...
+
+    @property
+    def self_revocation(self) -> SelfRevocation:
+        """Revocation by PIN."""
+        ...
+
+    @property
+    def password_change(self) -> PasswordChange:
+        """Another signing password."""
+        ...
+
+    @property
     def tasks(self) -> TasksService:
         """HSM tasks."""
+        ...
+
+    @property
+    def status_answers(self) -> StatusAnswers:
+        """What the internal CA publishes."""
         ...
 
     @property

@@ -5,29 +5,27 @@ Plain HTML that needs no script. A link that is over says so in words.
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
 
 import segno
 from quart import Blueprint, Response, request
 
+from appliance.api import pages, revocar
 from appliance.api.core import core
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    SENTENCES,
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+)
 from appliance.domain.ids import TaskId
 from appliance.domain.integration import EnrolmentView
-from appliance.domain.person import format_cuil
+from appliance.domain.person import Person, format_cuil
 from appliance.services.enrolment import Choice
-from appliance.web import body, language, log, problems
+from appliance.web import body
 from appliance.web.auth import public
-from appliance.web.pages import Pages, StaticFiles
 
 blueprint = Blueprint("enrolment", __name__)
-files = Blueprint("files", __name__)
-"""What pages load; its errors are those of the API."""
-
-_HERE = Path(__file__).parent
-_pages = Pages(_HERE / "templates")
-_files = StaticFiles(_HERE / "static", "alta.css")
 _FIELDS: Final = (
     "login_password",
     "login_password_again",
@@ -38,6 +36,8 @@ _FIELDS: Final = (
 _ISSUE_WAIT_S: Final = 20.0
 _GROUP: Final = 4
 _DIFFER: Final = "The two entries are not the same."
+_WRONG: Final = SENTENCES[ErrorCode.SIGN_PASSWORD_WRONG]
+"""Also of one that is too short or long to be any."""
 _BY_ERROR: Final = {
     "login_password": "Use 8 characters or more.",
     "signing_password": "Use 8 characters or more, and not the login password.",
@@ -47,19 +47,54 @@ _BY_ERROR: Final = {
 @blueprint.route("/alta/<code>", methods=["GET", "POST"])
 @public
 async def enrol(code: str) -> Response:
-    """`/alta/{code}`: the form, while the link is good; by POST, what was typed."""
-    if request.method == "POST":
-        return await _complete(code)
-    return _form(await core().enrolment.look(code), {})
+    """`/alta/{code}`: the form, while the link is good; by POST, what was typed.
+
+    Who enrolled by it and got no key is asked for the signing password once more.
+
+    Raises:
+        ApplianceError: the link is over, for `refuse`.
+    """
+    posted = request.method == "POST"
+    try:
+        view = await core().enrolment.look(code)
+    except ApplianceError as error:
+        if error.code is not ErrorCode.ENROLMENT_USED:
+            raise
+        person = await core().enrolment.unfinished(code)
+        return await _again(code, person) if posted else _again_form(person)
+    return await _complete(code, view) if posted else _form(view, {})
 
 
-async def _complete(code: str) -> Response:
+async def _again(code: str, person: Person) -> Response:
+    """Ask for the key once more, with the signing password that was chosen.
+
+    Raises:
+        ApplianceError: what the form cannot mend, for `refuse`.
+    """
+    fields = await body.read_fields("signing_password")
+    try:
+        enrolled = await core().enrolment.again(code, fields["signing_password"])
+    except FieldInvalidError:
+        return _again_form(person, _WRONG)
+    except ApplianceError as error:
+        if error.code is not ErrorCode.SIGN_PASSWORD_WRONG:
+            raise
+        return _again_form(person, error.sentence)
+    state = await _issued(enrolled.task)
+    return _done(state, person.name, enrolled.revocation_pin)
+
+
+def _again_form(person: Person, error: str | None = None) -> Response:
+    status = HTTPStatus.OK if error is None else HTTPStatus.UNPROCESSABLE_ENTITY
+    return pages.show("alta_otra_vez.html", status, name=person.name, error=error)
+
+
+async def _complete(code: str, view: EnrolmentView) -> Response:
     """Take what the person chose, once.
 
     Raises:
         ApplianceError: what the form cannot mend, for `refuse`.
     """
-    view = await core().enrolment.look(code)
     fields = await body.read_fields(*_FIELDS)
     errors = _entries_differ(fields)
     if errors:
@@ -75,16 +110,8 @@ async def _complete(code: str) -> Response:
         if error.code is not ErrorCode.OTP_INVALID:
             raise
         return _form(view, {"totp_code": error.sentence})
-    return _page(
-        "alta_hecha.html", HTTPStatus.OK, state=await _issued(enrolled.task), view=view
-    )
-
-
-@files.get("/static/<name>")
-@public
-async def static_file(name: str) -> Response:
-    """`GET /static/{name}`: what the page loads."""
-    return _files.serve(name)
+    state = await _issued(enrolled.task)
+    return _done(state, view.name, enrolled.revocation_pin)
 
 
 @blueprint.errorhandler(ApplianceError)
@@ -94,19 +121,8 @@ async def refuse(error: ApplianceError) -> Response:
     Args:
         error: raised by a view of this page.
     """
-    log.note(code=error.code.value)
-    lang = language.requested()
-    answer = problems.ANSWERS[error.code]
-    response = _page(
-        "alta_error.html",
-        answer.status,
-        title=language.translate(lang, problems.TITLES[answer.status]),
-        told=error.told(language.translate(lang, error.sentence)),
-        link=error.code.value.startswith("ENROLMENT_"),
-    )
-    if answer.retry_after_s is not None:
-        response.headers["Retry-After"] = str(answer.retry_after_s)
-    return response
+    link = error.code.value.startswith("ENROLMENT_")
+    return pages.refuse(error, "alta_error.html", link=link)
 
 
 def _entries_differ(fields: Mapping[str, str]) -> dict[str, str]:
@@ -124,7 +140,7 @@ def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
     qr = segno.make(view.totp_uri, error="m").svg_inline(
         scale=5, border=4, dark="#000", light="#fff", omitsize=True
     )
-    return _page(
+    return pages.show(
         "alta.html",
         HTTPStatus.UNPROCESSABLE_ENTITY if errors else HTTPStatus.OK,
         view=view,
@@ -135,16 +151,15 @@ def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
     )
 
 
-def _page(template: str, status: HTTPStatus, **values: object) -> Response:
-    settings = core().settings
-    return _pages.show(
-        template,
-        language.requested(),
-        status,
-        environment=settings.environment.value,
-        trial=settings.trial,
-        installation=settings.installation,
-        **values,
+def _done(state: str, name: str, pin: str) -> Response:
+    """The page at the end; a PIN that was made before is not shown again."""
+    return pages.show(
+        "alta_hecha.html",
+        HTTPStatus.OK,
+        state=state,
+        name=name,
+        pin=pin,
+        revocation_url=f"{core().settings.web.base_url}{revocar.PATH}",
     )
 
 

@@ -20,7 +20,9 @@ from appliance.commands.sample import sample_pdf
 from appliance.commands.terminal import say
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
 from appliance.domain.person import format_cuil
+from appliance.domain.request import Signer
 from appliance.domain.vocab import VouchedBy
 from appliance.services.people import NewPersonOrder
 from appliance.settings import Settings
@@ -79,6 +81,7 @@ async def _ensure_person(front: Front, cuil: str, told: dict[str, str]) -> None:
     async with front.core.store.read() as records:
         person = await records.people.by_cuil(cuil)
     if person is not None:
+        await _ensure_key(front, person.id, told)
         return
     created = await front.people.create_person(
         NewPersonOrder(
@@ -92,6 +95,17 @@ async def _ensure_person(front: Front, cuil: str, told: dict[str, str]) -> None:
     )
     await front.tasks.wait(created.task, _TASK_WAIT_S)
     say(f"person {format_cuil(cuil)} {told['nombre']}: certified")
+
+
+async def _ensure_key(front: Front, person: PersonId, told: dict[str, str]) -> None:
+    """Ask again where a key could not be made, or was of an earlier version."""
+    async with front.core.store.read() as records:
+        if await records.credentials.active(person) is not None:
+            return
+    signer = Signer(person, "operator", ("operator",), front.clock.now())
+    task = await front.issuing.again(signer, told["claveDeFirma"])
+    await front.tasks.wait(task, _TASK_WAIT_S)
+    say(f"person {told['nombre']}: certified anew")
 
 
 async def _ensure_console_user(front: Front, settings: Settings) -> None:

@@ -20,10 +20,12 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         commands: of the `rubrica` parser; handlers get the parsed arguments.
     """
     from appliance.commands import (  # noqa: PLC0415 (heavy)
+        certificates,
         demo,
         init,
         integrators,
         operators,
+        secret_keys,
         verify,
     )
 
@@ -42,6 +44,8 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     ready.set_defaults(run=_ready)
     integrators.register(commands)
     operators.register(commands)
+    secret_keys.register(commands)
+    certificates.register(commands)
     demo.register(commands)
     verify.register(commands)
 

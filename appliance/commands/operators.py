@@ -13,8 +13,9 @@ from appliance.bootstrap import Front
 from appliance.commands.fronts import handle
 from appliance.commands.terminal import ask, say, show_totp, table
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import RequestId
+from appliance.domain.ids import RequestId, TaskId
 from appliance.domain.person import format_cuil, parse_cuil
+from appliance.domain.request import Signer
 from appliance.domain.vocab import VouchedBy
 from appliance.services.intake import IntakeOrder
 from appliance.services.people import NewPersonOrder
@@ -58,6 +59,21 @@ def _register_person(
         help="file with the login and the signing password, a line each",
     )
     handle(create, _create_person)
+    issue = parts.add_parser(
+        "issue", help="a key and a certificate for a person who has none"
+    )
+    issue.add_argument("--cuil", required=True)
+    issue.add_argument(
+        "--forgotten",
+        action="store_true",
+        help="set a new signing password; what the forgotten one locked is superseded",
+    )
+    issue.add_argument(
+        "--password-file",
+        type=Path,
+        help="file with the signing password on its first line; else it is asked for",
+    )
+    handle(issue, _issue)
     invite = parts.add_parser(
         "invite", help="record a person who chooses the passwords behind a link"
     )
@@ -94,6 +110,38 @@ def _register_request(
     handle(audit, _audit_request)
 
 
+async def _issue(front: Front, args: argparse.Namespace) -> int:
+    cuil = parse_cuil(args.cuil)
+    async with front.core.store.read() as records:
+        person = await records.people.by_cuil(cuil)
+    if person is None:
+        raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+    if args.forgotten:
+        task = await front.issuing.replace_password(
+            person.id, _password(args.password_file, "new signing password"), "operator"
+        )
+    else:
+        signer = Signer(person.id, "operator", ("operator",), front.clock.now())
+        task = await front.issuing.again(
+            signer, _password(args.password_file, "signing password")
+        )
+    return await _await_credential(front, task)
+
+
+def _password(path: Path | None, what: str) -> str:
+    """One password, from the first line of a file or the terminal."""
+    if path is None:
+        return ask(what)
+    return path.read_text(encoding="utf-8").partition("\n")[0]
+
+
+async def _await_credential(front: Front, task: TaskId) -> int:
+    say("waiting for key and certificate…")
+    output = await front.tasks.wait(task, _TASK_WAIT_S)
+    say(f"credential: {output['credential']}")
+    return 0
+
+
 async def _create_person(front: Front, args: argparse.Namespace) -> int:
     login, signing = _passwords(args.passwords_file)
     created = await front.people.create_person(
@@ -109,10 +157,7 @@ async def _create_person(front: Front, args: argparse.Namespace) -> int:
     )
     say(f"person {format_cuil(parse_cuil(args.cuil))}: {created.id}")
     show_totp(created.totp_uri)
-    say("waiting for key and certificate…")
-    output = await front.tasks.wait(created.task, _TASK_WAIT_S)
-    say(f"credential: {output['credential']}")
-    return 0
+    return await _await_credential(front, created.task)
 
 
 async def _invite_person(front: Front, args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from appliance.commands.terminal import run_async, say
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.person import Person, parse_cuil
-from appliance.services.login import email_index
+from appliance.services.login import email_indexes
 from appliance.settings import Settings
 
 
@@ -77,8 +77,8 @@ async def _find(front: Front, user: str) -> Person:
         try:
             person = await records.people.by_cuil(parse_cuil(user))
         except FieldInvalidError:
-            index = email_index(front.lookup, user)
-            person = await records.people.by_email_index(index)
+            indexes = email_indexes(front.lookup, user)
+            person = await records.people.by_email_index(indexes)
     if person is None:
         raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
     return person

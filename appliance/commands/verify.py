@@ -42,7 +42,7 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _roots(settings: Settings) -> list[bytes]:
-    """The installation's CA, in DER.
+    """The root of the installation's CA, in DER.
 
     Raises:
         SettingsError: it was not made yet.
@@ -52,7 +52,7 @@ def _roots(settings: Settings) -> list[bytes]:
         Encoding,
     )
 
-    path = settings.data_dir / "pki" / "ca.pem"
+    path = settings.root_file
     try:
         certificates = x509.load_pem_x509_certificates(path.read_bytes())
     except (OSError, ValueError) as exc:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.errors import FieldInvalidError
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import (
     CertificateKind,
@@ -113,3 +113,57 @@ class OcspAnswer:
     der: bytes = field(repr=False)
     this_update: datetime
     next_update: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CrlDraft:
+    """A CRL but for its signature."""
+
+    issuer: str
+    number: int
+    entries: tuple[RevokedEntry, ...]
+    this_update: datetime
+    """In whole seconds, as `next_update`."""
+    next_update: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDraft:
+    """An OCSP answer but for its signature."""
+
+    serial: str
+    state: CertificateState
+    revoked_at: datetime | None
+    reason: RevocationReason | None
+    this_update: datetime
+    """In whole seconds, as `next_update`."""
+    next_update: datetime
+
+    def signed(self, der: bytes) -> OcspAnswer:
+        """The answer, once it is signed."""
+        return OcspAnswer(
+            self.serial, self.state, der, self.this_update, self.next_update
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Revoking:
+    """A revocation that is to be published: what has to be signed for it."""
+
+    credential: CredentialId
+    crl: CrlDraft
+    answers: tuple[AnswerDraft, ...]
+
+
+def revoked_entry(certificate: CertificateRecord) -> RevokedEntry:
+    """The line of a CRL for a certificate that is being revoked, or is.
+
+    Args:
+        certificate: with time and reason.
+
+    Raises:
+        ApplianceError: `INTERNAL`: it lacks one of them.
+    """
+    if certificate.revoked_at is None or certificate.reason is None:
+        raise ApplianceError(ErrorCode.INTERNAL)
+    return RevokedEntry(certificate.serial, certificate.revoked_at, certificate.reason)

@@ -9,9 +9,8 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from appliance.domain.audit import AuditRow
-from appliance.domain.ids import CredentialId, IntegratorId, PersonId, RequestId
+from appliance.domain.ids import IntegratorId, PersonId, RequestId
 from appliance.domain.vocab import (
-    CredentialState,
     EventKind,
     PersonState,
     RequestState,
@@ -46,7 +45,7 @@ class PeopleQuery:
 
     name: str = ""
     cuil: str = ""
-    email_index: str = field(default="", repr=False)
+    email_indexes: tuple[str, ...] = field(default=(), repr=False)
     state: PersonState | None = None
     locked: bool = False
 
@@ -67,39 +66,6 @@ class PersonRow:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredCredential:
-    """A credential as it is kept."""
-
-    id: CredentialId
-    state: CredentialState
-    key_mode: str
-    vouched_by: VouchedBy
-    certificate: bytes = field(repr=False)
-    """DER."""
-    created: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateView:
-    """What a certificate says, for people."""
-
-    state: CredentialState
-    key_mode: str
-    vouched_by: VouchedBy
-    subject: str
-    subject_serial: str
-    """`CUIL …`."""
-    issuer: str
-    serial: str
-    """Hex digits in pairs."""
-    algorithm: str
-    not_before: datetime
-    not_after: datetime
-    sha256: str
-    """Of the DER, hex."""
-
-
-@dataclass(frozen=True, slots=True)
 class StoredPerson:
     """A person and what is kept beside them."""
 
@@ -109,7 +75,6 @@ class StoredPerson:
     """Wrong signing passwords since the last right one."""
     invited_until: datetime | None
     """End of an enrolment link that still opens, or None."""
-    credentials: tuple[StoredCredential, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +85,6 @@ class PersonView:
     email_masked: str
     counted: int
     invited_until: datetime | None
-    certificates: tuple[CertificateView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +200,8 @@ class HomeNumbers:
     """Origins that tried and are not listed."""
     flagged: int
     """Usable API keys that were seen where they must never be."""
+    ending: int
+    """Certificates in use that end within 30 days."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,32 @@ class ErrorCode(StrEnum):
     CERTIFICATE_NOT_FOUND = "CERTIFICATE_NOT_FOUND"
     CERTIFICATE_STATE = "CERTIFICATE_STATE"
     ACTIVATION_EXPIRED = "ACTIVATION_EXPIRED"
+    ACTIVATION_INVALID = "ACTIVATION_INVALID"
     SIGNING_FAILED = "SIGNING_FAILED"
+    # Credentials, certificates of outside CAs, the trust store
+    CREDENTIAL_NOT_FOUND = "CREDENTIAL_NOT_FOUND"
+    CREDENTIAL_STATE = "CREDENTIAL_STATE"
+    CHAIN_MALFORMED = "CHAIN_MALFORMED"
+    CHAIN_ORDER = "CHAIN_ORDER"
+    CHAIN_INCOMPLETE = "CHAIN_INCOMPLETE"
+    CHAIN_SIGNATURE = "CHAIN_SIGNATURE"
+    CHAIN_ROOT_UNTRUSTED = "CHAIN_ROOT_UNTRUSTED"
+    CHAIN_ISSUER_NOT_CA = "CHAIN_ISSUER_NOT_CA"
+    CHAIN_PATH_LENGTH = "CHAIN_PATH_LENGTH"
+    CERTIFICATE_KEY_DIFFERS = "CERTIFICATE_KEY_DIFFERS"
+    CERTIFICATE_CUIL_MISSING = "CERTIFICATE_CUIL_MISSING"
+    CERTIFICATE_CUIL_DIFFERS = "CERTIFICATE_CUIL_DIFFERS"
+    CERTIFICATE_NOT_YET_VALID = "CERTIFICATE_NOT_YET_VALID"
+    CERTIFICATE_EXPIRED = "CERTIFICATE_EXPIRED"
+    CERTIFICATE_IS_CA = "CERTIFICATE_IS_CA"
+    CERTIFICATE_KEY_USAGE = "CERTIFICATE_KEY_USAGE"
+    CERTIFICATE_EXTENDED_KEY_USAGE = "CERTIFICATE_EXTENDED_KEY_USAGE"
+    CERTIFICATE_EXTENSION_UNKNOWN = "CERTIFICATE_EXTENSION_UNKNOWN"
+    CERTIFICATE_WEAK_ALGORITHM = "CERTIFICATE_WEAK_ALGORITHM"
+    ANCHOR_NOT_A_ROOT = "ANCHOR_NOT_A_ROOT"
+    ANCHOR_FINGERPRINT = "ANCHOR_FINGERPRINT"
+    ANCHOR_NOT_FOUND = "ANCHOR_NOT_FOUND"
+    REVOCATION_PIN_WRONG = "REVOCATION_PIN_WRONG"
     # Documents
     DOCUMENT_EMPTY = "DOCUMENT_EMPTY"
     DOCUMENT_MISMATCH = "DOCUMENT_MISMATCH"
@@ -191,7 +216,78 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.ACTIVATION_EXPIRED: (
         "Signing took too long and was undone; enter the signing password again."
     ),
+    ErrorCode.ACTIVATION_INVALID: (
+        "What was authorised and what stands recorded are not the same, so nothing "
+        "was signed; enter the signing password again."
+    ),
     ErrorCode.SIGNING_FAILED: "The document could not be signed.",
+    ErrorCode.CREDENTIAL_NOT_FOUND: "There is no such credential.",
+    ErrorCode.CREDENTIAL_STATE: (
+        "The credential's state ({estado}) does not allow that."
+    ),
+    ErrorCode.CHAIN_MALFORMED: (
+        "That is not a chain of certificates: send 1 to {most} of them in PEM."
+    ),
+    ErrorCode.CHAIN_ORDER: (
+        "The certificates are not in order: the signer's first, then each one's "
+        "issuer, the root last or left out."
+    ),
+    ErrorCode.CHAIN_INCOMPLETE: (
+        "The chain ends at {subject}, whose issuer ({issuer}) is neither in the file "
+        "nor in the trust store."
+    ),
+    ErrorCode.CHAIN_SIGNATURE: (
+        "The certificate of {subject} was not signed by {issuer}, whom it names."
+    ),
+    ErrorCode.CHAIN_ROOT_UNTRUSTED: (
+        "The chain ends at {subject}, a root that is not in the trust store."
+    ),
+    ErrorCode.CHAIN_ISSUER_NOT_CA: (
+        "The certificate of {subject} may not issue others: it is not that of a CA."
+    ),
+    ErrorCode.CHAIN_PATH_LENGTH: (
+        "The certificate of {subject} does not allow so many CAs below it."
+    ),
+    ErrorCode.CERTIFICATE_KEY_DIFFERS: (
+        "The certificate of {subject} is of another key than the credential's."
+    ),
+    ErrorCode.CERTIFICATE_CUIL_MISSING: (
+        "The certificate of {subject} has no CUIL in its subject's serialNumber."
+    ),
+    ErrorCode.CERTIFICATE_CUIL_DIFFERS: (
+        "The certificate of {subject} has another CUIL than the credential's holder."
+    ),
+    ErrorCode.CERTIFICATE_NOT_YET_VALID: (
+        "The certificate of {subject} is valid only from {date} on."
+    ),
+    ErrorCode.CERTIFICATE_EXPIRED: "The certificate of {subject} expired on {date}.",
+    ErrorCode.CERTIFICATE_IS_CA: (
+        "The certificate of {subject} is that of a CA, not of a signer."
+    ),
+    ErrorCode.CERTIFICATE_KEY_USAGE: (
+        "The key usage of the certificate of {subject} does not allow signing "
+        "documents."
+    ),
+    ErrorCode.CERTIFICATE_EXTENDED_KEY_USAGE: (
+        "The extended key usage of the certificate of {subject} does not allow "
+        "signing documents."
+    ),
+    ErrorCode.CERTIFICATE_EXTENSION_UNKNOWN: (
+        "The certificate of {subject} has a critical extension that is not known "
+        "here: {oid}."
+    ),
+    ErrorCode.CERTIFICATE_WEAK_ALGORITHM: (
+        "The certificate of {subject} has a key or signature that is not accepted: "
+        "{algorithm}."
+    ),
+    ErrorCode.ANCHOR_NOT_A_ROOT: (
+        "The certificate of {subject} is not a root: it is not signed by itself."
+    ),
+    ErrorCode.ANCHOR_FINGERPRINT: (
+        "The certificate of {subject} has another fingerprint than that: {sha256}."
+    ),
+    ErrorCode.ANCHOR_NOT_FOUND: "There is no such certificate in the trust store.",
+    ErrorCode.REVOCATION_PIN_WRONG: "The CUIL or the revocation PIN is not right.",
     ErrorCode.DOCUMENT_EMPTY: "The document is empty.",
     ErrorCode.DOCUMENT_MISMATCH: "The file sent is not the request's document.",
     ErrorCode.DOCUMENT_TOO_LARGE: "The document is larger than {limit} bytes.",
@@ -318,6 +414,24 @@ class DocumentRefusedError(ApplianceError):
         self.reason = reason
 
 
+class ChainRefusedError(ApplianceError):
+    """A chain of certificates that cannot be taken, by a code of its own.
+
+    Args:
+        code: one of the `CHAIN_…`, `CERTIFICATE_…` or `ANCHOR_…` codes.
+        place: of the certificate at fault in what was sent, from 0.
+        params: the values that the sentence needs.
+    """
+
+    def __init__(
+        self, code: ErrorCode, place: int | None = None, **params: object
+    ) -> None:
+        extras: dict[str, object] = {"field": "cadena"}
+        if place is not None:
+            extras["certificado"] = place
+        super().__init__(code, params=params, extras=extras)
+
+
 class HsmUnavailableError(ApplianceError):
     """The HSM cannot be used now; nothing is said about any key."""
 
@@ -345,3 +459,16 @@ class KeyNotFoundError(ApplianceError):
     def __init__(self, reason: str = "") -> None:
         super().__init__(ErrorCode.CERTIFICATE_NOT_USABLE)
         self.reason = reason
+
+
+class ActivationInvalidError(ApplianceError):
+    """What was sealed does not open: a row was altered, or a key is not its own.
+
+    Args:
+        layer: which one held: `seal` (the activation), `outer` (the credential)
+            or `hsm` (the wrapped key).
+    """
+
+    def __init__(self, layer: str) -> None:
+        super().__init__(ErrorCode.ACTIVATION_INVALID)
+        self.layer = layer

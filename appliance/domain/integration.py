@@ -208,6 +208,8 @@ class Enrolled:
     person: PersonId
     task: TaskId
     vouched_by: VouchedBy
+    revocation_pin: str = field(default="", repr=False)
+    """Shown once; empty where it was before."""
 
 
 @dataclass(frozen=True, slots=True)

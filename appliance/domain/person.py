@@ -4,10 +4,19 @@ Source: facts "Argentina" (CUIL).
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from appliance.domain.errors import FieldInvalidError
+from appliance.domain.activation import credential_aad
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.hsm import (
+    KeyAlgorithm,
+    KeyMode,
+    KeyReference,
+    TokenRole,
+    WrapMethod,
+    WrappedKey,
+)
 from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 
@@ -63,16 +72,32 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A person's key and certificate."""
+    """A person's key and certificate.
+
+    `outer` opens with its owner's password alone. It holds the wrapped private
+    key; for a resident key it holds nothing but proof that the owner is there.
+    """
 
     id: CredentialId
     person: PersonId
-    key_mode: str
-    """`resident` (wrapped keys come with password-bound keys)."""
+    key_mode: KeyMode
+    algorithm: KeyAlgorithm
+    key_version: int
+    """From 1."""
+    spki: bytes
+    """SubjectPublicKeyInfo, DER."""
+    outer: bytes = field(repr=False)
+    """Nonce, ciphertext and tag of AES-256-GCM under the unlock key."""
+    master: int | None
+    """Version of the master key that wraps `blob_w`; None of a resident key."""
+    blob_w: bytes | None = field(repr=False)
+    method_w: WrapMethod | None
+    method_k: WrapMethod | None
+    """How what is in `outer` was wrapped."""
     key_token: str
-    """Label of the token that holds the key."""
-    cka_id: bytes
-    """CKA_ID of the key pair on that token."""
+    """Label of the token that holds the key, or whose master key wraps it."""
+    cka_id: bytes | None
+    """CKA_ID of a resident key pair on that token."""
     certificate: bytes
     """DER."""
     chain: tuple[bytes, ...]
@@ -87,4 +112,44 @@ class Credential:
         return (
             self.state is CredentialState.ACTIVE
             and self.not_before <= at < self.not_after
+        )
+
+    def aad(self, installation: str) -> bytes:
+        """What `outer` is bound to.
+
+        Args:
+            installation: the setting of that name.
+        """
+        return credential_aad(
+            installation, self.person, self.id, self.key_version, self.spki
+        )
+
+    def key(self, opened: bytes) -> WrappedKey | KeyReference:
+        """What the HSM is given to sign with.
+
+        Args:
+            opened: what was in `outer`.
+
+        Raises:
+            ApplianceError: `CERTIFICATE_NOT_USABLE`: the row lacks what its mode
+                needs.
+        """
+        if self.key_mode is KeyMode.RESIDENT and self.cka_id is not None:
+            return KeyReference(TokenRole(self.key_token), self.cka_id)
+        if (
+            self.key_mode is KeyMode.RESIDENT
+            or self.master is None
+            or self.blob_w is None
+            or self.method_w is None
+            or self.method_k is None
+        ):
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        return WrappedKey(
+            algorithm=self.algorithm,
+            spki=self.spki,
+            master=self.master,
+            blob_w=self.blob_w,
+            method_w=self.method_w,
+            blob_k=opened,
+            method_k=self.method_k,
         )

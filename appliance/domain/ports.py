@@ -130,5 +130,23 @@ class LookupIndex(Protocol):
     """Finds secrets by a keyed hash, so that the database holds none."""
 
     def index(self, purpose: str, value: str) -> str:
-        """HMAC of a value for one purpose, 64 hex digits."""
+        """Index of a value for one purpose, to be stored; 64 characters."""
+        ...
+
+    def indexes(self, purpose: str, value: str) -> tuple[str, ...]:
+        """All that may stand stored for it, by each version; `index` first."""
+        ...
+
+
+class WorkerIdentities(Protocol):
+    """The HSM's worker identities that this front has pinned (design §4)."""
+
+    def signed(self, identity: str, statement: bytes, signature: bytes) -> bool:
+        """Whether a pinned identity signed a statement.
+
+        Args:
+            identity: SHA-256, in hex, of its SubjectPublicKeyInfo.
+            statement: what was signed.
+            signature: ECDSA (DER) or RSASSA-PKCS1-v1_5, over SHA-256.
+        """
         ...

@@ -77,6 +77,8 @@ class TaskKind(StrEnum):
     """Certify a credential's key again."""
     REVOKE = "revoke"
     """Sign what says that a credential's certificates are revoked."""
+    CSR = "csr"
+    """Sign a certificate signing request with a credential's key."""
     PUBLISH = "publish"
     """Sign the CRLs and OCSP answers that are due."""
 
@@ -187,6 +189,14 @@ class FontStyle(StrEnum):
     BOLD_ITALIC = "BOLD_ITALIC"
 
 
+class SecretName(StrEnum):
+    """The secret keys of an installation that are kept in files."""
+
+    DATA = "data"
+    LOOKUP = "lookup"
+    PEPPER = "pepper"
+
+
 class EventKind(StrEnum):
     """What the audit can say; grammar `subject.act`."""
 
@@ -226,7 +236,11 @@ class EventKind(StrEnum):
     PERSON_UNLOCKED = "person.unlocked"
     PERSON_DISABLED = "person.disabled"
     PERSON_ENABLED = "person.enabled"
+    PERSON_REISSUED = "person.reissued"
+    """Key revoked and secrets forgotten: they enrol anew."""
     CREDENTIAL_ISSUED = "credential.issued"
+    KEY_ORPHAN_DESTROYED = "key.orphan_destroyed"
+    """A key that a killed enrolment left on the token."""
     CERTIFICATE_ISSUED = "certificate.issued"
     """One of the appliance's own: the OCSP responder's."""
     CERTIFICATE_RENEWED = "certificate.renewed"
@@ -236,6 +250,17 @@ class EventKind(StrEnum):
     """CRL and OCSP say that it is revoked."""
     CRL_PUBLISHED = "crl.published"
     OCSP_PUBLISHED = "ocsp.published"
+    CERTIFICATE_IMPORTED = "certificate.imported"
+    """A credential got the certificate of an outside CA."""
+    CSR_INTENDED = "csr.intended"
+    """Before a key signs a request: the exact digest."""
+    CSR_MADE = "csr.made"
+    CERTIFICATE_EXPIRING = "certificate.expiring"
+    """Somebody's, the CA's or a trusted root's; `detail.days` says how soon."""
+    ANCHOR_ADDED = "anchor.added"
+    ANCHOR_REMOVED = "anchor.removed"
+    REVOCATION_PIN_SET = "revocation_pin.set"
+    REVOCATION_PIN_WRONG = "revocation_pin.wrong"
     REQUEST_CREATED = "request.created"
     REQUEST_VIEWED = "request.viewed"
     REQUEST_REJECTED = "request.rejected"
@@ -250,6 +275,11 @@ class EventKind(StrEnum):
     LOGIN_OTP_WRONG = "login.otp_wrong"
     LOGIN_COMPLETED = "login.completed"
     SIGN_PASSWORD_WRONG = "sign.password_wrong"  # noqa: S105 (a word, no secret)
+    SIGN_PASSWORD_CHANGED = "sign.password_changed"  # noqa: S105 (a word, no secret)
+    SIGN_PASSWORD_REPLACED = "sign.password_replaced"  # noqa: S105 (a word, no secret)
+    """An operator gave a person who had forgotten theirs a new one."""
+    SIGN_PEPPER_RENEWED = "sign.pepper_renewed"
+    """What is kept of a signing password was derived anew, with a newer pepper."""
     SIGN_LOCKED = "sign.locked"
     ACTIVATION_CREATED = "activation.created"
     ACTIVATION_CLAIMED = "activation.claimed"
@@ -263,4 +293,16 @@ class EventKind(StrEnum):
     DOCUMENT_DOWNLOADED = "document.downloaded"
     TASK_CREATED = "task.created"
     TASK_FAILED = "task.failed"
+    SECRET_ROTATED = "secret.rotated"  # noqa: S105 (a word, no secret)
+    """Another version of a secret key came into use."""
+    SECRET_APPLIED = "secret.applied"  # noqa: S105 (a word, no secret)
+    """What could be brought to that version was."""
+    SECRET_RETIRED = "secret.retired"  # noqa: S105 (a word, no secret)
+    """A version is known no more."""
+    MASTER_CREATED = "master.created"
+    """A new version of the HSM's master key came into use."""
+    MASTER_APPLIED = "master.applied"
+    """Every wrapped key is under that version."""
+    MASTER_RETIRED = "master.retired"
+    """A version was destroyed in the HSM."""
     LINK_CREATED = "link.created"

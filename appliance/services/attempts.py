@@ -7,18 +7,25 @@ Source: decisions "attempts", "wrong signing password".
 """
 
 import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import RequestId
+from appliance.domain.ids import CredentialId, RequestId
 from appliance.domain.records import Records, Store
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.request import Signer
 from appliance.domain.vocab import EventKind, SlotOutcome
-from appliance.services.signing_password import PasswordCheck, SigningPasswords
+from appliance.services.relocking import try_relock
+from appliance.services.signing_password import (
+    PasswordCheck,
+    SigningPasswords,
+    UnlockKeys,
+)
 from appliance.settings import SigningSettings
 
 _SLOT_LIFE: Final = timedelta(seconds=60)
@@ -26,8 +33,36 @@ _SAME_PASSWORD: Final = timedelta(seconds=60)
 _LOOK_AGAIN_S: Final = 0.1
 
 
+@dataclass(frozen=True, slots=True)
+class RightPassword:
+    """A check that was passed, and has still to be closed."""
+
+    slot: str
+    secret: SigningSecret
+    """What the password was compared with."""
+    found: PasswordCheck
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """Leave to check once."""
+
+    id: str
+    secret: SigningSecret
+    credentials: tuple[CredentialId, ...]
+    """The person's keys that may sign."""
+
+
 class Attempts:
-    """Checks signing passwords within the limits."""
+    """Checks signing passwords within the limits.
+
+    Args:
+        store: the record.
+        passwords: derives from them.
+        clock: the time.
+        settings: the limits.
+        installation: the setting of that name.
+    """
 
     def __init__(
         self,
@@ -35,47 +70,91 @@ class Attempts:
         passwords: SigningPasswords,
         clock: Clock,
         settings: SigningSettings,
+        installation: str,
     ) -> None:
         self._store = store
         self._passwords = passwords
         self._clock = clock
         self._settings = settings
+        self._installation = installation
 
-    async def check(self, signer: Signer, request: RequestId, password: bytes) -> str:
+    async def check(
+        self,
+        signer: Signer,
+        request: RequestId | None,
+        password: bytes,
+        coming: Collection[CredentialId] = (),
+    ) -> RightPassword:
         """Check a signing password.
 
         Call it shielded from the caller's leaving: a check that is begun is
         counted.
 
+        Args:
+            signer: whose password it is.
+            request: what it is to sign, or None where it is something else.
+            password: as `normalize` gives it.
+            coming: credentials to be made whose unlock keys are wanted, beside
+                those of the person's keys.
+
         Returns:
-            The slot, to be closed as right by the transaction that goes on.
+            What the transaction that goes on gives to `passed`.
 
         Raises:
             ApplianceError: `SIGN_PASSWORD_WRONG` with `attemptsLeft`,
                 `SIGN_LOCKED`, `RATE_LIMITED` when no slot gets free, or
                 `CERTIFICATE_NOT_USABLE` for a person without a password.
         """
-        slot, secret = await self._take_slot(signer, request)
-        found = await self._passwords.check(password, secret)
+        slot = await self._take_slot(signer, request)
+        found = await self._passwords.check(
+            password, slot.secret, (*slot.credentials, *coming)
+        )
         if found.right:
-            return slot
-        left = await self._count_wrong(signer, request, slot, found)
+            return RightPassword(slot.id, slot.secret, found)
+        left = await self._count_wrong(signer, request, slot.id, found)
         if left == 0:
             raise ApplianceError(ErrorCode.SIGN_LOCKED)
         raise ApplianceError(
             ErrorCode.SIGN_PASSWORD_WRONG, extras={"attemptsLeft": left}
         )
 
-    async def passed(self, records: Records, signer: Signer, slot: str) -> None:
-        """Close a slot as right and set the count to nothing."""
-        secret = await records.people.signing_secret(signer.person, lock=True)
-        await records.slots.close(slot, SlotOutcome.RIGHT, None)
-        if secret is not None and secret.counted and secret.locked_at is None:
-            await records.people.set_counted(signer.person, 0, None)
+    async def passed(
+        self, records: Records, signer: Signer, right: RightPassword
+    ) -> UnlockKeys | None:
+        """Close a slot as right and set the count to nothing.
 
-    async def _take_slot(
-        self, signer: Signer, request: RequestId
-    ) -> tuple[str, SigningSecret]:
+        Where the password is kept under an earlier pepper it is kept under the
+        present one from here on, its keys with it, unless one is in use.
+
+        Returns:
+            The unlock keys that hold within this transaction and after it; None
+            when the password was changed since it was checked.
+        """
+        person = signer.person
+        secret = await records.people.signing_secret(person, lock=True)
+        await records.slots.close(right.slot, SlotOutcome.RIGHT, None)
+        if secret is None or secret.verifier_sha256 != right.secret.verifier_sha256:
+            return None
+        if secret.counted and secret.locked_at is None:
+            await records.people.set_counted(person, 0, None)
+        unlock, renewed = right.found.unlock, right.found.renewed
+        if renewed is None or not await try_relock(
+            records, person, self._installation, unlock, renewed
+        ):
+            return unlock
+        records.audit.add(
+            AuditEvent(
+                EventKind.SIGN_PEPPER_RENEWED,
+                signer.actor,
+                detail={
+                    "before": {"pepper": secret.pepper_version},
+                    "after": {"pepper": renewed.secret.pepper_version},
+                },
+            )
+        )
+        return renewed.unlock
+
+    async def _take_slot(self, signer: Signer, request: RequestId | None) -> _Slot:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._settings.slot_wait_s
         while True:
@@ -87,8 +166,8 @@ class Attempts:
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def _try_slot(
-        self, signer: Signer, request: RequestId
-    ) -> tuple[str, SigningSecret] | None:
+        self, signer: Signer, request: RequestId | None
+    ) -> _Slot | None:
         """A slot if counted and running ones leave room for it.
 
         Raises:
@@ -104,10 +183,16 @@ class Attempts:
             running = await records.slots.running(signer.person, now - _SLOT_LIFE)
             if secret.counted + running >= self._settings.wrong_passwords:
                 return None
-            return await records.slots.take(signer.person, request, now), secret
+            slot = await records.slots.take(signer.person, request, now)
+            locked = await records.credentials.locked(signer.person)
+            return _Slot(slot, secret, tuple(each.id for each in locked))
 
     async def _count_wrong(
-        self, signer: Signer, request: RequestId, slot: str, found: PasswordCheck
+        self,
+        signer: Signer,
+        request: RequestId | None,
+        slot: str,
+        found: PasswordCheck,
     ) -> int:
         """Count a wrong password; gives how many more may be wrong.
 

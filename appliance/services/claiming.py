@@ -26,10 +26,12 @@ from appliance.domain.records.activations import (
 )
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.services.signing_hosts import slot_host
 from appliance.settings import SigningSettings
 
-_ATTEMPTS: Final = 10
-"""Claims after which an activation is left to expire: it kills its workers."""
+ATTEMPTS: Final = 5
+"""Claims in the key phase after which nobody takes it any more: it kills its
+workers, and the sweep makes its request `fallida`."""
 _SUSPECT: Final = 3
 """Claims after which it is signed alone, so that it takes no other along."""
 
@@ -76,10 +78,11 @@ class Claiming:
         self._clock = clock
         self._lease = timedelta(seconds=settings.lease_s)
         self._terms = Terms(
+            host=slot_host(worker),
             lease=self._lease,
             key=timedelta(seconds=settings.key_s),
             finish=timedelta(seconds=settings.finish_s),
-            attempts=_ATTEMPTS,
+            attempts=ATTEMPTS,
         )
         self._worker = worker
         self._owner = f"{worker}/{process}"
@@ -224,16 +227,42 @@ class Claiming:
         """Tell whoever waits that there is an outcome to look at."""
         await self._outcomes.announce(claim.id)
 
-    async def returned(self, claim: Claim, items: list[Item], code: ErrorCode) -> bool:
-        """Give requests back to their signer, who may try again."""
-        return await self._ended(claim, items, code, RequestState.PENDING)
+    async def leave_to_others(self, claim: Claim) -> bool:
+        """Let go of an activation whose seal this host cannot open.
+
+        Returns:
+            False when it is sealed to no other host, or fenced off.
+        """
+        async with self._store.write() as records:
+            others = await records.activations.unseal(claim)
+            if not others:
+                return False
+            return await records.activations.drop(claim, self._clock.now())
+
+    async def returned(
+        self, claim: Claim, items: list[Item], code: ErrorCode, layer: str = ""
+    ) -> bool:
+        """Give requests back to their signer, who may try again.
+
+        Args:
+            claim: of the caller.
+            items: what is given back.
+            code: why.
+            layer: which lock held, of `ACTIVATION_INVALID`.
+        """
+        return await self._ended(claim, items, code, RequestState.PENDING, layer)
 
     async def failed(self, claim: Claim, items: list[Item], code: ErrorCode) -> bool:
         """Give requests up for good."""
         return await self._ended(claim, items, code, RequestState.FAILED)
 
     async def _ended(
-        self, claim: Claim, items: list[Item], code: ErrorCode, then: RequestState
+        self,
+        claim: Claim,
+        items: list[Item],
+        code: ErrorCode,
+        then: RequestState,
+        layer: str = "",
     ) -> bool:
         """End items without a signature, and the activation with its last one."""
         kind = (
@@ -241,6 +270,7 @@ class Claiming:
             if then is RequestState.PENDING
             else EventKind.REQUEST_FAILED
         )
+        why = {"reason": code.value, **({"layer": layer} if layer else {})}
         now = self._clock.now()
         async with self._store.write() as records:
             for item in items:
@@ -255,9 +285,7 @@ class Claiming:
                 await records.requests.move(
                     item.request, RequestState.IN_PROGRESS, then, code.value
                 )
-                records.audit.add(
-                    self._event(kind, claim, item, {"reason": code.value})
-                )
+                records.audit.add(self._event(kind, claim, item, {**why}))
             await records.activations.settle(claim, now, code.value)
         await self._outcomes.announce(claim.id)
         return True
@@ -303,6 +331,8 @@ async def _with_rows(records: Records, claim: Claim) -> Work:
     return Work(
         claim=claim,
         person=await records.people.get(claim.person),
-        credential=await records.credentials.get(claim.credential),
+        # Locked: a renewal either comes before this look, or sees the claim and
+        # waits (see `Renewal.renewed`).
+        credential=await records.credentials.get(claim.credential, lock=True),
         requests=requests,
     )

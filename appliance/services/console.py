@@ -143,17 +143,7 @@ class ConsoleLogin:
             ApplianceError: `LOGIN_FAILED`, whichever was not right;
                 `RATE_LIMITED`.
         """
-        name = typed.name.strip().lower()[:_LONGEST]
-        async with self._store.read() as records:
-            secret = await records.console.by_name(name)
-        attempt = await self._throttle.begin(
-            AttemptKind.PASSWORD,
-            self._account(name),
-            None,
-            address,
-        )
-        phc = None if secret is None else secret.phc
-        right = await self._passwords.verify(phc, _encoded(typed.password))
+        secret, attempt, right = await self._try(typed, address)
         made = None
         if right and secret is not None:
             made = await self._open(secret, typed.code, attempt)
@@ -161,6 +151,20 @@ class ConsoleLogin:
             await self._wrong(attempt, secret)
             raise ApplianceError(ErrorCode.LOGIN_FAILED)
         return made
+
+    async def _try(
+        self, typed: SignIn, address: str
+    ) -> tuple[ConsoleSecret | None, str, bool]:
+        """Whose name it is, the try's id, and whether the password is right."""
+        name = typed.name.strip().lower()[:_LONGEST]
+        async with self._store.read() as records:
+            secret = await records.console.by_name(name)
+        attempt = await self._throttle.begin(
+            AttemptKind.PASSWORD, self._account(name), None, address
+        )
+        phc = None if secret is None else secret.phc
+        right = await self._passwords.verify(phc, _encoded(typed.password))
+        return secret, attempt, right
 
     async def _open(
         self, secret: ConsoleSecret, code: str, attempt: str
@@ -176,7 +180,9 @@ class ConsoleLogin:
         async with self._store.write() as records:
             if not await records.console.advance_step(user.id, step):
                 return None
-            await records.console.open_session(self._index(token), user.id, now, until)
+            await records.console.open_session(
+                self._indexes(token)[0], user.id, now, until
+            )
             await records.logins.end(attempt, AttemptOutcome.DONE)
             records.audit.add(AuditEvent(EventKind.CONSOLE_LOGIN_COMPLETED, user.actor))
         return NewConsoleSession(token, ConsoleSession(user, until, self._csrf(token)))
@@ -199,9 +205,9 @@ class ConsoleLogin:
         Raises:
             ApplianceError: `TOKEN_INVALID`, `TOKEN_EXPIRED`.
         """
-        index = self._index(token[:_LONGEST])
+        indexes = self._indexes(token[:_LONGEST])
         async with self._store.read() as records:
-            row = await records.console.session(index)
+            row = await records.console.session(indexes)
         if row is None:
             raise ApplianceError(ErrorCode.TOKEN_INVALID)
         now = self._clock.now()
@@ -212,7 +218,7 @@ class ConsoleLogin:
         )
         if active and until - row.until >= _STRIDE:
             async with self._store.write() as records:
-                await records.console.prolong_session(index, until)
+                await records.console.prolong_session(indexes, until)
         return ConsoleSession(row.user, max(row.until, until), self._csrf(token))
 
     async def confirm(self, session: ConsoleSession, code: str, address: str) -> None:
@@ -241,6 +247,35 @@ class ConsoleLogin:
             records.audit.add(AuditEvent(EventKind.CONSOLE_CODE_WRONG, user.actor))
         raise ApplianceError(ErrorCode.OTP_INVALID)
 
+    async def witness(
+        self, session: ConsoleSession, typed: SignIn, address: str
+    ) -> str:
+        """Have a second administrator agree to what the first one does.
+
+        Args:
+            session: of the first.
+            typed: name, password and code of the second.
+            address: where the call came from, as tries are counted by.
+
+        Returns:
+            How the audit names the second.
+
+        Raises:
+            ApplianceError: `LOGIN_FAILED`, whichever was not right, also for the
+                first one once more; `RATE_LIMITED`.
+        """
+        secret, attempt, right = await self._try(typed, address)
+        if right and secret is not None and secret.user.id != session.user.id:
+            step = self._step(secret, typed.code)
+            async with self._store.write() as records:
+                if step is not None and await records.console.advance_step(
+                    secret.user.id, step
+                ):
+                    await records.logins.end(attempt, AttemptOutcome.DONE)
+                    return secret.user.actor
+        await self._wrong(attempt, secret)
+        raise ApplianceError(ErrorCode.LOGIN_FAILED)
+
     def _step(self, secret: ConsoleSecret, code: str) -> int | None:
         """The TOTP step whose code this is."""
         seed = self._sealer.open(
@@ -257,10 +292,10 @@ class ConsoleLogin:
         Args:
             token: the cookie's value.
         """
-        index = self._index(token[:_LONGEST])
+        indexes = self._indexes(token[:_LONGEST])
         async with self._store.write() as records:
-            row = await records.console.session(index)
-            if row is not None and await records.console.close_session(index):
+            row = await records.console.session(indexes)
+            if row is not None and await records.console.close_session(indexes):
                 records.audit.add(AuditEvent(EventKind.CONSOLE_LOGOUT, row.user.actor))
 
     @staticmethod
@@ -276,8 +311,9 @@ class ConsoleLogin:
     def _account(self, name: str) -> str:
         return self._lookup.index("console-account", name)
 
-    def _index(self, token: str) -> str:
-        return self._lookup.index(f"console-session/{self._environment.value}", token)
+    def _indexes(self, token: str) -> tuple[str, ...]:
+        purpose = f"console-session/{self._environment.value}"
+        return self._lookup.indexes(purpose, token)
 
     def _csrf(self, token: str) -> str:
         return self._lookup.index(f"console-csrf/{self._environment.value}", token)

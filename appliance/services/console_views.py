@@ -4,12 +4,8 @@ Nothing here changes anything. Addresses leave masked.
 """
 
 import asyncio
-import hashlib
 from datetime import timedelta
 from typing import Final, TypeVar
-
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from appliance.domain.audit import GENESIS, AuditRow, chain
 from appliance.domain.clock import Clock
@@ -18,7 +14,6 @@ from appliance.domain.console import (
     AuditPage,
     AuditPlace,
     BlockedRow,
-    CertificateView,
     ChainView,
     HomeNumbers,
     IntegratorNumbers,
@@ -30,7 +25,6 @@ from appliance.domain.console import (
     PersonView,
     RequestFilter,
     RequestRow,
-    StoredCredential,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
@@ -39,14 +33,12 @@ from appliance.domain.records import Records, Store
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.services import cursors
-from appliance.services.login import email_index
+from appliance.services.login import email_indexes
 
 PAGE: Final = 50
 """Rows of a page."""
 _BLOCKED_SHOWN: Final = 5
 _CHAIN_STEP: Final = 500
-_SERIAL = x509.NameOID.SERIAL_NUMBER
-_NAME = x509.NameOID.COMMON_NAME
 _Row = TypeVar("_Row")
 
 
@@ -112,7 +104,7 @@ class ConsoleViews:
         return PeopleQuery(
             name="" if by_cuil or "@" in text else text,
             cuil=digits if by_cuil else "",
-            email_index=email_index(self._lookup, text) if "@" in text else "",
+            email_indexes=email_indexes(self._lookup, text) if "@" in text else (),
             state=wanted.state,
             locked=wanted.locked,
         )
@@ -135,7 +127,6 @@ class ConsoleViews:
             mask(email.decode()),
             found.counted,
             found.invited_until,
-            tuple(certificate_view(kept) for kept in found.credentials),
         )
 
     async def requests(
@@ -252,39 +243,3 @@ def mask(email: str) -> str:
     """
     name, _, host = email.rpartition("@")
     return f"{name[:1]}…@{host}"
-
-
-def certificate_view(kept: StoredCredential) -> CertificateView:
-    """What a certificate says, for people.
-
-    Args:
-        kept: the credential; its certificate is one of ours.
-    """
-    made = x509.load_der_x509_certificate(kept.certificate)
-    return CertificateView(
-        state=kept.state,
-        key_mode=kept.key_mode,
-        vouched_by=kept.vouched_by,
-        subject=_attribute(made.subject, _NAME),
-        subject_serial=_attribute(made.subject, _SERIAL),
-        issuer=_attribute(made.issuer, _NAME),
-        serial=made.serial_number.to_bytes(20, "big").lstrip(b"\0").hex(" "),
-        algorithm=_algorithm(made),
-        not_before=made.not_valid_before_utc,
-        not_after=made.not_valid_after_utc,
-        sha256=hashlib.sha256(kept.certificate).hexdigest(),
-    )
-
-
-def _attribute(name: x509.Name, oid: x509.ObjectIdentifier) -> str:
-    found = name.get_attributes_for_oid(oid)
-    return str(found[0].value) if found else ""
-
-
-def _algorithm(made: x509.Certificate) -> str:
-    key = made.public_key()
-    if isinstance(key, rsa.RSAPublicKey):
-        return f"RSA {key.key_size}"
-    if isinstance(key, ec.EllipticCurvePublicKey):
-        return f"EC {key.curve.name}"
-    return type(key).__name__

@@ -13,19 +13,25 @@ from datetime import datetime
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import TaskId, new_id
 from appliance.domain.integration import Enrolled, EnrolmentView
 from appliance.domain.person import Person
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Store
+from appliance.domain.records.console import EnrolmentRow
 from appliance.domain.records.people import ChosenSecrets, Contact
-from appliance.domain.vocab import EventKind, PersonState
+from appliance.domain.request import Signer
+from appliance.domain.vocab import EventKind, PersonState, TaskKind
 from appliance.services import totp
-from appliance.services.hsm_tasks import submit_issue
-from appliance.services.invitations import code_index
+from appliance.services.invitations import code_indexes
+from appliance.services.issuing import IssuePlan, Issuing
 from appliance.services.passwords import Passwords
 from appliance.services.people import check_differ
-from appliance.services.signing_password import SigningPasswords, normalize
+from appliance.services.revocation_pins import RevocationPins
+from appliance.services.signing_password import (
+    SigningPasswords,
+    UnlockKeys,
+    normalize,
+)
 
 _CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -50,7 +56,9 @@ class Enrolment:
         clock: the time.
         login_passwords: hashes login passwords.
         signing_passwords: derives from signing passwords.
+        issuing: asks for keys and certificates.
         installation: shown in the authenticator app.
+        pins: makes revocation PINs.
     """
 
     def __init__(
@@ -61,7 +69,9 @@ class Enrolment:
         clock: Clock,
         login_passwords: Passwords,
         signing_passwords: SigningPasswords,
+        issuing: Issuing,
         installation: str,
+        pins: RevocationPins,
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -69,7 +79,9 @@ class Enrolment:
         self._clock = clock
         self._login_passwords = login_passwords
         self._signing_passwords = signing_passwords
+        self._issuing = issuing
         self._installation = installation
+        self._pins = pins
 
     async def look(self, code: str) -> EnrolmentView:
         """What the page shows; the same at every look until it is used.
@@ -110,6 +122,7 @@ class Enrolment:
                 the same.
             ApplianceError: `OTP_INVALID`; `ENROLMENT_UNKNOWN`,
                 `ENROLMENT_EXPIRED`, `ENROLMENT_USED`.
+            HsmUnavailableError: no host can make a key now; the link stays good.
         """
         found = await self._find(code)
         login = normalize(choice.login_password, "login_password")
@@ -118,6 +131,8 @@ class Enrolment:
         step = totp.step_of(found.seed, choice.totp_code, self._clock)
         if step is None:
             raise ApplianceError(ErrorCode.OTP_INVALID)
+        plan = await self._issuing.plan()
+        derived = await self._signing_passwords.derive_new(signing, (plan.credential,))
         chosen = ChosenSecrets(
             login_phc=await self._login_passwords.hash(login),
             totp_sealed=self._sealer.seal(
@@ -127,11 +142,17 @@ class Enrolment:
                 column="totp_sealed",
             ),
             last_step=step,
-            signing=await self._signing_passwords.new_secret(signing),
+            signing=derived.secret,
         )
-        return await self._commit(found, chosen)
+        return await self._commit(found, chosen, plan, derived.unlock)
 
-    async def _commit(self, found: "_Found", chosen: ChosenSecrets) -> Enrolled:
+    async def _commit(
+        self,
+        found: "_Found",
+        chosen: ChosenSecrets,
+        plan: IssuePlan,
+        unlock: UnlockKeys,
+    ) -> Enrolled:
         """Use the link up and record what was chosen, with its consequences.
 
         Raises:
@@ -139,7 +160,7 @@ class Enrolment:
         """
         person, vouched_by = found.person.id, found.contact.vouched_by
         actor = f"person:{person}"
-        task = TaskId(new_id())
+        pin = await self._pins.make()
         async with self._store.write() as records:
             if not await records.enrolments.use(found.enrolment, self._clock.now()):
                 raise ApplianceError(ErrorCode.ENROLMENT_USED)
@@ -152,14 +173,58 @@ class Enrolment:
                     detail={
                         "person": person,
                         "vouchedBy": vouched_by.value,
-                        "task": task,
+                        "task": plan.task,
                         "before": {"state": PersonState.INVITED.value},
                         "after": {"state": PersonState.ACTIVE.value},
                     },
                 )
             )
-            await submit_issue(records, person, vouched_by, self._clock, task, actor)
-        return Enrolled(person, task, vouched_by)
+            await self._issuing.submit(records, plan, person, vouched_by, unlock, actor)
+            await self._pins.put(records, person, pin, actor)
+        return Enrolled(person, plan.task, vouched_by, pin.text)
+
+    async def unfinished(self, code: str) -> Person:
+        """Who enrolled by a link, while it is good, and has no key to show for it.
+
+        Args:
+            code: of the link, as it came.
+
+        Raises:
+            ApplianceError: `ENROLMENT_USED` for who has a key or is getting one;
+                `ENROLMENT_UNKNOWN`, `ENROLMENT_EXPIRED`.
+        """
+        row = await self._row(code)
+        async with self._store.read() as records:
+            person = await records.people.get(row.person)
+            has_key = bool(await records.credentials.locked(row.person))
+            coming = await records.tasks.open_for(row.person, TaskKind.ISSUE)
+        if person is None or person.state is not PersonState.ACTIVE:
+            raise ApplianceError(ErrorCode.ENROLMENT_USED)
+        if row.used is None or has_key or coming:
+            raise ApplianceError(ErrorCode.ENROLMENT_USED)
+        if self._clock.now() >= row.until:
+            raise ApplianceError(ErrorCode.ENROLMENT_EXPIRED)
+        return person
+
+    async def again(self, code: str, password: str) -> Enrolled:
+        """Ask once more for a key that could not be made.
+
+        Args:
+            code: of the link.
+            password: the signing password that was chosen with it.
+
+        Raises:
+            FieldInvalidError: no password is so short or long.
+            ApplianceError: those of `unfinished` and of `Issuing.again`.
+        """
+        person = await self.unfinished(code)
+        signer = Signer(person.id, f"person:{person.id}", ("link",), self._clock.now())
+        async with self._store.read() as records:
+            contact = await records.people.contact(person.id)
+        if contact is None:
+            raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
+        task = await self._issuing.again(signer, password)
+        return Enrolled(person.id, task, contact.vouched_by)
 
     async def _find(self, code: str) -> "_Found":
         """A link that can be used, and all that hangs on it.
@@ -168,12 +233,8 @@ class Enrolment:
             ApplianceError: `ENROLMENT_UNKNOWN`, `ENROLMENT_EXPIRED`,
                 `ENROLMENT_USED`.
         """
-        if not _CODE.fullmatch(code):
-            raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
+        row = await self._row(code)
         async with self._store.read() as records:
-            row = await records.enrolments.by_code(code_index(self._lookup, code))
-            if row is None:
-                raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
             person = await records.people.get(row.person)
             contact = await records.people.contact(row.person)
         if person is None or contact is None:
@@ -186,6 +247,20 @@ class Enrolment:
             row.totp_sealed, table="enrolment", row=row.id, column="totp_sealed"
         ).decode()
         return _Found(row.id, person, contact, row.until, seed)
+
+    async def _row(self, code: str) -> EnrolmentRow:
+        """A link, over or not.
+
+        Raises:
+            ApplianceError: `ENROLMENT_UNKNOWN`.
+        """
+        row = None
+        if _CODE.fullmatch(code):
+            async with self._store.read() as records:
+                row = await records.enrolments.by_code(code_indexes(self._lookup, code))
+        if row is None:
+            raise ApplianceError(ErrorCode.ENROLMENT_UNKNOWN)
+        return row
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from appliance.domain.records import Records, Store
 from appliance.domain.records.login import AttemptKind, AttemptOutcome
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services import totp
-from appliance.services.login import email_index
+from appliance.services.login import email_indexes
 from appliance.services.progress import Progress
 from appliance.services.throttle import Throttle
 
@@ -86,8 +86,8 @@ class FrameIdentity:
         """The one person whom every part of a claim fits; always the same work."""
         by_cuil = await records.people.by_cuil(claim.cuil or "")
         by_dni = await records.people.by_dni(claim.dni or "")
-        index = email_index(self._lookup, claim.email)
-        by_email = await records.people.by_email_index(index)
+        indexes = email_indexes(self._lookup, claim.email)
+        by_email = await records.people.by_email_index(indexes)
         found = by_cuil
         if claim.cuil is None:
             found = by_dni[0] if len(by_dni) == 1 else None

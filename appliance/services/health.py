@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
 from typing import Final
 
 from appliance.domain.clock import Clock
@@ -10,9 +9,9 @@ from appliance.domain.errors import ApplianceError
 from appliance.domain.ports import PdfInspector
 from appliance.domain.records import Store
 from appliance.domain.records.tasks import WorkerStatus
+from appliance.services.signing_hosts import ALIVE
 
 OK: Final = "ok"
-_ALIVE: Final = timedelta(seconds=15)
 _TIMEOUT_S: Final = 3
 
 
@@ -64,7 +63,7 @@ class Health:
 async def signing_workers(store: Store, clock: Clock) -> list[WorkerStatus]:
     """Signing workers that said within 15 s that they are alive."""
     async with store.read() as records:
-        alive = await records.workers.alive(clock.now() - _ALIVE)
+        alive = await records.workers.alive(clock.now() - ALIVE)
     return [status for status in alive if status.slot.startswith("signing/")]
 
 

@@ -4,22 +4,33 @@ Source: design §3 "Chores", §4 "Enrolment".
 """
 
 import asyncio
+import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from appliance.domain.activation import IssueBinding, Seal
 from appliance.domain.audit import AuditEvent
+from appliance.domain.certificates import CertificateRecord
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import PersonId, TaskId
+from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.ids import CredentialId, PersonId, TaskId
 from appliance.domain.person import Credential, Person
 from appliance.domain.records import Records, Store
-from appliance.domain.records.tasks import TaskClaim, TaskStatus
+from appliance.domain.records.tasks import (
+    EndedTask,
+    TaskClaim,
+    TaskStatus,
+)
 from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
+from appliance.services.signing_hosts import slot_host
 
 _LEASE: Final = timedelta(seconds=30)
 TASK_ATTEMPTS: Final = 5
 """Claims after which a task is given up (see `Sweeping.fail_tasks`)."""
+ORPHAN_AGE: Final = timedelta(hours=1)
+"""How old an enrolment is before what it left is destroyed."""
 _LOOK_AGAIN_S: Final = 0.2
 
 
@@ -28,27 +39,62 @@ class IssueOrder:
     """What an `issue` task needs, read when it is claimed."""
 
     person: Person
-    vouched_by: VouchedBy
+    binding: IssueBinding
+    """What the unlock key is bound to, by what stands recorded."""
+
+    @property
+    def algorithm(self) -> KeyAlgorithm:
+        """Kind of the new key."""
+        return self.binding.algorithm
+
+    @property
+    def vouched_by(self) -> VouchedBy:
+        """Who answers for the person."""
+        return self.binding.vouched_by
 
 
 async def submit_issue(
     records: Records,
-    person: PersonId,
-    vouched_by: VouchedBy,
+    binding: IssueBinding,
+    seals: tuple[Seal, ...],
     clock: Clock,
-    task: TaskId,
     actor: str = "operator",
 ) -> None:
     """Ask for a key and a certificate, within the caller's transaction."""
-    given: dict[str, object] = {"person": person, "vouchedBy": vouched_by.value}
-    await records.tasks.add(task, TaskKind.ISSUE, given, clock.now())
+    given: dict[str, object] = {
+        "person": binding.person,
+        "vouchedBy": binding.vouched_by.value,
+        "algorithm": binding.algorithm.value,
+    }
+    await records.tasks.add(
+        binding.task,
+        TaskKind.ISSUE,
+        given,
+        clock.now(),
+        person=binding.person,
+        seals=seals,
+    )
     records.audit.add(
         AuditEvent(
             EventKind.TASK_CREATED,
             actor,
-            detail={"task": task, "kind": TaskKind.ISSUE.value, "person": person},
+            detail={
+                "task": binding.task,
+                "kind": TaskKind.ISSUE.value,
+                "person": binding.person,
+            },
         )
     )
+
+
+def issue_binding(
+    task: TaskId, person: PersonId, vouched_by: VouchedBy, algorithm: KeyAlgorithm
+) -> IssueBinding:
+    """What an `issue` task's unlock key is bound to.
+
+    The credential has the task's id, so that one task makes one credential.
+    """
+    return IssueBinding(task, person, CredentialId(task), algorithm, vouched_by)
 
 
 class HsmTasks:
@@ -57,7 +103,8 @@ class HsmTasks:
     Args:
         store: the record.
         clock: the time.
-        worker: the worker's slot where a worker does tasks; else the role.
+        worker: the worker's slot, `signing/<host>/<n>`, where a worker does
+            tasks; else the role.
         process: id of this process start.
     """
 
@@ -65,6 +112,7 @@ class HsmTasks:
         self._store = store
         self._clock = clock
         self._worker = worker
+        self._host = slot_host(worker)
         self._owner = f"{worker}/{process}"
 
     async def wait(self, task: TaskId, timeout_s: float) -> dict[str, object]:
@@ -99,11 +147,11 @@ class HsmTasks:
         """Take the oldest task that nobody has in hand; looks before it locks."""
         now = self._clock.now()
         async with self._store.read() as records:
-            if not await records.tasks.any_claimable(now, TASK_ATTEMPTS):
+            if not await records.tasks.any_claimable(self._host, now, TASK_ATTEMPTS):
                 return None
         async with self._store.write() as records:
             return await records.tasks.claim_next(
-                self._owner, now, _LEASE, TASK_ATTEMPTS
+                self._owner, self._host, now, _LEASE, TASK_ATTEMPTS
             )
 
     async def renew(self, claim: TaskClaim) -> bool:
@@ -115,23 +163,34 @@ class HsmTasks:
         """Read what an `issue` task is about.
 
         Raises:
-            ApplianceError: `PERSON_NOT_FOUND`.
+            ApplianceError: `PERSON_NOT_FOUND`; `ACTIVATION_EXPIRED` for one of a
+                version that sealed nothing.
         """
         async with self._store.read() as records:
             person = await records.people.get(PersonId(str(claim.input["person"])))
         if person is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-        return IssueOrder(person, VouchedBy(str(claim.input["vouchedBy"])))
+        if "algorithm" not in claim.input:
+            raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+        vouched_by = VouchedBy(str(claim.input["vouchedBy"]))
+        algorithm = KeyAlgorithm(str(claim.input["algorithm"]))
+        return IssueOrder(
+            person, issue_binding(claim.id, person.id, vouched_by, algorithm)
+        )
 
     async def issued(
-        self, claim: TaskClaim, credential: Credential, spki_sha256: str
+        self,
+        claim: TaskClaim,
+        credential: Credential,
+        certificate: CertificateRecord,
     ) -> bool:
         """Commit a credential whose key was tested, and the task with it."""
         async with self._store.write() as records:
             output: dict[str, object] = {"credential": credential.id}
             if not await records.tasks.close(claim, TaskState.DONE, output):
                 return False
-            await records.credentials.add(credential, spki_sha256)
+            await records.credentials.add(credential)
+            await records.certificates.add(certificate)
             records.audit.add(
                 AuditEvent(
                     EventKind.CREDENTIAL_ISSUED,
@@ -141,8 +200,10 @@ class HsmTasks:
                         "task": claim.id,
                         "person": credential.person,
                         "credential": credential.id,
-                        "spkiSha256": spki_sha256,
+                        "keyMode": credential.key_mode.value,
+                        "spkiSha256": hashlib.sha256(credential.spki).hexdigest(),
                         "vouchedBy": credential.vouched_by.value,
+                        "serial": certificate.serial,
                     },
                 )
             )
@@ -162,3 +223,38 @@ class HsmTasks:
                 )
             )
             return True
+
+    async def unswept(self) -> list[EndedTask]:
+        """Enrolments of which a try that was killed may have left a key."""
+        before = self._clock.now() - ORPHAN_AGE
+        async with self._store.read() as records:
+            return await records.tasks.unswept(TaskKind.ISSUE, before)
+
+    async def cka_id(self, ended: EndedTask) -> bytes | None:
+        """CKA_ID of the resident key that an enrolment yielded, if it did."""
+        async with self._store.read() as records:
+            credential = await records.credentials.get(CredentialId(ended.id))
+        return None if credential is None else credential.cka_id
+
+    async def swept(self, ended: EndedTask, count: int) -> None:
+        """Record that what an enrolment left was looked for, and destroyed.
+
+        Args:
+            ended: which.
+            count: objects that were.
+        """
+        async with self._store.write() as records:
+            await records.tasks.swept(ended.id, self._clock.now())
+            # Of two workers that looked at once, each says what it destroyed.
+            if count:
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.KEY_ORPHAN_DESTROYED,
+                        f"worker:{self._worker}",
+                        detail={
+                            "task": ended.id,
+                            "person": ended.person,
+                            "objects": count,
+                        },
+                    )
+                )

@@ -22,7 +22,7 @@ from appliance.domain.records.console import EnrolmentRow
 from appliance.domain.records.people import InvitedPerson
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.services import totp
-from appliance.services.login import email_index
+from appliance.services.login import email_index, refuse_known_email
 from appliance.services.people import checked_person
 from appliance.settings import Settings
 
@@ -97,8 +97,9 @@ class Invitations:
             vouched_by=vouched_by,
         )
         async with self._store.write() as records:
+            await refuse_known_email(records, self._lookup, email)
             await records.people.invite(new)
-            return await self._link(records, actor, person.id, vouched_by)
+            return await self.link(records, actor, person.id, vouched_by)
 
     async def renew(self, actor: str, cuil: str) -> Invitation:
         """Make a new link for somebody invited; the earlier one ends.
@@ -118,11 +119,19 @@ class Invitations:
             contact = await records.people.contact(person.id)
             if contact is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            return await self._link(records, actor, person.id, contact.vouched_by)
+            return await self.link(records, actor, person.id, contact.vouched_by)
 
-    async def _link(
+    async def link(
         self, records: Records, actor: str, person: PersonId, vouched_by: VouchedBy
     ) -> Invitation:
+        """Make the link of somebody invited, within the caller's transaction.
+
+        Args:
+            records: of the transaction.
+            actor: for the audit.
+            person: invited; an earlier link ends.
+            vouched_by: as it stands recorded.
+        """
         code = secrets.token_urlsafe(_CODE_BYTES)
         row_id = new_id()
         now = self._clock.now()
@@ -162,4 +171,9 @@ def code_index(lookup: LookupIndex, code: str) -> str:
         lookup: makes it.
         code: of the link.
     """
-    return lookup.index("enrolment", code)
+    return code_indexes(lookup, code)[0]
+
+
+def code_indexes(lookup: LookupIndex, code: str) -> tuple[str, ...]:
+    """All indexes that a link may have; see `code_index`."""
+    return lookup.indexes("enrolment", code)

@@ -71,6 +71,6 @@ class Links:
         """
         if len(clave) != _KEY_LENGTH or not clave.isascii():
             return False
-        index = self._lookup.index(_PURPOSE, clave)
+        indexes = self._lookup.indexes(_PURPOSE, clave)
         async with self._store.read() as records:
-            return await records.links.opens(index, request, self._clock.now())
+            return await records.links.opens(indexes, request, self._clock.now())

@@ -18,7 +18,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import PersonId
 from appliance.domain.person import Person, parse_cuil
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Store
+from appliance.domain.records import Records, Store
 from appliance.domain.records.login import (
     AttemptKind,
     AttemptOutcome,
@@ -47,7 +47,24 @@ def email_index(lookup: LookupIndex, email: str) -> str:
         lookup: makes it.
         email: as typed; case and spaces around do not count.
     """
-    return lookup.index(EMAIL, email.strip().casefold())
+    return email_indexes(lookup, email)[0]
+
+
+def email_indexes(lookup: LookupIndex, email: str) -> tuple[str, ...]:
+    """All indexes that a person may have by their e-mail; see `email_index`."""
+    return lookup.indexes(EMAIL, email.strip().casefold())
+
+
+async def refuse_known_email(records: Records, lookup: LookupIndex, email: str) -> None:
+    """Refuse an address that somebody has, by whatever version of the lookup key.
+
+    The column's own uniqueness sees one version alone.
+
+    Raises:
+        ApplianceError: `ALREADY_EXISTS`.
+    """
+    if await records.people.by_email_index(email_indexes(lookup, email)) is not None:
+        raise ApplianceError(ErrorCode.ALREADY_EXISTS, params={"field": "cuil / email"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +175,10 @@ class Login:
 
         Source: RFC 6238, 5.2; decisions "login"; research "Login, OTP".
         """
-        token_index = self._lookup.index(_TOKEN, login_token)
+        indexes = self._lookup.indexes(_TOKEN, login_token)
         async with self._store.read() as records:
-            pending = await records.logins.pending(token_index, self._clock.now())
-        account_index = pending.account_index if pending else token_index
+            pending = await records.logins.pending(indexes, self._clock.now())
+        account_index = pending.account_index if pending else indexes[0]
         person = pending.person if pending else None
         attempt = await self._throttle.begin(
             AttemptKind.CODE, account_index, person, address
@@ -202,8 +219,8 @@ class Login:
             try:
                 cuil = parse_cuil(user.strip())
             except FieldInvalidError:
-                index = email_index(self._lookup, user)
-                person = await records.people.by_email_index(index)
+                indexes = email_indexes(self._lookup, user)
+                person = await records.people.by_email_index(indexes)
             else:
                 person = await records.people.by_cuil(cuil)
             secret = await records.logins.secret(person.id) if person else None

@@ -5,6 +5,7 @@ another matter (no PHC string is ever made of one) but share the slots.
 """
 
 import asyncio
+import functools
 import os
 import secrets
 from collections.abc import Callable
@@ -20,6 +21,9 @@ MEMORY_KIB: Final = 19_456
 TIME_COST: Final = 2
 PARALLELISM: Final = 1
 
+_HASHER: Final = PasswordHasher(
+    time_cost=TIME_COST, memory_cost=MEMORY_KIB, parallelism=PARALLELISM
+)
 _T = TypeVar("_T")
 
 
@@ -56,6 +60,12 @@ class HashSlots:
         return await asyncio.shield(future)
 
 
+@functools.cache
+def _nobody() -> str:
+    """Checked for unknown users, so that they cost what known ones do."""
+    return _HASHER.hash(secrets.token_bytes(16))
+
+
 class Passwords:
     """Hashes and checks login passwords.
 
@@ -65,11 +75,7 @@ class Passwords:
 
     def __init__(self, slots: HashSlots) -> None:
         self._slots = slots
-        self._hasher = PasswordHasher(
-            time_cost=TIME_COST, memory_cost=MEMORY_KIB, parallelism=PARALLELISM
-        )
-        # Checked for unknown users, so that they cost what known ones do.
-        self._nobody = self._hasher.hash(secrets.token_bytes(16))
+        self._nobody = _nobody()
 
     async def hash(self, password: bytes) -> str:
         """Hash a login password.
@@ -80,7 +86,7 @@ class Passwords:
         Returns:
             A PHC string.
         """
-        return await self._slots.run(lambda: self._hasher.hash(password))
+        return await self._slots.run(lambda: _HASHER.hash(password))
 
     async def verify(self, phc: str | None, password: bytes) -> bool:
         """Check a login password.
@@ -100,7 +106,7 @@ class Passwords:
 
     def _matches(self, phc: str, password: bytes) -> bool:
         try:
-            return self._hasher.verify(phc, password)
+            return _HASHER.verify(phc, password)
         except VerificationError:
             return False
         except InvalidHashError as exc:

@@ -20,10 +20,15 @@ from appliance.domain.records import Store
 from appliance.domain.records.people import NewPerson
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.services import totp
-from appliance.services.hsm_tasks import submit_issue
-from appliance.services.login import email_index
+from appliance.services.issuing import IssuePlan, Issuing
+from appliance.services.login import email_index, refuse_known_email
 from appliance.services.passwords import Passwords
-from appliance.services.signing_password import SigningPasswords, normalize
+from appliance.services.revocation_pins import RevocationPins
+from appliance.services.signing_password import (
+    SigningPasswords,
+    UnlockKeys,
+    normalize,
+)
 
 _EMAIL: Final = re.compile(r"[^@\s\x00-\x1f]{1,64}@[^@\s\x00-\x1f]{1,189}", re.ASCII)
 _NAME_BYTES: Final = 64
@@ -52,6 +57,7 @@ class CreatedPerson:
     """`otpauth://…` for an authenticator app."""
     task: TaskId
     """The HSM task that makes key and certificate."""
+    revocation_pin: str = field(repr=False)
 
 
 class People:
@@ -64,8 +70,10 @@ class People:
         lookup: LookupIndex,
         login_passwords: Passwords,
         signing_passwords: SigningPasswords,
+        issuing: Issuing,
         clock: Clock,
         installation: str,
+        pins: RevocationPins,
         *,
         trial: bool,
     ) -> None:
@@ -74,8 +82,10 @@ class People:
         self._lookup = lookup
         self._login_passwords = login_passwords
         self._signing_passwords = signing_passwords
+        self._issuing = issuing
         self._clock = clock
         self._installation = installation
+        self._pins = pins
         self._trial = trial
 
     async def create_person(self, order: NewPersonOrder) -> CreatedPerson:
@@ -86,15 +96,19 @@ class People:
                 not 8 to 1024 bytes, or the same password twice.
             ApplianceError: `ALREADY_EXISTS`; `NOT_A_TRIAL` for `demo` outside
                 a trial.
+            HsmUnavailableError: no host can make a key now.
         """
         if order.vouched_by is VouchedBy.DEMO and not self._trial:
             raise ApplianceError(ErrorCode.NOT_A_TRIAL)
         person, email = _checked(order)
         seed = totp.new_seed()
-        task = TaskId(new_id())
-        new = await self._with_secrets(order, person, email, seed)
+        plan = await self._issuing.plan()
+        new, unlock = await self._with_secrets(order, person, email, seed, plan)
+        pin = await self._pins.make()
         async with self._store.write() as records:
+            await refuse_known_email(records, self._lookup, email)
             await records.people.add(new)
+            await self._pins.put(records, person.id, pin, "operator")
             records.audit.add(
                 AuditEvent(
                     EventKind.PERSON_CREATED,
@@ -102,22 +116,29 @@ class People:
                     detail={
                         "person": person.id,
                         "vouchedBy": order.vouched_by.value,
-                        "task": task,
+                        "task": plan.task,
                     },
                 )
             )
-            await submit_issue(records, person.id, order.vouched_by, self._clock, task)
+            await self._issuing.submit(
+                records, plan, person.id, order.vouched_by, unlock, "operator"
+            )
         uri = totp.provisioning_uri(seed, email, self._installation)
-        return CreatedPerson(person.id, uri, task)
+        return CreatedPerson(person.id, uri, plan.task, pin.text)
 
     async def _with_secrets(
-        self, order: NewPersonOrder, person: Person, email: str, seed: str
-    ) -> NewPerson:
-        """Derive and seal what is kept of the secrets."""
-        signing = await self._signing_passwords.new_secret(
-            normalize(order.signing_password, "signing_password")
+        self,
+        order: NewPersonOrder,
+        person: Person,
+        email: str,
+        seed: str,
+        plan: IssuePlan,
+    ) -> tuple[NewPerson, UnlockKeys]:
+        """Derive and seal what is kept of the secrets; the new key's unlock key."""
+        derived = await self._signing_passwords.derive_new(
+            normalize(order.signing_password, "signing_password"), (plan.credential,)
         )
-        return NewPerson(
+        new = NewPerson(
             person=person,
             email_sealed=self._sealer.seal(
                 email.encode(), table="person", row=person.id, column="email_sealed"
@@ -130,8 +151,9 @@ class People:
             totp_sealed=self._sealer.seal(
                 seed.encode(), table="login_secret", row=person.id, column="totp_sealed"
             ),
-            signing=signing,
+            signing=derived.secret,
         )
+        return new, derived.unlock
 
 
 def _checked(order: NewPersonOrder) -> tuple[Person, str]:

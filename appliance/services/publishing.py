@@ -9,15 +9,19 @@ Source: design §3 "Chores", §6; RFC 5280, 5; RFC 6960; RFC 5019.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import (
+    AnswerDraft,
     CertificateRecord,
     Crl,
+    CrlDraft,
     OcspAnswer,
     RevokedEntry,
+    Revoking,
+    revoked_entry,
 )
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -29,51 +33,12 @@ from appliance.domain.vocab import (
     CertificateState,
     CredentialState,
     EventKind,
-    RevocationReason,
     TaskKind,
     TaskState,
 )
 from appliance.settings import PkiSettings
 
-
-@dataclass(frozen=True, slots=True)
-class CrlDraft:
-    """A CRL but for its signature."""
-
-    issuer: str
-    number: int
-    entries: tuple[RevokedEntry, ...]
-    this_update: datetime
-    """In whole seconds, as `next_update`."""
-    next_update: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerDraft:
-    """An OCSP answer but for its signature."""
-
-    serial: str
-    state: CertificateState
-    revoked_at: datetime | None
-    reason: RevocationReason | None
-    this_update: datetime
-    """In whole seconds, as `next_update`."""
-    next_update: datetime
-
-    def signed(self, der: bytes) -> OcspAnswer:
-        """The answer, once it is signed."""
-        return OcspAnswer(
-            self.serial, self.state, der, self.this_update, self.next_update
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Revoking:
-    """A revocation that is to be published: what has to be signed for it."""
-
-    credential: CredentialId
-    crl: CrlDraft
-    answers: tuple[AnswerDraft, ...]
+_TASKS_KEPT: Final = timedelta(days=1)
 
 
 class Publishing:
@@ -220,6 +185,12 @@ class Publishing:
         async with self._store.write() as records:
             return await records.tasks.close(claim, TaskState.DONE, {})
 
+    async def forget(self) -> int:
+        """Delete `publish` tasks that ended a day ago; how many rows."""
+        before = self._clock.now() - _TASKS_KEPT
+        async with self._store.write() as records:
+            return await records.tasks.sweep(TaskKind.PUBLISH, before)
+
     # -- revoking ---------------------------------------------------------------
 
     async def revoking(self, claim: TaskClaim, issuer: str) -> Revoking:
@@ -243,7 +214,7 @@ class Publishing:
                 raise ApplianceError(
                     ErrorCode.TASK_FAILED, params={"reason": "of another CA"}
                 )
-            entries = [_entry(each) for each in going]
+            entries = [revoked_entry(each) for each in going]
             crl = await self._draft_crl(records, issuer, entries)
         answers = (self._draft_answer(each, CertificateState.REVOKED) for each in going)
         return Revoking(credential, crl, tuple(answers))
@@ -336,14 +307,3 @@ class Publishing:
         attempt: int | None = None,
     ) -> None:
         records.audit.add(AuditEvent(kind, self._actor, attempt=attempt, detail=detail))
-
-
-def _entry(certificate: CertificateRecord) -> RevokedEntry:
-    """The line of a CRL for a certificate that is being revoked.
-
-    Raises:
-        ApplianceError: `INTERNAL`: its row lacks time or reason.
-    """
-    if certificate.revoked_at is None or certificate.reason is None:
-        raise ApplianceError(ErrorCode.INTERNAL)
-    return RevokedEntry(certificate.serial, certificate.revoked_at, certificate.reason)

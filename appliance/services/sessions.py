@@ -98,9 +98,9 @@ class Sessions:
             or not row.key.usable(self._clock.now())
         ):
             raise ApplianceError(ErrorCode.API_KEY_INVALID)
-        return await self._open(row)
+        return await self._open(row, self._key_indexes(api_key)[0])
 
-    async def _open(self, row: KeyRow) -> NewSession:
+    async def _open(self, row: KeyRow, key_index: str) -> NewSession:
         """Record a session of a good key.
 
         Raises:
@@ -116,14 +116,14 @@ class Sessions:
             new = NewSessionRow(
                 id=new_id(),
                 public_id=secrets.token_hex(_PUBLIC_BYTES),
-                token_index=self._index("session-token", token),
+                token_index=self._indexes("session-token", token)[0],
                 integrator=row.integrator.id,
                 api_key=row.key.id,
                 issued=now,
                 until=now + timedelta(seconds=SESSION_S),
             )
             await records.sessions.add(new)
-            await records.integrators.used_key(row.key.id, now)
+            await records.integrators.used_key(row.key.id, key_index, now)
             records.audit.add(
                 AuditEvent(
                     EventKind.SESSION_OPENED,
@@ -146,11 +146,9 @@ class Sessions:
 
     async def _key(self, api_key: str) -> KeyRow | None:
         """The key of a text; what is none costs the same look-up."""
-        read = read_api_key(api_key[:_LONGEST], self._environment)
-        text = read.text if read is not None else "none"
-        index = self._lookup.index(key_purpose(self._environment), text)
+        indexes = self._key_indexes(api_key)
         async with self._store.read() as records:
-            return await records.integrators.key_by_index(index)
+            return await records.integrators.key_by_index(indexes)
 
     async def _flag(self, row: KeyRow | None, reason: FlagReason) -> None:
         """Mark a key that was seen where it must never be."""
@@ -184,8 +182,8 @@ class Sessions:
         async with self._store.read() as records:
             session = None
             if token is not None and _TOKEN.fullmatch(token):
-                index = self._index("session-token", token)
-                session = await records.sessions.by_token(index)
+                indexes = self._indexes("session-token", token)
+                session = await records.sessions.by_token(indexes)
             elif public_id is not None and _PUBLIC.fullmatch(public_id):
                 session = await records.sessions.by_public_id(public_id)
             if session is None:
@@ -267,15 +265,15 @@ class Sessions:
         Raises:
             ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`.
         """
-        index = self._index("session-token", token[:_LONGEST])
+        indexes = self._indexes("session-token", token[:_LONGEST])
         async with self._store.write() as records:
-            session = await records.sessions.by_token(index)
+            session = await records.sessions.by_token(indexes)
             if session is None:
                 raise ApplianceError(ErrorCode.SESSION_TOKEN_INVALID)
             bearer = f"{session.public_id}.{secrets.token_urlsafe(_TOKEN_BYTES)}"
             now = self._clock.now()
             if not await records.sessions.exchange(
-                session.id, self._index("session-bearer", bearer), now
+                session.id, self._indexes("session-bearer", bearer)[0], now
             ):
                 raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
             audit(records, EventKind.SESSION_EXCHANGED, session)
@@ -296,7 +294,7 @@ class Sessions:
         bearer = bearer[:_LONGEST]
         async with self._store.read() as records:
             session = await records.sessions.by_bearer(
-                self._index("session-bearer", bearer)
+                self._indexes("session-bearer", bearer)
             )
             if session is None:
                 public_id = bearer.partition(".")[0]
@@ -310,6 +308,11 @@ class Sessions:
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
         return session
 
-    def _index(self, purpose: str, value: str) -> str:
-        """An index that means nothing in the other environment."""
-        return self._lookup.index(f"{purpose}/{self._environment.value}", value)
+    def _indexes(self, purpose: str, value: str) -> tuple[str, ...]:
+        """Indexes that mean nothing in the other environment; the first is stored."""
+        return self._lookup.indexes(f"{purpose}/{self._environment.value}", value)
+
+    def _key_indexes(self, api_key: str) -> tuple[str, ...]:
+        read = read_api_key(api_key[:_LONGEST], self._environment)
+        text = read.text if read is not None else "none"
+        return self._lookup.indexes(key_purpose(self._environment), text)

@@ -10,12 +10,13 @@ Source: design §3; spec "POST {base_url}/solicitudes/firmar".
 """
 
 import asyncio
-from collections.abc import Coroutine
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import Final
 
+from appliance.domain.activation import ActivationKey
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode, HsmUnavailableError
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, RequestId, new_id
 from appliance.domain.person import Credential
 from appliance.domain.ports import Doorbell, Expectation, Outcomes
@@ -34,8 +35,11 @@ from appliance.domain.vocab import (
 )
 from appliance.services.attempts import Attempts
 from appliance.services.requests import own_request
+from appliance.services.shielding import Shielded
+from appliance.services.signing_hosts import SigningHosts, seal_to_each
+from appliance.services.signing_password import UnlockKeys
 from appliance.services.signing_rules import (
-    SIGNING_PASSWORD,
+    bind,
     check_document,
     check_restriction,
     consent,
@@ -44,9 +48,16 @@ from appliance.services.signing_rules import (
 )
 from appliance.settings import SigningSettings
 
-_T = TypeVar("_T")
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
-_ALIVE: Final = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """What a signature needs, as found before the password is looked at."""
+
+    credential: Credential
+    hosts: tuple[ActivationKey, ...]
+    """Who may sign."""
 
 
 class Signing:
@@ -56,18 +67,21 @@ class Signing:
         self,
         store: Store,
         attempts: Attempts,
+        hosts: SigningHosts,
         doorbell: Doorbell,
         outcomes: Outcomes,
         clock: Clock,
         settings: SigningSettings,
+        shielded: Shielded,
     ) -> None:
         self._store = store
         self._attempts = attempts
+        self._hosts = hosts
         self._doorbell = doorbell
         self._outcomes = outcomes
         self._clock = clock
         self._settings = settings
-        self._running: set[asyncio.Future[Any]] = set()
+        self._shielded = shielded
 
     async def sign(
         self, command: SignCommand, signer: Signer, document: bytes | None = None
@@ -89,7 +103,7 @@ class Signing:
                 `POSITION_OUT_OF_PAGE`, `PDF_ALREADY_SIGNED`, `PDF_LOCKED`,
                 `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
-                `ACTIVATION_EXPIRED`, `SIGNING_FAILED`.
+                `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
         """
         fingerprint = command.params.sha256(command.request)
         async with self._store.read() as records:
@@ -98,15 +112,15 @@ class Signing:
             going_on = repeated(view, fingerprint)
             if not going_on:
                 check_document(view, command, document)
-                credential = await self._check_can_sign(records, command, view)
+                means = await self._check_can_sign(records, command, view)
         if going_on:
             activation = ActivationId(view.activation or "")
             async with self._outcomes.expect(activation) as news:
                 return await self._outcome(view.id, activation, fingerprint, news)
         activation = ActivationId(new_id())
         async with self._outcomes.expect(activation) as news:
-            activation = await self._shielded(
-                self._authorize(command, signer, credential, activation, fingerprint)
+            activation = await self._shielded.run(
+                self._authorize(command, signer, means, activation, fingerprint)
             )
             return await self._outcome(view.id, activation, fingerprint, news)
 
@@ -127,18 +141,6 @@ class Signing:
         async with self._outcomes.expect(activation) as news:
             await self._outcome(request, activation, view.params_sha256 or "", news)
 
-    async def _shielded(self, work: Coroutine[object, object, _T]) -> _T:
-        """Run to the end whether or not the caller stays (see `close`)."""
-        task = asyncio.ensure_future(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return await asyncio.shield(task)
-
-    async def close(self) -> None:
-        """Wait for what was begun; call it before the store closes."""
-        while self._running:
-            await asyncio.wait(self._running)
-
     async def _check_key(
         self, records: Records, command: SignCommand, signer: Signer, fingerprint: str
     ) -> None:
@@ -150,12 +152,12 @@ class Signing:
 
     async def _check_can_sign(
         self, records: Records, command: SignCommand, view: RequestView
-    ) -> Credential:
+    ) -> _Means:
         """All that can be refused before the password is looked at.
 
         Raises:
             ApplianceError: by the code of what stands in the way.
-            HsmUnavailableError: no signing worker has its HSM.
+            HsmUnavailableError: no host can sign.
         """
         now = self._clock.now()
         if view.expires is not None and view.expires <= now:
@@ -171,20 +173,13 @@ class Signing:
         lines = stamp_lines(person.name, person.cuil, now, person.locale)
         place(command.params, lines, view.inspection.pages)
         check_restriction(view, command.params.restriction)
-        alive = [
-            status
-            for status in await records.workers.alive(now - _ALIVE)
-            if status.slot.startswith("signing/")
-        ]
-        if not any(status.hsm == "ready" for status in alive):
-            raise HsmUnavailableError("no signing worker has its HSM")
-        return credential
+        return _Means(credential, await self._hosts.live_in(records))
 
     async def _authorize(
         self,
         command: SignCommand,
         signer: Signer,
-        credential: Credential,
+        means: _Means,
         activation: ActivationId,
         fingerprint: str,
     ) -> ActivationId:
@@ -193,13 +188,13 @@ class Signing:
         Raises:
             ApplianceError: the password was not right, or the request moved on.
         """
-        slot = await self._attempts.check(signer, command.request, command.password)
+        right = await self._attempts.check(signer, command.request, command.password)
         refusal: ApplianceError | None = None
         async with self._store.write() as records:
-            await self._attempts.passed(records, signer, slot)
+            unlock = await self._attempts.passed(records, signer, right)
             try:
                 activation = await self._begin(
-                    records, command, signer, credential, activation, fingerprint
+                    records, command, signer, means, unlock, activation, fingerprint
                 )
             except ApplianceError as exc:
                 # Raised before it wrote anything; the slot must be closed as
@@ -215,7 +210,8 @@ class Signing:
         records: Records,
         command: SignCommand,
         signer: Signer,
-        credential: Credential,
+        means: _Means,
+        unlock: UnlockKeys | None,
         activation: ActivationId,
         fingerprint: str,
     ) -> ActivationId:
@@ -230,24 +226,33 @@ class Signing:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         if repeated(view, fingerprint):
             return ActivationId(view.activation or "")
+        if unlock is None:
+            # Changed since it was checked: what was typed opens nothing now.
+            raise ApplianceError(ErrorCode.IN_PROGRESS)
+        if means.credential.id not in unlock:
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         if command.idempotency_key is not None:
             await records.requests.remember(
                 signer.person, command.idempotency_key, fingerprint, now
             )
         item = NewItem(view.id, view.sha256, command.params, fingerprint)
+        claim_by = now + timedelta(seconds=self._settings.claim_s)
+        binding = bind(signer, means.credential, activation, item, now, claim_by)
+        key = unlock[means.credential.id]
         await records.activations.add(
             NewActivation(
                 id=activation,
                 person=signer.person,
-                credential=credential.id,
-                factors=(*signer.factors, SIGNING_PASSWORD),
-                created=now,
-                claim_by=now + timedelta(seconds=self._settings.claim_s),
+                credential=means.credential.id,
+                factors=binding.factors,
+                created=binding.created,
+                claim_by=binding.claim_by,
                 items=(item,),
+                seals=seal_to_each(means.hosts, key, binding.info()),
             )
         )
         await records.requests.begin(view.id, fingerprint, activation)
-        records.audit.add(consent(signer, view, credential, activation, item))
+        records.audit.add(consent(signer, view, means.credential, activation, item))
         return activation
 
     async def _outcome(

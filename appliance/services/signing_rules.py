@@ -4,8 +4,10 @@ Source: decisions "repeating firmar", "restriccion", "seeing before signing".
 """
 
 import hashlib
+from datetime import datetime
 from typing import Final
 
+from appliance.domain.activation import ActivationBinding, BoundItem
 from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId
@@ -110,4 +112,34 @@ def consent(
             "paramsSha256": item.params_sha256,
             "factors": [*signer.factors, SIGNING_PASSWORD],
         },
+    )
+
+
+def bind(
+    signer: Signer,
+    credential: Credential,
+    activation: ActivationId,
+    item: NewItem,
+    created: datetime,
+    claim_by: datetime,
+) -> ActivationBinding:
+    """What the unlock key is bound to: this document with these parameters.
+
+    Args:
+        signer: who consented, and by which factors.
+        credential: whose key is to be used.
+        activation: by which.
+        item: the document.
+        created: now.
+        claim_by: until when a worker may take it.
+    """
+    return ActivationBinding(
+        activation=activation,
+        person=signer.person,
+        credential=credential.id,
+        key_version=credential.key_version,
+        items=(BoundItem(item.request, item.document_sha256, item.params),),
+        factors=(*signer.factors, SIGNING_PASSWORD),
+        created=created,
+        claim_by=claim_by,
     )

@@ -9,6 +9,7 @@ Source: design §3 "Lifetimes"; decisions "estados".
 from datetime import timedelta
 from typing import Final
 
+from appliance.domain.activation import EPOCH_S, EPOCHS_KEPT
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ErrorCode
@@ -21,13 +22,15 @@ from appliance.domain.vocab import (
     ItemState,
     RequestState,
 )
-from appliance.services.claiming import key_interrupted
+from appliance.services.claiming import ATTEMPTS, key_interrupted
 from appliance.services.hsm_tasks import TASK_ATTEMPTS
 
 _BATCH: Final = 200
 _SLOTS_KEPT: Final = timedelta(days=1)
 _SESSIONS_KEPT: Final = timedelta(days=1)
 _TRIES_KEPT: Final = timedelta(days=2)
+_SEALS_KEPT: Final = timedelta(seconds=EPOCHS_KEPT * EPOCH_S)
+"""Longest that anything sealed can be opened."""
 _USED_UP: Final = "attempts used up"
 
 
@@ -43,14 +46,15 @@ class Sweeping:
         """End what was not claimed, keyed or finished in time; how many.
 
         Unsigned requests are `pendiente` again, reason `ACTIVATION_EXPIRED`;
-        what was signed but could not be published in time is `fallida`.
+        what was signed but could not be published in time is `fallida`, and so is
+        what killed every worker that took it in hand.
         """
         now = self._clock.now()
         async with self._store.read() as records:
-            if not await records.activations.overdue(now):
+            if not await records.activations.overdue(now, ATTEMPTS):
                 return 0
         async with self._store.write() as records:
-            ended = await records.activations.overdue(now)
+            ended = await records.activations.overdue(now, ATTEMPTS)
             for late in ended:
                 await self._end(records, late)
         for late in ended:
@@ -63,6 +67,15 @@ class Sweeping:
         if late.state is ActivationState.FINISHING:
             then, code = ActivationState.FAILED, ErrorCode.SIGNING_FAILED
             await self._move(records, late, keyed, RequestState.FAILED, code)
+        elif late.fence >= ATTEMPTS:
+            # Items are signed in turn: the first that is not done is to blame.
+            then, code = ActivationState.FAILED, ErrorCode.SIGNING_FAILED
+            culprit, *others = [
+                item for item in late.items if item in keyed or item in waiting
+            ]
+            await self._move(records, late, [culprit], RequestState.FAILED, code)
+            expired = ErrorCode.ACTIVATION_EXPIRED
+            await self._move(records, late, others, RequestState.PENDING, expired)
         else:
             # Signatures that were made are not wasted: they are finished.
             then = ActivationState.FINISHING if keyed else ActivationState.EXPIRED
@@ -138,24 +151,27 @@ class Sweeping:
         return moved
 
     async def fail_tasks(self) -> int:
-        """End HSM tasks whose attempts are used up; how many.
+        """End HSM tasks whose attempts or whose time is used up; how many.
 
-        Their workers died, or their HSM stayed away; whoever waits is told.
+        Their workers died, or their HSM stayed away; whoever waits is told. What
+        carries an unlock key ends with the epochs that it was sealed for.
         """
+        now = self._clock.now()
+        expired = ErrorCode.ACTIVATION_EXPIRED.value
         async with self._store.write() as records:
-            failed = await records.tasks.give_up(
-                self._clock.now(), TASK_ATTEMPTS, _USED_UP
-            )
-            for claim in failed:
-                records.audit.add(
-                    AuditEvent(
-                        EventKind.TASK_FAILED,
-                        "system",
-                        attempt=claim.fence,
-                        detail={"task": claim.id, "reason": _USED_UP},
+            tired = await records.tasks.give_up(now, TASK_ATTEMPTS, _USED_UP)
+            late = await records.tasks.expire(now, now - _SEALS_KEPT, expired)
+            for reason, ended in ((_USED_UP, tired), (expired, late)):
+                for task in ended:
+                    records.audit.add(
+                        AuditEvent(
+                            EventKind.TASK_FAILED,
+                            "system",
+                            attempt=task.fence,
+                            detail={"task": task.id, "reason": reason},
+                        )
                     )
-                )
-        return len(failed)
+        return len(tired) + len(late)
 
     async def forget(self) -> int:
         """Delete what is of no more use; how many rows.

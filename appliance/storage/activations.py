@@ -18,6 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appliance.domain.activation import Seal
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
@@ -43,7 +44,13 @@ from appliance.storage.intents import (
     open_intent,
 )
 from appliance.storage.leases import claim_one, fenced_update, release
-from appliance.storage.tables import activation, activation_item, intent
+from appliance.storage.seals import add_seals, erase_seals, is_sealed_to, seals_of
+from appliance.storage.tables import (
+    activation,
+    activation_item,
+    activation_seal,
+    intent,
+)
 from appliance.storage.types import Instant
 
 _A = ActivationState
@@ -86,6 +93,7 @@ class SqlActivations:
                 for seq, item in enumerate(new.items)
             ],
         )
+        await add_seals(self._connection, activation_seal, new.id, new.seals)
 
     async def state(self, activation_id: ActivationId) -> tuple[ActivationState, str]:
         """State and reason of an activation.
@@ -103,6 +111,26 @@ class SqlActivations:
         if row is None:
             raise ApplianceError(ErrorCode.INTERNAL)
         return _A(row.state), row.reason
+
+    async def keying(self, person: PersonId) -> bool:
+        """Whether an activation of a person is still to use their key."""
+        query = (
+            select(activation.c.id)
+            .where(activation.c.person == person, _in(_A.WAITING) | _in(_A.KEYING))
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).first() is not None
+
+    async def seals(self, activation_id: ActivationId) -> list[Seal]:
+        """What stands sealed for an activation, by host."""
+        return await seals_of(self._connection, activation_seal, activation_id)
+
+    async def unseal(self, claim: Claim) -> int | None:
+        """Erase the claim's seal, which cannot be opened; how many others are left."""
+        if claim.seal is None or not await self._fenced(claim, {"fence": claim.fence}):
+            return None
+        await erase_seals(self._connection, activation_seal, claim.id, claim.seal.host)
+        return len(await self.seals(claim.id))
 
     async def next_claims(self, at: datetime, terms: Terms) -> int | None:
         """How often what `claim_next` would take now was claimed before."""
@@ -147,9 +175,14 @@ class SqlActivations:
             credential=CredentialId(row.credential),
             state=state,
             fence=row.fence,
+            factors=tuple(row.factors),
             created=row.created,
+            claim_by=row.claim_by,
             key_until=key_until,
             items=items,
+            seal=next(
+                (s for s in await self.seals(row.id) if s.host == terms.host), None
+            ),
         )
 
     async def _items(self, activation_id: str) -> tuple[Item, ...]:
@@ -259,6 +292,7 @@ class SqlActivations:
         states = {ItemState(word) for word in result.scalars()}
         if ItemState.WAITING in states:
             return
+        await erase_seals(self._connection, activation_seal, claim.id)
         if ItemState.KEYED in states:
             await self._fenced(claim, {"state": _A.FINISHING.value})
             return
@@ -272,21 +306,27 @@ class SqlActivations:
             },
         )
 
-    async def overdue(self, at: datetime) -> list[Overdue]:
-        """Activations past their time that no lease holds, locked for writing."""
+    async def overdue(self, at: datetime, attempts: int) -> list[Overdue]:
+        """Activations that nobody may go on with, and no lease holds; locked."""
         free = or_(activation.c.lease_until.is_(None), activation.c.lease_until <= at)
         late = or_(
             _in(_A.WAITING) & (activation.c.claim_by <= at),
             _in(_A.KEYING) & (activation.c.key_until <= at),
+            _in(_A.KEYING) & (activation.c.fence >= attempts),
             _in(_A.FINISHING) & (activation.c.finish_until <= at),
         )
         rows = await self._connection.execute(
-            select(activation.c.id, activation.c.state)
+            select(activation.c.id, activation.c.state, activation.c.fence)
             .where(free, late)
             .with_for_update(skip_locked=True)
         )
         return [
-            Overdue(ActivationId(row.id), _A(row.state), await self._items(row.id))
+            Overdue(
+                ActivationId(row.id),
+                _A(row.state),
+                row.fence,
+                await self._items(row.id),
+            )
             for row in rows.all()
         ]
 
@@ -297,7 +337,7 @@ class SqlActivations:
         at: datetime,
         reason: str,
     ) -> list[IntentRow]:
-        """End one of `overdue`; gives the intents that were still open.
+        """End one of `overdue`, erase its seals; gives the intents still open.
 
         The fencing number goes up, so that a worker that wakes late is refused.
         What is not to be finished any more is failed with it.
@@ -315,6 +355,7 @@ class SqlActivations:
                 fence=activation.c.fence + 1,
             )
         )
+        await erase_seals(self._connection, activation_seal, activation_id)
         await self._connection.execute(
             update(activation_item)
             .where(
@@ -372,21 +413,31 @@ def _in(state: ActivationState) -> ColumnElement[bool]:
 def _claimable(at: datetime, terms: Terms) -> ColumnElement[bool]:
     """Waiting and in time, or let go of by whoever had it.
 
-    What kills its workers is left to expire. The finish phase may be tried as
-    often as leases can lapse in its time: a store that is away kills nobody.
+    As long as a key is to be used, only hosts take it that it is sealed to. What
+    kills its workers is not taken again. The finish phase may be tried as often as
+    leases can lapse in its time: a store that is away kills nobody. After as many
+    attempts as a key phase has, it rests for a lease's time between two, so that a
+    document which kills its workers there costs others little.
     """
     tries = terms.attempts + math.ceil(terms.finish / terms.lease)
+    ours = is_sealed_to(activation_seal, activation.c.id, terms.host)
+    rested = or_(
+        activation.c.fence < terms.attempts,
+        activation.c.lease_until <= at - terms.lease,
+    )
     return or_(
-        _in(_A.WAITING) & (activation.c.claim_by > at),
+        _in(_A.WAITING) & (activation.c.claim_by > at) & ours,
         and_(
             activation.c.lease_until <= at,
             or_(
                 _in(_A.KEYING)
                 & (activation.c.key_until > at)
-                & (activation.c.fence < terms.attempts),
+                & (activation.c.fence < terms.attempts)
+                & ours,
                 _in(_A.FINISHING)
                 & (activation.c.finish_until > at)
-                & (activation.c.fence < tries),
+                & (activation.c.fence < tries)
+                & rested,
             ),
         ),
     )

@@ -18,6 +18,7 @@ from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
     CredentialState,
+    PersonState,
     RevocationReason,
     TaskState,
 )
@@ -80,6 +81,19 @@ class SqlCertificates:
         ).one_or_none()
         return None if row is None else record_of(row)
 
+    async def in_force(self, kind: CertificateKind) -> list[CertificateRecord]:
+        """The one of a kind that ends last, of each CA; none that is revoked."""
+        rows = await self._connection.execute(
+            select(certificate)
+            .where(
+                certificate.c.kind == kind.value,
+                certificate.c.state == CertificateState.VALID.value,
+            )
+            .order_by(certificate.c.not_after)
+        )
+        newest = {row.issuer: record_of(row) for row in rows}
+        return list(newest.values())
+
     async def of_credential(
         self, credential_id: CredentialId
     ) -> list[CertificateRecord]:
@@ -133,6 +147,27 @@ class SqlCertificates:
             .limit(limit)
         )
         return [_view(row) for row in rows]
+
+    async def renewable(
+        self, after: datetime, until: datetime, limit: int
+    ) -> list[CredentialId]:
+        """Credentials in use by active people whose certificate ends in that time."""
+        rows = await self._connection.execute(
+            select(credential.c.id)
+            .join(certificate, certificate.c.credential == credential.c.id)
+            .join(person, person.c.id == credential.c.person)
+            .where(
+                credential.c.state == CredentialState.ACTIVE.value,
+                credential.c.not_after > after,
+                credential.c.not_after <= until,
+                certificate.c.state == CertificateState.VALID.value,
+                certificate.c.der == credential.c.certificate,
+                person.c.state == PersonState.ACTIVE.value,
+            )
+            .order_by(credential.c.not_after, credential.c.id)
+            .limit(limit)
+        )
+        return [CredentialId(row.id) for row in rows]
 
     async def revoking(
         self,

@@ -1,5 +1,6 @@
 """The console's users and their sessions, and enrolment links, in SQL."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -83,7 +84,7 @@ class SqlConsole:
             )
         )
 
-    async def session(self, token_index: str) -> ConsoleSessionRow | None:
+    async def session(self, indexes: Sequence[str]) -> ConsoleSessionRow | None:
         """A session by the HMAC of its token, over or not."""
         row = (
             await self._connection.execute(
@@ -93,25 +94,25 @@ class SqlConsole:
                     console_session.c.until,
                 )
                 .join(console_session, console_session.c.user == console_user.c.id)
-                .where(console_session.c.token_index == token_index)
+                .where(console_session.c.token_index.in_(indexes))
             )
         ).one_or_none()
         if row is None:
             return None
         return ConsoleSessionRow(_user(row), row.opened, row.until)
 
-    async def prolong_session(self, token_index: str, until: datetime) -> None:
+    async def prolong_session(self, indexes: Sequence[str], until: datetime) -> None:
         """Let a session that is being used go on until then."""
         await self._connection.execute(
             update(console_session)
-            .where(console_session.c.token_index == token_index)
+            .where(console_session.c.token_index.in_(indexes))
             .values(until=until)
         )
 
-    async def close_session(self, token_index: str) -> bool:
+    async def close_session(self, indexes: Sequence[str]) -> bool:
         """End a session; False if it was gone."""
         result = await self._connection.execute(
-            delete(console_session).where(console_session.c.token_index == token_index)
+            delete(console_session).where(console_session.c.token_index.in_(indexes))
         )
         return result.rowcount == 1
 
@@ -151,11 +152,11 @@ class SqlEnrolments:
             )
         )
 
-    async def by_code(self, code_index: str) -> EnrolmentRow | None:
+    async def by_code(self, indexes: Sequence[str]) -> EnrolmentRow | None:
         """A link by the HMAC of its code, over or not."""
         row = (
             await self._connection.execute(
-                select(enrolment).where(enrolment.c.code_index == code_index)
+                select(enrolment).where(enrolment.c.code_index.in_(indexes))
             )
         ).one_or_none()
         if row is None:

@@ -1,6 +1,6 @@
 """What the console reads, in SQL that both databases take."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, update
@@ -11,10 +11,9 @@ from appliance.domain.console import (
     IntegratorNumbers,
     PeopleQuery,
     PersonRow,
-    StoredCredential,
     StoredPerson,
 )
-from appliance.domain.ids import CredentialId, IntegratorId, PersonId
+from appliance.domain.ids import IntegratorId, PersonId
 from appliance.domain.integration import SessionState
 from appliance.domain.vocab import (
     CredentialState,
@@ -36,6 +35,8 @@ from appliance.storage.tables import (
     signing_secret,
 )
 
+_SOON = timedelta(days=30)
+
 
 class SqlConsoleViews(SqlConsoleLists):
     """Reads for administrators."""
@@ -52,6 +53,10 @@ class SqlConsoleViews(SqlConsoleLists):
             locked=await self._count(signing_secret.c.locked_at.is_not(None)),
             blocked=await self._count(blocked_origin.c.count > 0),
             flagged=await self._count(_usable(at), api_key.c.flagged.is_not(None)),
+            ending=await self._count(
+                credential.c.state == CredentialState.ACTIVE.value,
+                credential.c.not_after <= at + _SOON,
+            ),
         )
 
     async def _counts(self, column: ColumnElement[Any]) -> dict[str, int]:
@@ -133,8 +138,8 @@ class SqlConsoleViews(SqlConsoleLists):
             wanted = wanted.where(contains(folded(person.c.name), fold(query.name)))
         if query.cuil:
             wanted = wanted.where(contains(person.c.cuil, query.cuil))
-        if query.email_index:
-            wanted = wanted.where(person.c.email_index == query.email_index)
+        if query.email_indexes:
+            wanted = wanted.where(person.c.email_index.in_(query.email_indexes))
         if query.state is not None:
             wanted = wanted.where(person.c.state == query.state.value)
         if query.locked:
@@ -157,11 +162,6 @@ class SqlConsoleViews(SqlConsoleLists):
         ).one_or_none()
         if row is None:
             return None
-        credentials = await self._connection.execute(
-            select(credential)
-            .where(credential.c.person == person_id)
-            .order_by(credential.c.created.desc())
-        )
         link = await self._connection.execute(
             select(func.max(enrolment.c.until, type_=enrolment.c.until.type)).where(
                 enrolment.c.person == person_id,
@@ -174,7 +174,6 @@ class SqlConsoleViews(SqlConsoleLists):
             email_sealed=row.email_sealed,
             counted=row.counted or 0,
             invited_until=link.scalar_one_or_none(),
-            credentials=tuple(_credential(kept) for kept in credentials),
         )
 
     async def move_person(
@@ -226,16 +225,5 @@ def _person(row: Row[Any]) -> PersonRow:
         vouched_by=VouchedBy(row.vouched_by),
         locked_at=row.locked_at,
         not_after=row.not_after,
-        created=row.created,
-    )
-
-
-def _credential(row: Row[Any]) -> StoredCredential:
-    return StoredCredential(
-        id=CredentialId(row.id),
-        state=CredentialState(row.state),
-        key_mode=row.key_mode,
-        vouched_by=VouchedBy(row.vouched_by),
-        certificate=row.certificate,
         created=row.created,
     )

@@ -1,5 +1,6 @@
 """Integrators, their API keys, and origins allowed and blocked, in SQL."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -83,9 +84,9 @@ class SqlIntegrators:
             query = query.with_for_update(of=api_key)
         return _key_row(await self._one(query))
 
-    async def key_by_index(self, key_index: str) -> KeyRow | None:
+    async def key_by_index(self, indexes: Sequence[str]) -> KeyRow | None:
         """An API key by the HMAC of its text."""
-        query = _with_integrator(api_key).where(api_key.c.key_index == key_index)
+        query = _with_integrator(api_key).where(api_key.c.key_index.in_(indexes))
         return _key_row(await self._one(query))
 
     async def add_key(self, whose: IntegratorId, key: KeyView, key_index: str) -> None:
@@ -112,9 +113,9 @@ class SqlIntegrators:
         )
         return result.rowcount == 1
 
-    async def used_key(self, key_id: str, at: datetime) -> None:
+    async def used_key(self, key_id: str, key_index: str, at: datetime) -> None:
         """Say that a key opened a session."""
-        await self._set_key(key_id, last_used=at)
+        await self._set_key(key_id, last_used=at, key_index=key_index)
 
     async def flag_key(self, key_id: str, reason: FlagReason, at: datetime) -> None:
         """Say that a key was seen where it must never be."""

@@ -1,6 +1,7 @@
 """Sign-in secrets and attempts, token keys and download links in SQL."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -152,12 +153,14 @@ class SqlLogins:
             )
         )
 
-    async def pending(self, token_index: str, at: datetime) -> PendingLogin | None:
+    async def pending(
+        self, indexes: Sequence[str], at: datetime
+    ) -> PendingLogin | None:
         """The right password that a login token stands for, while it lives."""
         row = (
             await self._connection.execute(
                 select(login_attempt).where(
-                    login_attempt.c.token_index == token_index,
+                    login_attempt.c.token_index.in_(indexes),
                     login_attempt.c.outcome == AttemptOutcome.RIGHT.value,
                     login_attempt.c.until > at,
                 )
@@ -239,12 +242,14 @@ class SqlLinks:
             )
         )
 
-    async def opens(self, key_index: str, request: RequestId, at: datetime) -> bool:
+    async def opens(
+        self, indexes: Sequence[str], request: RequestId, at: datetime
+    ) -> bool:
         """Whether a link leads to a request's document at a time."""
         found = await self._connection.execute(
             select(literal(1)).where(
                 and_(
-                    download_link.c.key_index == key_index,
+                    download_link.c.key_index.in_(indexes),
                     download_link.c.request == request,
                     download_link.c.until > at,
                 )

@@ -1,13 +1,24 @@
 """Persons, integrators, signing secrets and credentials in SQL."""
 
+import hashlib
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import KeyAlgorithm, KeyMode, WrapMethod
 from appliance.domain.ids import CredentialId, IntegratorId, PersonId
 from appliance.domain.person import Credential, Person
 from appliance.domain.records.people import (
@@ -19,6 +30,7 @@ from appliance.domain.records.people import (
     SigningSecret,
 )
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
+from appliance.storage.packing import join, split
 from appliance.storage.tables import (
     credential,
     integrator,
@@ -131,6 +143,13 @@ class SqlPeople:
             )
         )
 
+    async def forget_secrets(self, person_id: PersonId) -> None:
+        """Delete what proves a person, who is to choose anew."""
+        for table in (login_secret, signing_secret):
+            await self._connection.execute(
+                delete(table).where(table.c.person == person_id)
+            )
+
     async def get(self, person_id: PersonId) -> Person | None:
         """A person by id."""
         return await self._one(person.c.id == person_id)
@@ -146,9 +165,9 @@ class SqlPeople:
         )
         return [_person(row) for row in rows]
 
-    async def by_email_index(self, email_index: str) -> Person | None:
+    async def by_email_index(self, indexes: Sequence[str]) -> Person | None:
         """A person by the HMAC of their e-mail address."""
-        return await self._one(person.c.email_index == email_index)
+        return await self._one(person.c.email_index.in_(indexes))
 
     async def _one(self, condition: Any) -> Person | None:
         row = (
@@ -213,6 +232,25 @@ class SqlPeople:
             .values(counted=counted, locked_at=locked_at)
         )
 
+    async def replace_signing_secret(
+        self, person_id: PersonId, secret: SigningSecret
+    ) -> None:
+        """Keep another signing password; the count and the lock stay."""
+        await self._connection.execute(
+            update(signing_secret)
+            .where(signing_secret.c.person == person_id)
+            .values(
+                salt=secret.salt,
+                argon2=secret.argon2,
+                pepper_version=secret.pepper_version,
+                verifier_sha256=secret.verifier_sha256,
+            )
+        )
+
+
+_OVER = (CredentialState.SUPERSEDED.value, CredentialState.REVOKED.value)
+"""States of credentials that never sign again."""
+
 
 class SqlCredentials:
     """Keys and certificates."""
@@ -221,7 +259,7 @@ class SqlCredentials:
         self._connection = connection
         self._clock = clock
 
-    async def add(self, new: Credential, spki_sha256: str) -> None:
+    async def add(self, new: Credential) -> None:
         """Record a credential; the person's earlier active ones give way."""
         await self._connection.execute(
             update(credential)
@@ -235,12 +273,20 @@ class SqlCredentials:
             insert(credential).values(
                 id=new.id,
                 person=new.person,
-                key_mode=new.key_mode,
+                key_mode=new.key_mode.value,
+                algorithm=new.algorithm.value,
+                key_version=new.key_version,
                 key_token=new.key_token,
                 cka_id=new.cka_id,
-                spki_sha256=spki_sha256,
+                master=new.master,
+                blob_w=new.blob_w,
+                method_w=None if new.method_w is None else new.method_w.value,
+                method_k=None if new.method_k is None else new.method_k.value,
+                outer=new.outer,
+                spki=new.spki,
+                spki_sha256=hashlib.sha256(new.spki).hexdigest(),
                 certificate=new.certificate,
-                chain=_join(new.chain),
+                chain=join(new.chain),
                 not_before=new.not_before,
                 not_after=new.not_after,
                 vouched_by=new.vouched_by.value,
@@ -272,7 +318,7 @@ class SqlCredentials:
             .where(credential.c.id == renewed.id)
             .values(
                 certificate=renewed.certificate,
-                chain=_join(renewed.chain),
+                chain=join(renewed.chain),
                 not_before=renewed.not_before,
                 not_after=renewed.not_after,
             )
@@ -285,6 +331,40 @@ class SqlCredentials:
             & (credential.c.state == CredentialState.ACTIVE.value)
         )
 
+    async def of_person(self, person_id: PersonId) -> list[Credential]:
+        """Every credential of a person, newest first."""
+        rows = await self._connection.execute(
+            select(credential)
+            .where(credential.c.person == person_id)
+            .order_by(credential.c.created.desc(), credential.c.id)
+        )
+        return [_credential(row) for row in rows]
+
+    async def locked(self, person_id: PersonId) -> list[Credential]:
+        """Those of a person that may sign, now or later, by id."""
+        rows = await self._connection.execute(
+            select(credential).where(_locked(person_id)).order_by(credential.c.id)
+        )
+        return [_credential(row) for row in rows]
+
+    async def relock(self, credential_id: CredentialId, outer: bytes) -> None:
+        """Keep what is in `outer` under another unlock key."""
+        await self._connection.execute(
+            update(credential)
+            .where(credential.c.id == credential_id)
+            .values(outer=outer)
+        )
+
+    async def retire(self, person_id: PersonId) -> list[CredentialId]:
+        """Supersede all of `locked`; gives those it was done to."""
+        rows = await self._connection.execute(
+            update(credential)
+            .where(_locked(person_id))
+            .values(state=CredentialState.SUPERSEDED.value)
+            .returning(credential.c.id)
+        )
+        return [CredentialId(name) for name in rows.scalars()]
+
     async def _one(self, condition: Any, *, lock: bool = False) -> Credential | None:
         query = select(credential).where(condition)
         if lock:
@@ -294,36 +374,32 @@ class SqlCredentials:
         return None if row is None else _credential(row)
 
 
+def _locked(person_id: PersonId) -> ColumnElement[bool]:
+    return (credential.c.person == person_id) & credential.c.state.not_in(_OVER)
+
+
 def _credential(row: Row[Any]) -> Credential:
     return Credential(
         id=CredentialId(row.id),
         person=PersonId(row.person),
-        key_mode=row.key_mode,
+        key_mode=KeyMode(row.key_mode),
+        algorithm=KeyAlgorithm(row.algorithm),
+        key_version=row.key_version,
+        spki=row.spki,
+        outer=row.outer,
+        master=row.master,
+        blob_w=row.blob_w,
+        method_w=None if row.method_w is None else WrapMethod(row.method_w),
+        method_k=None if row.method_k is None else WrapMethod(row.method_k),
         key_token=row.key_token,
         cka_id=row.cka_id,
         certificate=row.certificate,
-        chain=_split(row.chain),
+        chain=split(row.chain),
         not_before=row.not_before,
         not_after=row.not_after,
         vouched_by=VouchedBy(row.vouched_by),
         state=CredentialState(row.state),
     )
-
-
-def _join(parts: tuple[bytes, ...]) -> bytes:
-    """Parts with their length in four bytes before each."""
-    return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
-
-
-def _split(joined: bytes) -> tuple[bytes, ...]:
-    """Undo `_join`."""
-    parts = []
-    at = 0
-    while at < len(joined):
-        size = int.from_bytes(joined[at : at + 4], "big")
-        parts.append(joined[at + 4 : at + 4 + size])
-        at += 4 + size
-    return tuple(parts)
 
 
 def _person(row: Row[Any]) -> Person:

@@ -1,66 +1,35 @@
-"""Secrets at rest: sealed values and keyed look-ups, keys from files.
+"""Secrets at rest: sealed values and keyed look-ups.
 
 A sealed value is bound to its table, row and column: moved elsewhere it does
-not open. The keys never leave their objects and show in no repr.
+not open. Both name the version of the key that made them, so that a key can be
+replaced while the appliance runs. No key shows in a repr.
 """
 
 import hashlib
 import hmac
 import json
 import secrets
-import stat
-from pathlib import Path
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.settings import SettingsError
+from appliance.domain.key_ring import FIRST, KeySource
 
-KEY_BYTES: Final = 32
-_VERSION: Final = b"\x01"
-"""First byte of a sealed value: which key and format it has."""
-_NONCE_BYTES = 12
-
-
-def read_key_file(path: Path) -> bytes:
-    """Read a key of 32 bytes in hex that only its owner can read.
-
-    Args:
-        path: the file.
-
-    Raises:
-        SettingsError: not readable, readable by others, or not 64 hex digits.
-    """
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        text = path.read_text(encoding="ascii").strip()
-        key = bytes.fromhex(text)
-    except OSError as exc:
-        msg = f"{path}: cannot be read ({exc.strerror})"
-        raise SettingsError(msg) from exc
-    except ValueError:
-        # The cause would show what the file holds.
-        key = b""
-    if mode & 0o077:
-        msg = f"{path}: others may read it; set its mode to 0600 or 0400"
-        raise SettingsError(msg)
-    if len(key) != KEY_BYTES:
-        msg = f"{path}: must hold {KEY_BYTES} bytes as {2 * KEY_BYTES} hex digits"
-        raise SettingsError(msg)
-    return key
+_NONCE_BYTES: Final = 12
+_INDEX_CHARS: Final = 64
 
 
 class SecretBox:
     """Seals values with the data key (AES-256-GCM).
 
     Args:
-        key: 32 bytes.
+        keys: 32 bytes each.
     """
 
-    def __init__(self, key: bytes) -> None:
-        self._aead = AESGCM(key)
+    def __init__(self, keys: KeySource) -> None:
+        self._keys = keys
 
     def seal(self, secret: bytes, *, table: str, row: str, column: str) -> bytes:
         """Encrypt a value so that it opens only in its own place.
@@ -72,11 +41,13 @@ class SecretBox:
             column: its column.
 
         Returns:
-            Version, nonce, ciphertext and tag.
+            Version of the key in one byte, nonce, ciphertext and tag.
         """
+        ring = self._keys.ring()
         nonce = secrets.token_bytes(_NONCE_BYTES)
+        aead = AESGCM(ring.keys[ring.present])
         place = _place(table, row, column)
-        return _VERSION + nonce + self._aead.encrypt(nonce, secret, place)
+        return bytes([ring.present]) + nonce + aead.encrypt(nonce, secret, place)
 
     def open(self, sealed: bytes, *, table: str, row: str, column: str) -> bytes:
         """Decrypt what `seal` made for the same place.
@@ -88,14 +59,15 @@ class SecretBox:
             column: its column.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`: another key, another place, or
-                an altered value.
+            ApplianceError: `STORE_UNAVAILABLE`: a version that is not known,
+                another place, or an altered value.
         """
         nonce, rest = sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
-        if sealed[:1] != _VERSION or len(nonce) != _NONCE_BYTES:
+        key = self._keys.ring().keys.get(sealed[0]) if sealed else None
+        if key is None or len(nonce) != _NONCE_BYTES:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         try:
-            return self._aead.decrypt(nonce, rest, _place(table, row, column))
+            return AESGCM(key).decrypt(nonce, rest, _place(table, row, column))
         except InvalidTag as exc:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
 
@@ -103,22 +75,50 @@ class SecretBox:
 class LookupKey:
     """Makes look-up indexes with the lookup key (HMAC-SHA256).
 
+    An index of version 1 is the HMAC in hex. Later ones begin with the version
+    and a colon, and have as many digits less, so that all have 64 characters.
+
     Args:
-        key: 32 bytes.
+        keys: 32 bytes each.
     """
 
-    def __init__(self, key: bytes) -> None:
-        self._key = key
+    def __init__(self, keys: KeySource) -> None:
+        self._keys = keys
 
     def index(self, purpose: str, value: str) -> str:
-        """HMAC of a value for one purpose, 64 hex digits.
+        """Index of a value for one purpose, to be stored; 64 characters.
 
         Args:
             purpose: what the index is for; without NUL.
             value: what is looked up.
         """
+        return self.indexes(purpose, value)[0]
+
+    def indexes(self, purpose: str, value: str) -> tuple[str, ...]:
+        """All that may stand stored for a value: by each version of the key.
+
+        Args:
+            purpose: what the index is for; without NUL.
+            value: what is looked up.
+
+        Returns:
+            That of `index` first.
+        """
         message = purpose.encode() + b"\0" + value.encode()
-        return hmac.new(self._key, message, hashlib.sha256).hexdigest()
+        ring = self._keys.ring()
+        return tuple(
+            _versioned(version, hmac.new(ring.keys[version], message, hashlib.sha256))
+            for version in ring.versions
+        )
+
+
+def index_prefix(version: int) -> str:
+    """What the indexes of a version begin with; empty for the first."""
+    return "" if version == FIRST else f"{version}:"
+
+
+def _versioned(version: int, digest: hmac.HMAC) -> str:
+    return (index_prefix(version) + digest.hexdigest())[:_INDEX_CHARS]
 
 
 def _place(table: str, row: str, column: str) -> bytes:

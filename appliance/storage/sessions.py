@@ -1,5 +1,6 @@
 """Sessions of the frame in SQL: every step one conditional UPDATE."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -43,17 +44,17 @@ class SqlSessions:
         """A session by id; `lock` keeps others from changing it."""
         return await self._one(_C.id == session, lock=lock)
 
-    async def by_token(self, token_index: str) -> EmbedSession | None:
+    async def by_token(self, indexes: Sequence[str]) -> EmbedSession | None:
         """A session by the HMAC of its token."""
-        return await self._one(_C.token_index == token_index)
+        return await self._one(_C.token_index.in_(indexes))
 
     async def by_public_id(self, public_id: str) -> EmbedSession | None:
         """A session by the id that opens nothing."""
         return await self._one(_C.public_id == public_id)
 
-    async def by_bearer(self, bearer_index: str) -> EmbedSession | None:
+    async def by_bearer(self, indexes: Sequence[str]) -> EmbedSession | None:
         """A session by the HMAC of the bearer that holds now."""
-        return await self._one(_C.bearer_index == bearer_index)
+        return await self._one(_C.bearer_index.in_(indexes))
 
     async def _one(
         self, condition: ColumnElement[bool], *, lock: bool = False

@@ -29,7 +29,9 @@ class SqlSlots:
         )
         return result.scalar_one()
 
-    async def take(self, person: PersonId, request: RequestId, at: datetime) -> str:
+    async def take(
+        self, person: PersonId, request: RequestId | None, at: datetime
+    ) -> str:
         """Begin a check; gives the slot's id."""
         slot = new_id()
         await self._connection.execute(
@@ -46,7 +48,7 @@ class SqlSlots:
     async def wrong_before(
         self,
         person: PersonId,
-        request: RequestId,
+        request: RequestId | None,
         verifier_sha256: str,
         since: datetime,
     ) -> bool:

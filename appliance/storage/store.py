@@ -30,9 +30,16 @@ from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.people import SqlCredentials, SqlPeople
 from appliance.storage.publications import SqlPublications
 from appliance.storage.requests import SqlDocuments, SqlRequests
+from appliance.storage.secret_versions import SqlSecretVersions
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
-from appliance.storage.tasks import SqlTasks, SqlWorkers
+from appliance.storage.tasks import SqlActivationKeys, SqlTasks, SqlWorkers
+from appliance.storage.trust import (
+    SqlExpiry,
+    SqlFormerCertificates,
+    SqlRevocationPins,
+    SqlTrust,
+)
 
 _AWAY = (OperationalError, InterfaceError, PoolTimeoutError, OSError)
 _AWAY_STATES = ("08", "40", "53", "57")
@@ -47,12 +54,17 @@ class SqlRecords:
         self.credentials = SqlCredentials(connection, clock)
         self.certificates = SqlCertificates(connection, clock)
         self.publications = SqlPublications(connection)
+        self.former_certificates = SqlFormerCertificates(connection)
+        self.revocation_pins = SqlRevocationPins(connection)
+        self.trust = SqlTrust(connection)
+        self.expiry = SqlExpiry(connection)
         self.documents = SqlDocuments(connection)
         self.requests = SqlRequests(connection)
         self.slots = SqlSlots(connection)
         self.activations = SqlActivations(connection)
         self.tasks = SqlTasks(connection)
         self.workers = SqlWorkers(connection)
+        self.activation_keys = SqlActivationKeys(connection)
         self.logins = SqlLogins(connection)
         self.jwt_keys = SqlJwtKeys(connection)
         self.links = SqlLinks(connection)
@@ -61,6 +73,7 @@ class SqlRecords:
         self.console = SqlConsole(connection)
         self.enrolments = SqlEnrolments(connection)
         self.console_views = SqlConsoleViews(connection)
+        self.secret_versions = SqlSecretVersions(connection)
         self.audit = SqlAudit(connection, writer, clock)
 
 

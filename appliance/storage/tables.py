@@ -151,7 +151,8 @@ attempt_slot = Table(
     metadata,
     Column("id", _Id, primary_key=True),
     Column("person", _Id, ForeignKey("person.id"), nullable=False),
-    Column("request", _Serial, ForeignKey("signature_request.id"), nullable=False),
+    # None where the password is asked for something else than a signature.
+    Column("request", _Serial, ForeignKey("signature_request.id")),
     Column("verifier_sha256", String(64)),
     Column("at", Instant, nullable=False),
     Column("outcome", String(16), nullable=False),
@@ -164,8 +165,18 @@ credential = Table(
     Column("id", _Id, primary_key=True),
     Column("person", _Id, ForeignKey("person.id"), nullable=False),
     Column("key_mode", String(16), nullable=False),
+    Column("algorithm", String(16), nullable=False),
+    Column("key_version", Integer, nullable=False),
     Column("key_token", String(16), nullable=False),
-    Column("cka_id", LargeBinary, nullable=False),
+    # The private half, resident: where it is on the token. Wrapped: blob_w here,
+    # and what it unwraps locked into `outer` by the owner's password.
+    Column("cka_id", LargeBinary),
+    Column("master", Integer),
+    Column("blob_w", LargeBinary),
+    Column("method_w", String(32)),
+    Column("method_k", String(32)),
+    Column("outer", LargeBinary, nullable=False),
+    Column("spki", LargeBinary, nullable=False),
     Column("spki_sha256", String(64), nullable=False, unique=True),
     Column("certificate", LargeBinary, nullable=False),
     Column("chain", LargeBinary, nullable=False),
@@ -175,6 +186,53 @@ credential = Table(
     Column("state", String(16), nullable=False),
     Column("created", Instant, nullable=False),
     Index("ix_credential_person_state", "person", "state"),
+    Index("ix_credential_state_not_after", "state", "not_after"),
+)
+
+# What a credential had before an outside CA's certificate took its place.
+former_certificate = Table(
+    "former_certificate",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("credential", _Id, ForeignKey("credential.id"), nullable=False),
+    Column("certificate", LargeBinary, nullable=False),
+    Column("chain", LargeBinary, nullable=False),
+    Column("not_before", Instant, nullable=False),
+    Column("not_after", Instant, nullable=False),
+    Column("replaced", Instant, nullable=False),
+    Index("ix_former_certificate_credential", "credential"),
+)
+
+revocation_pin = Table(
+    "revocation_pin",
+    metadata,
+    Column("person", _Id, ForeignKey("person.id"), primary_key=True),
+    # A PHC string is right: no key is derived from a PIN.
+    Column("phc", Text, nullable=False),
+    Column("made", Instant, nullable=False),
+)
+
+trust_anchor = Table(
+    "trust_anchor",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("certificate", LargeBinary, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("purpose", String(16), nullable=False),
+    Column("not_after", Instant, nullable=False),
+    Column("added", Instant, nullable=False),
+    UniqueConstraint("sha256", "purpose"),
+)
+
+# The tightest warning that was given of an end; a later end begins anew.
+expiry_notice = Table(
+    "expiry_notice",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("subject", String(64), primary_key=True),
+    Column("not_after", Instant, nullable=False),
+    Column("days", Integer, nullable=False),
+    Column("at", Instant, nullable=False),
 )
 
 certificate = Table(
@@ -303,6 +361,26 @@ activation_item = Table(
     Column("signature", LargeBinary),
 )
 
+activation_seal = Table(
+    "activation_seal",
+    metadata,
+    Column("activation", _Id, ForeignKey("activation.id"), primary_key=True),
+    Column("host", String(255), primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+)
+
+activation_key = Table(
+    "activation_key",
+    metadata,
+    Column("host", String(255), primary_key=True),
+    Column("epoch", BigInteger, primary_key=True, autoincrement=False),
+    Column("public", LargeBinary, nullable=False),
+    Column("identity", String(64), nullable=False),
+    Column("signature", LargeBinary, nullable=False),
+    Column("made", Instant, nullable=False),
+)
+
 intent = Table(
     "intent",
     metadata,
@@ -412,6 +490,7 @@ hsm_task = Table(
     metadata,
     Column("id", _Id, primary_key=True),
     Column("kind", String(24), nullable=False),
+    Column("person", _Id, ForeignKey("person.id")),
     Column("input", JsonText, nullable=False),
     Column("state", String(16), nullable=False),
     Column("created", Instant, nullable=False),
@@ -420,7 +499,19 @@ hsm_task = Table(
     Column("fence", Integer, nullable=False),
     Column("output", JsonText),
     Column("reason", Text, nullable=False),
+    # When what its killed tries may have left on the token was looked for.
+    Column("swept", Instant),
     Index("ix_hsm_task_state_lease_until", "state", "lease_until"),
+    Index("ix_hsm_task_person_state", "person", "state"),
+)
+
+task_seal = Table(
+    "task_seal",
+    metadata,
+    Column("task", _Id, ForeignKey("hsm_task.id"), primary_key=True),
+    Column("host", String(255), primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
 )
 
 worker_status = Table(

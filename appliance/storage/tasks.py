@@ -1,15 +1,39 @@
-"""HSM tasks and workers' heartbeats in SQL."""
+"""HSM tasks, workers' heartbeats and activation keys in SQL."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    and_,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.domain.ids import TaskId
-from appliance.domain.records.tasks import TaskClaim, TaskStatus, WorkerStatus
+from appliance.domain.activation import ActivationKey, Seal
+from appliance.domain.ids import PersonId, TaskId
+from appliance.domain.records.tasks import (
+    EndedTask,
+    TaskClaim,
+    TaskStatus,
+    WorkerStatus,
+)
 from appliance.domain.vocab import TaskKind, TaskState
+from appliance.storage.inserting import insert_into
 from appliance.storage.leases import claim_one, fenced_update, release
-from appliance.storage.tables import hsm_task, worker_status
+from appliance.storage.seals import add_seals, erase_seals, is_sealed_to, seals_of
+from appliance.storage.tables import activation_key, hsm_task, task_seal, worker_status
+
+_OPEN = (TaskState.WAITING.value, TaskState.RUNNING.value)
+_OVER = (TaskState.DONE.value, TaskState.FAILED.value)
 
 
 class SqlTasks:
@@ -19,13 +43,21 @@ class SqlTasks:
         self._connection = connection
 
     async def add(
-        self, task: TaskId, kind: TaskKind, given: dict[str, object], at: datetime
+        self,
+        task: TaskId,
+        kind: TaskKind,
+        given: dict[str, object],
+        at: datetime,
+        *,
+        person: PersonId | None = None,
+        seals: Sequence[Seal] = (),
     ) -> None:
         """Record a task, waiting."""
         await self._connection.execute(
             insert(hsm_task).values(
                 id=task,
                 kind=kind.value,
+                person=person,
                 input=given,
                 state=TaskState.WAITING.value,
                 created=at,
@@ -33,6 +65,24 @@ class SqlTasks:
                 reason="",
             )
         )
+        await add_seals(self._connection, task_seal, task, seals)
+
+    async def open_for(self, person: PersonId, kind: TaskKind) -> bool:
+        """Whether a task of that kind about a person is not over yet."""
+        query = (
+            select(hsm_task.c.id)
+            .where(
+                hsm_task.c.person == person,
+                hsm_task.c.kind == kind.value,
+                hsm_task.c.state.in_(_OPEN),
+            )
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).first() is not None
+
+    async def seals(self, task: TaskId) -> list[Seal]:
+        """What stands sealed for a task, by host."""
+        return await seals_of(self._connection, task_seal, task)
 
     async def status(self, task: TaskId) -> TaskStatus | None:
         """How a task stands."""
@@ -49,34 +99,35 @@ class SqlTasks:
 
     async def any_open(self, kind: TaskKind) -> bool:
         """Whether a task of that kind waits or runs."""
-        open_states = [TaskState.WAITING.value, TaskState.RUNNING.value]
         query = (
             select(hsm_task.c.id)
-            .where(hsm_task.c.kind == kind.value, hsm_task.c.state.in_(open_states))
+            .where(hsm_task.c.kind == kind.value, hsm_task.c.state.in_(_OPEN))
             .limit(1)
         )
         return (await self._connection.execute(query)).first() is not None
 
-    async def any_claimable(self, at: datetime, attempts: int) -> bool:
+    async def any_claimable(self, host: str, at: datetime, attempts: int) -> bool:
         """Whether `claim_next` would find one now."""
-        query = select(hsm_task.c.id).where(_claimable(at, attempts)).limit(1)
+        query = select(hsm_task.c.id).where(_claimable(host, at, attempts)).limit(1)
         return (await self._connection.execute(query)).first() is not None
 
     async def claim_next(
-        self, owner: str, at: datetime, lease: timedelta, attempts: int
+        self, owner: str, host: str, at: datetime, lease: timedelta, attempts: int
     ) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand."""
         row = await claim_one(
             self._connection,
             hsm_task,
-            _claimable(at, attempts),
+            _claimable(host, at, attempts),
             owner,
             at + lease,
             {"state": TaskState.RUNNING.value},
         )
         if row is None:
             return None
-        return TaskClaim(TaskId(row.id), TaskKind(row.kind), row.input, row.fence)
+        seals = await self.seals(row.id)
+        seal = next((seal for seal in seals if seal.host == host), None)
+        return TaskClaim(TaskId(row.id), TaskKind(row.kind), row.input, row.fence, seal)
 
     async def renew(self, claim: TaskClaim, until: datetime) -> bool:
         """Prolong the lease; False when another claim came since."""
@@ -95,29 +146,64 @@ class SqlTasks:
         output: dict[str, object] | None = None,
         reason: str = "",
     ) -> bool:
-        """End a task; False when another claim came since."""
+        """End a task and erase its seals; False when another claim came since."""
         values = {"state": then.value, "output": output, "reason": reason}
-        return await fenced_update(
+        if not await fenced_update(
             self._connection, hsm_task, claim.id, claim.fence, values
+        ):
+            return False
+        await erase_seals(self._connection, task_seal, claim.id)
+        return True
+
+    async def expire(
+        self, at: datetime, before: datetime, reason: str
+    ) -> list[EndedTask]:
+        """End the tasks that nobody holds and whose seals nobody can open any more."""
+        sealed = exists().where(task_seal.c.task == hsm_task.c.id)
+        late = _free(at) & sealed & (hsm_task.c.created <= before)
+        return await self._fail(late, reason)
+
+    async def unswept(self, kind: TaskKind, before: datetime) -> list[EndedTask]:
+        """Tasks that are over, of whose tries one may have left something."""
+        rows = await self._connection.execute(
+            select(hsm_task)
+            .where(
+                hsm_task.c.kind == kind.value,
+                hsm_task.c.state.in_(_OVER),
+                hsm_task.c.created <= before,
+                hsm_task.c.swept.is_(None),
+            )
+            .order_by(hsm_task.c.created)
         )
+        return [_ended(row) for row in rows]
+
+    async def swept(self, task: TaskId, at: datetime) -> bool:
+        """Mark that what it left was looked for; False if it was before."""
+        result = await self._connection.execute(
+            update(hsm_task)
+            .where(hsm_task.c.id == task, hsm_task.c.swept.is_(None))
+            .values(swept=at)
+        )
+        return result.rowcount == 1
 
     async def give_up(
         self, at: datetime, attempts: int, reason: str
-    ) -> list[TaskClaim]:
+    ) -> list[EndedTask]:
         """End the tasks that nobody holds and nobody may claim any more."""
         over = (
-            select(hsm_task.c.id)
-            .where(
-                hsm_task.c.state == TaskState.RUNNING.value,
-                hsm_task.c.lease_until <= at,
-                hsm_task.c.fence >= attempts,
-            )
-            .with_for_update(skip_locked=True)
+            (hsm_task.c.state == TaskState.RUNNING.value)
+            & (hsm_task.c.lease_until <= at)
+            & (hsm_task.c.fence >= attempts)
         )
+        return await self._fail(over, reason)
+
+    async def _fail(self, which: ColumnElement[bool], reason: str) -> list[EndedTask]:
+        """End tasks that nobody holds, and erase their seals."""
+        free = select(hsm_task.c.id).where(which).with_for_update(skip_locked=True)
         # The fencing number goes up, so that a worker that wakes late is refused.
         rows = await self._connection.execute(
             update(hsm_task)
-            .where(hsm_task.c.id.in_(over))
+            .where(hsm_task.c.id.in_(free))
             .values(
                 state=TaskState.FAILED.value,
                 reason=reason,
@@ -125,19 +211,42 @@ class SqlTasks:
             )
             .returning(hsm_task)
         )
-        return [
-            TaskClaim(TaskId(row.id), TaskKind(row.kind), row.input, row.fence - 1)
-            for row in rows
-        ]
+        failed = [replace(task, fence=task.fence - 1) for task in map(_ended, rows)]
+        for task in failed:
+            await erase_seals(self._connection, task_seal, task.id)
+        return failed
+
+    async def sweep(self, kind: TaskKind, before: datetime) -> int:
+        """Delete tasks of a kind that ended and were made before; how many."""
+        ended = [TaskState.DONE.value, TaskState.FAILED.value]
+        result = await self._connection.execute(
+            delete(hsm_task).where(
+                hsm_task.c.kind == kind.value,
+                hsm_task.c.state.in_(ended),
+                hsm_task.c.created < before,
+            )
+        )
+        return result.rowcount
 
 
-def _claimable(at: datetime, attempts: int) -> ColumnElement[bool]:
+def _ended(row: Row[Any]) -> EndedTask:
+    person = None if row.person is None else PersonId(row.person)
+    return EndedTask(TaskId(row.id), row.fence, person)
+
+
+def _free(at: datetime) -> ColumnElement[bool]:
     """Waiting, or let go of by whoever had it."""
-    free = or_(
+    return or_(
         hsm_task.c.state == TaskState.WAITING.value,
         and_(hsm_task.c.state == TaskState.RUNNING.value, hsm_task.c.lease_until <= at),
     )
-    return free & (hsm_task.c.fence < attempts)
+
+
+def _claimable(host: str, at: datetime, attempts: int) -> ColumnElement[bool]:
+    """Free, not tried too often, and without seals or sealed to this host."""
+    unsealed = ~exists().where(task_seal.c.task == hsm_task.c.id)
+    ours = unsealed | is_sealed_to(task_seal, hsm_task.c.id, host)
+    return _free(at) & (hsm_task.c.fence < attempts) & ours
 
 
 class SqlWorkers:
@@ -172,3 +281,45 @@ class SqlWorkers:
             WorkerStatus(row.slot, row.process, row.at, row.hsm, row.reason)
             for row in rows
         ]
+
+
+class SqlActivationKeys:
+    """What signing hosts publish of their keys."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def publish(self, key: ActivationKey) -> None:
+        """Record a key, in the place of an earlier one of that host and epoch."""
+        values = {
+            "public": key.public,
+            "identity": key.identity,
+            "signature": key.signature,
+            "made": key.made,
+        }
+        await self._connection.execute(
+            insert_into(self._connection, activation_key)
+            .values(host=key.host, epoch=key.epoch, **values)
+            .on_conflict_do_update(index_elements=["host", "epoch"], set_=values)
+        )
+
+    async def published(self, since: int) -> list[ActivationKey]:
+        """Keys of that epoch and later ones, by host and epoch."""
+        rows = await self._connection.execute(
+            select(activation_key)
+            .where(activation_key.c.epoch >= since)
+            .order_by(activation_key.c.host, activation_key.c.epoch)
+        )
+        return [
+            ActivationKey(
+                row.host, row.epoch, row.public, row.identity, row.signature, row.made
+            )
+            for row in rows
+        ]
+
+    async def forget(self, before: int) -> int:
+        """Delete keys of epochs before that; how many there were."""
+        result = await self._connection.execute(
+            delete(activation_key).where(activation_key.c.epoch < before)
+        )
+        return result.rowcount

@@ -222,6 +222,20 @@ async def read_document() -> bytes:
     return bytes(content)
 
 
+async def read_bytes(expected: str, limit: int) -> bytes:
+    """Read the present request's body, whatever bytes it holds.
+
+    Args:
+        expected: its media type.
+        limit: most that is taken, in bytes.
+
+    Raises:
+        ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
+    """
+    check_type(expected)
+    return b"".join([c async for c in chunks(limit, face_limits().timeout_s)])
+
+
 def as_object(raw: bytes) -> dict[str, object]:
     """Read bytes that must be one JSON object.
 

@@ -25,6 +25,7 @@ FIELDS: Final = frozenset(
         "person",
         "user",
         "solicitudId",
+        "credential",
         "cause",
     }
 )

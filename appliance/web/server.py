@@ -3,30 +3,56 @@
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TypeAlias
 
+import structlog
 from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from quart import Quart
 
+from appliance.processes import stop_event
 from appliance.settings import Settings
 
+_log = structlog.get_logger(__name__)
+OpenApp: TypeAlias = Callable[[Settings], AbstractAsyncContextManager[Quart]]
+"""Opens a face's app over its services, and closes them after."""
 
-async def serve_face(
-    app: Quart, settings: Settings, listener: socket.socket, stop: asyncio.Event
-) -> None:
-    """Serve a face until it is told to stop.
+
+def run_face(
+    name: str, open_app: OpenApp, settings: Settings, listener: socket.socket | None
+) -> int:
+    """Serve a face until it is told to stop; the process's exit status.
 
     Args:
-        app: the face.
+        name: of the role, one of `FACES`.
+        open_app: opens what the face needs, and closes it after.
         settings: of the installation.
         listener: where to listen, bound already.
-        stop: set when it is to stop.
+
+    Raises:
+        ValueError: without a listener.
     """
-    config = hypercorn_config(settings, listener)
-    await serve(app, config, shutdown_trigger=stop.wait)
+    if listener is None:
+        msg = f"the {name} role needs a listener"
+        raise ValueError(msg)
+    asyncio.run(_serve(name, open_app, settings, listener))
+    return 0
 
 
-def hypercorn_config(settings: Settings, listener: socket.socket) -> Config:
+async def _serve(
+    name: str, open_app: OpenApp, settings: Settings, listener: socket.socket
+) -> None:
+    # First: who is told to stop while it opens is stopping.
+    stop = stop_event()
+    async with open_app(settings) as app:
+        _log.info(f"{name}.listening", address=settings.web.listen(name))
+        config = _hypercorn_config(settings, listener)
+        await serve(app, config, shutdown_trigger=stop.wait)
+
+
+def _hypercorn_config(settings: Settings, listener: socket.socket) -> Config:
     """Hypercorn on an inherited listener, with our limits.
 
     Args:

@@ -3,11 +3,12 @@
 import argparse
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from appliance.settings import SettingsError, load_settings
-from embed.demo.config import read_config
+from embed.demo.config import HostConfig, read_config
 from embed.demo.host import DemoHost
 
 CONFIG_FILE: Final = "demo-host.json"
@@ -24,7 +25,39 @@ def register(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     host.add_argument(
         "--config", type=Path, help=f"(default: {CONFIG_FILE} in the data folder)"
     )
+    host.add_argument(
+        "--integrator",
+        metavar="ID",
+        help="be this integrator instead, with --api-key-file",
+    )
+    host.add_argument(
+        "--api-key-file", type=Path, metavar="FILE", help="that integrator's API key"
+    )
+    host.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help="serve there instead; http://HOST:PORT is the integrator's domain",
+    )
     host.set_defaults(run=_host)
+
+
+def _configured(args: argparse.Namespace) -> HostConfig:
+    """The configuration, and what was said to be otherwise.
+
+    Raises:
+        SettingsError: no configuration, or an integrator with another one's key.
+    """
+    if (args.integrator is None) != (args.api_key_file is None):
+        msg = "--integrator and --api-key-file go together"
+        raise SettingsError(msg)
+    path = args.config or load_settings(args.settings).data_dir / CONFIG_FILE
+    config = read_config(path)
+    return replace(
+        config,
+        integrator_id=args.integrator or config.integrator_id,
+        api_key_file=args.api_key_file or config.api_key_file,
+        listen=args.listen or config.listen,
+    )
 
 
 def _host(args: argparse.Namespace) -> int:
@@ -33,8 +66,7 @@ def _host(args: argparse.Namespace) -> int:
     Raises:
         SettingsError: no configuration, or its address cannot be had.
     """
-    path = args.config or load_settings(args.settings).data_dir / CONFIG_FILE
-    config = read_config(path)
+    config = _configured(args)
     try:
         server = DemoHost(config)
     except (OSError, ValueError, OverflowError) as exc:

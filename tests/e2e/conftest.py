@@ -1,7 +1,7 @@
 """Browsers for a run, pages for a test.
 
 One Chromium and at most one Firefox a run; each test has contexts of its own.
-Screenshots go to the folder that RUBRICA_SCREENSHOTS names, else to a temporary one.
+Screenshots go to the folder that RUBRICA_SCREENSHOTS names; without it none is taken.
 """
 
 import os
@@ -53,15 +53,17 @@ async def firefox(
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    """Where screenshots go."""
-    folder = Path(os.environ.get(PICTURES_VARIABLE) or tmp_path / "pictures")
+def pictures() -> Path | None:
+    """Where screenshots go, if they are wanted."""
+    if not (named := os.environ.get(PICTURES_VARIABLE)):
+        return None
+    folder = Path(named)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 @pytest.fixture
-async def open_page(chromium: Browser, pictures: Path) -> AsyncIterator[Opener]:
+async def open_page(chromium: Browser, pictures: Path | None) -> AsyncIterator[Opener]:
     """Opens pages in Chromium, and fails the test for what they complained of."""
     opener = Opener(chromium, pictures)
     yield opener
@@ -70,7 +72,9 @@ async def open_page(chromium: Browser, pictures: Path) -> AsyncIterator[Opener]:
 
 
 @pytest.fixture
-async def open_firefox(firefox: Browser, pictures: Path) -> AsyncIterator[Opener]:
+async def open_firefox(
+    firefox: Browser, pictures: Path | None
+) -> AsyncIterator[Opener]:
     """Opens pages in Firefox, and fails the test for what they complained of."""
     opener = Opener(firefox, pictures)
     yield opener

@@ -10,9 +10,10 @@ from playwright.async_api import Locator, Page, expect
 from tests import pdfs
 from tests.parts.administrators import Administrator, new_administrator
 from tests.parts.appliance import Appliance
-from tests.parts.browsers import Opener, axe, choose_file, press_on, tab_to
+from tests.parts.browsers import Opener, axe, choose_file, press_on, tab_to, until
 from tests.parts.host_page import HostPage
 
+_REFUSED = "chrome-error://chromewebdata/"
 KEY = re.compile(r"rbk_test_[0-9a-z]{12}_[0-9A-Za-z]{49}")
 
 
@@ -36,6 +37,12 @@ async def fill(page: Page, **fields: str) -> None:
 def button(page: Page, name: str) -> Locator:
     """A button by its words."""
     return page.get_by_role("button", name=name, exact=True)
+
+
+async def send(page: Page, name: str) -> None:
+    """Press a form's button, and be where it leads to."""
+    async with page.expect_navigation():
+        await button(page, name).click()
 
 
 async def open_session(appliance: Appliance, code: str, key: str) -> httpx.Response:
@@ -86,7 +93,7 @@ async def test_key_is_copied(open_page: Opener, administrator: Administrator) ->
     code = code_of(administrator)
     await administrator.sign_in(page, "/admin/integrators/new")
     await fill(page, Código=code, Nombre="Estudio")
-    await button(page, "Crear").click()
+    await send(page, "Crear")
     await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
     await fill(page, Etiqueta="Backend")
     await button(page, "Crear clave").click()
@@ -182,7 +189,7 @@ async def test_everything_works_without_scripts(
     code = code_of(administrator)
     await administrator.sign_in(page, "/admin/integrators/new")
     await fill(page, Código=code, Nombre="Estudio")
-    await button(page, "Crear").click()
+    await send(page, "Crear")
     await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
     await fill(page, Etiqueta="Backend")
     await button(page, "Crear clave").click()
@@ -224,7 +231,7 @@ async def test_blocked_origin_shows_by_itself(
     code = code_of(administrator)
     await administrator.sign_in(page, "/admin/integrators/new")
     await fill(page, Código=code, Nombre="Estudio")
-    await button(page, "Crear").click()
+    await send(page, "Crear")
     await page.goto(administrator.url(f"/admin/integrators/{code}/domains"))
     await page.get_by_label("Origen", exact=True).fill("https://a medio")
 
@@ -354,7 +361,7 @@ async def test_console_shows_in_no_frame(
 
     await page.goto(host.url(name=name))
 
-    assert [frame.url for frame in page.frames[1:]] == ["chrome-error://chromewebdata/"]
+    await until(lambda: [frame.url for frame in page.frames[1:]] == [_REFUSED])
 
 
 async def test_firefox_signs_in_and_makes_a_key(
@@ -365,7 +372,7 @@ async def test_firefox_signs_in_and_makes_a_key(
     code = code_of(administrator)
     await administrator.sign_in(page, "/admin/integrators/new")
     await fill(page, Código=code, Nombre="Estudio")
-    await button(page, "Crear").click()
+    await send(page, "Crear")
     await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
     await fill(page, Etiqueta="Backend")
     await button(page, "Crear clave").click()

@@ -10,7 +10,8 @@ import pytest
 from playwright.async_api import Frame, Locator, Page, expect
 
 from tests.parts.browsers import (
-    LOOKS,
+    SCHEMES,
+    SIZES,
     Opener,
     axe_everywhere,
     choose_file,
@@ -23,7 +24,6 @@ from tests.parts.fake_frame import API_KEY
 from tests.pdfs import one_page
 
 PDF = one_page()
-MORE_LOOKS = {("phone", "dark"), ("desktop", "light")}
 
 
 class StartSite(Protocol):
@@ -406,25 +406,21 @@ async def test_keyboard_alone_signs(start_site: StartSite, page: Page) -> None:
     await tab_to(page, page.locator("#result a"))
 
 
-# Two of the four looks see each size and each scheme; ./check --long sees all.
-@pytest.mark.parametrize(
-    ("size", "scheme"),
-    [
-        pytest.param(*look, marks=[pytest.mark.long] if look in MORE_LOOKS else [])
-        for look in LOOKS
-    ],
-)
+@pytest.mark.parametrize("size", SIZES)
 async def test_every_state_is_accessible_in_every_look(
-    start_site: StartSite, open_page: Opener, size: str, scheme: str
+    start_site: StartSite, open_page: Opener, size: str
 ) -> None:
     """Form, errors, connected, signed and failed: axe finds nothing."""
-    page = await open_page(size, scheme)
+    page = await open_page(size)
     site = start_site(sample=PDF)
 
     async def look(name: str) -> None:
         full = len(page.frames) == 1
-        await open_page.picture(page, f"demo-{name}-{size}-{scheme}", full=full)
-        faults[name] = await axe_everywhere(page)
+        for scheme in SCHEMES:
+            await page.emulate_media(color_scheme=scheme)
+            await open_page.picture(page, f"demo-{name}-{size}-{scheme}", full=full)
+            colours = scheme != SCHEMES[0]
+            faults[f"{name} {scheme}"] = await axe_everywhere(page, colours=colours)
 
     faults: dict[str, list[str]] = {}
     await visit(page, site)

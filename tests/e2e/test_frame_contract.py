@@ -37,12 +37,10 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-async def story(
-    appliance: Appliance, chromium: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> Story:
+async def story(appliance: Appliance, chromium: Browser) -> Story:
     """A signature, told once for all the tests of this file."""
     person = appliance.new_person()
-    opener = Opener(chromium, tmp_path_factory.mktemp("story"))
+    opener = Opener(chromium, None)
     with HostPage() as host:
         site = FrameSite(appliance, host)
         page = await opener()

@@ -9,11 +9,10 @@ from playwright.async_api import Frame, Page, Route, expect
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import TestPerson
-from tests.parts.browsers import LOOKS, Opener, axe
+from tests.parts.browsers import SCHEMES, SIZES, Opener, axe
 from tests.parts.ceremony import at, go
 from tests.parts.frame_host import FrameSite, file_of
 
-MORE_LOOKS = {("phone", "dark"), ("desktop", "light")}
 _TOO_WIDE = """() => [...document.querySelectorAll("body *")]
   .filter((e) => e.checkVisibility() && !e.closest("#viewer, .visually-hidden")
      && e.getBoundingClientRect().right > innerWidth + 1)
@@ -22,37 +21,32 @@ _TOO_WIDE = """() => [...document.querySelectorAll("body *")]
 
 @dataclass
 class Looks:
-    """Looks at a frame in one size and scheme, and keeps what is wrong."""
+    """Looks at a frame of one size in both schemes, and keeps what is wrong."""
 
     opener: Opener
     page: Page
-    look: str
+    size: str
     faults: dict[str, list[str]] = field(default_factory=dict)
 
     async def see(self, frame: Frame | Page, name: str) -> None:
-        """Take a picture, run axe, look for what is cut off at the side."""
-        await self.opener.picture(self.page, f"frame-{name}-{self.look}")
-        found = await axe(frame)
+        """Take pictures, run axe, look for what is cut off at the side."""
+        found: list[str] = []
+        for scheme in SCHEMES:
+            await self.page.emulate_media(color_scheme=scheme)
+            await self.opener.picture(self.page, f"frame-{name}-{self.size}-{scheme}")
+            found += await axe(frame, colours=scheme != SCHEMES[0])
         found += await frame.evaluate(_TOO_WIDE)
         if found:
             self.faults[name] = found
 
 
-def looks() -> list[object]:
-    """All looks; half of them behind `--long`."""
-    return [
-        pytest.param(*look, marks=[pytest.mark.long] if look in MORE_LOOKS else [])
-        for look in LOOKS
-    ]
-
-
-@pytest.mark.parametrize(("size", "scheme"), looks())
+@pytest.mark.parametrize("size", SIZES)
 async def test_ceremony_is_accessible_in_every_look(
-    site: FrameSite, person: TestPerson, open_page: Opener, size: str, scheme: str
+    site: FrameSite, person: TestPerson, open_page: Opener, size: str
 ) -> None:
     """From waiting for the host to the signed document, errors included."""
-    page = await open_page(size, scheme)
-    looks = Looks(open_page, page, f"{size}-{scheme}")
+    page = await open_page(size)
+    looks = Looks(open_page, page, size)
     token = site.token()
     await site.visit(page)
     await site.mount(page, token)
@@ -116,17 +110,16 @@ async def _sign_slowly(looks: Looks, frame: Frame, person: TestPerson) -> None:
     await looks.see(frame, "10-checking")
 
 
-@pytest.mark.parametrize(("size", "scheme"), looks())
+@pytest.mark.parametrize("size", SIZES)
 async def test_other_states_are_accessible_in_every_look(
     site: FrameSite,
     person: TestPerson,
     open_page: Opener,
     size: str,
-    scheme: str,
 ) -> None:
     """Asking who it is, lists, ends, and pages that do not go on."""
-    page = await open_page(size, scheme)
-    looks = Looks(open_page, page, f"{size}-{scheme}")
+    page = await open_page(size)
+    looks = Looks(open_page, page, size)
     stranger = {"dni": "11222333", "email": "nadie@demo.example"}
     await site.open(page, None, userData=stranger)
     frame = site.frame(page)

@@ -68,9 +68,9 @@ def doorbell() -> Iterator[RedisServer]:
 
 @pytest.fixture(scope="session")
 def on_sqlite(doorbell: RedisServer) -> Iterator[Appliance]:
-    """On SQLite, with `doorbell`; a key phase ends after 10 s, not 60."""
+    """On SQLite, with `doorbell`."""
     redis = f'[redis]\nurl = "{doorbell.url}"'
-    with harmed(signing="key_s = 10", more=redis) as appliance:
+    with harmed(more=redis) as appliance:
         yield appliance
 
 

@@ -13,6 +13,12 @@ from appliance.bootstrap import Front
 from tests.functional.calls import ORIGIN, head, problem, raw
 from tests.parts.appliance import Appliance, TestPerson
 
+PKI = {
+    "/pki/root.cer",
+    "/pki/ca.cer",
+    "/pki/root.crl",
+    "/pki/ca.crl",
+}
 PUBLIC = {
     "/auth/login",
     "/auth/otp",
@@ -22,7 +28,12 @@ PUBLIC = {
     "/api/integration/session/new",
     "/alta/7",
     "/static/7",
+    *PKI,
+    "/pki/ocsp",
+    "/pki/ocsp/7",
 }
+CACHED = {"/.well-known/jwks.json", *PKI}
+"""What caches may keep."""
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -90,7 +101,7 @@ def test_every_answer_is_hardened(
                 assert len(answer.headers["X-Request-Id"]) == 24
                 assert "Server" not in answer.headers
                 assert "Set-Cookie" not in answer.headers
-                cached = path == "/.well-known/jwks.json" and answer.status_code == 200
+                cached = path in CACHED and answer.status_code == 200
                 assert ("no-store" not in answer.headers["Cache-Control"]) == cached
 
 

@@ -177,7 +177,7 @@ def test_thawed_worker_changes_nothing(on_postgres: Appliance, point: str) -> No
 def test_request_that_kills_workers_stalls_nobody(
     on_sqlite: Appliance, people: list[TestPerson]
 ) -> None:
-    """A crash loop on one activation ends by its time; all else is signed."""
+    """Five workers die of one document: it is `fallida`, and all else is signed."""
     victim, others = people[0], people[1:]
     before = newest(on_sqlite)
     poisonous = on_sqlite.new_request(victim, pdfs.one_page())
@@ -185,16 +185,15 @@ def test_request_that_kills_workers_stalls_nobody(
     body = {"solicitudId": poisonous, "password": victim.signing_password}
     crowd = Crowd(on_sqlite, others, pdfs.one_page(), at_least=40)
     with on_sqlite.client(victim) as client, crowd.calling():
-        first = client.post("/solicitudes/firmar", json=body)
-    state = read_ledger(on_sqlite).with_state(RequestState.PENDING)
-    poison.unlink()
-    with on_sqlite.client(victim) as client:
         answer = client.post("/solicitudes/firmar", json=body)
+        while answer.status_code == 202:
+            answer = client.post("/solicitudes/firmar", json=body)
+    poison.unlink()
 
-    assert first.status_code == 503, first.text
-    assert first.json()["code"] == "ACTIVATION_EXPIRED"
-    assert [row.id for row in state] == [poisonous]
-    assert answer.status_code == 200, answer.text
+    assert answer.json()["code"] == "SIGNING_FAILED", answer.text
+    ledger = read_ledger(on_sqlite, after=before)
+    assert [row.id for row in ledger.with_state(RequestState.FAILED)] == [poisonous]
+    assert ledger.attempts(poisonous) == [INTERRUPTED] * 5
     assert_sound(crowd, before=before)
 
 

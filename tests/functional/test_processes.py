@@ -3,7 +3,14 @@
 Source: design §1, "must never touch".
 """
 
+import re
+import socket
+import time
+from collections.abc import Iterator
+from io import RawIOBase
 from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
@@ -12,62 +19,196 @@ from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
 
 MODULE = "libsofthsm2"
-PINS = ("firma.pin", "pki.pin")
+WITHOUT_HSM = ("api", "embed", "admin", "chores", "sandbox")
+FACES = ("api", "embed", "admin")
+WITH_PEPPER = ("api", "embed")
+"""Design §1: the others must never touch it."""
+_READY_S = 10.0
 
 
 def _maps(process: psutil.Process) -> str:
     return Path(f"/proc/{process.pid}/maps").read_text()
 
 
-def _open_files(process: psutil.Process) -> set[str]:
+def _open_files(pid: int) -> list[str]:
     """Every open file, socket and pipe by its name."""
-    return {str(path.readlink()) for path in Path(f"/proc/{process.pid}/fd").iterdir()}
+    return sorted(str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir())
 
 
-def _under(appliance: Appliance, files: set[str]) -> set[str]:
-    """Those in the appliance's folder, relative to it."""
+def _held(appliance: Appliance, process: psutil.Process) -> set[str]:
+    """What is open of the appliance's folder, relative to it."""
     folder = f"{appliance.folder.resolve()}/"
+    files = _open_files(process.pid)
     return {name.removeprefix(folder) for name in files if name.startswith(folder)}
 
 
-@pytest.mark.parametrize("role", ["api", "chores", "sandbox"])
+def _status(pid: int) -> dict[str, str]:
+    """The lines of a process's status."""
+    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    return {key: value.strip() for key, _, value in (x.partition(":") for x in lines)}
+
+
+def _listening(process: psutil.Process) -> set[int]:
+    """Ports that a process could accept connections on."""
+    tcp = process.net_connections("tcp")
+    return {each.laddr.port for each in tcp if each.status == psutil.CONN_LISTEN}
+
+
+def _remembers(process: psutil.Process, *secrets: bytes) -> bool:
+    """Whether a process has one of these anywhere in its memory.
+
+    Skips the test where the machine lets nobody look.
+    """
+    try:
+        with Path(f"/proc/{process.pid}/mem").open("rb", buffering=0) as memory:
+            return any(_regions_with(process, memory, secrets))
+    except PermissionError:
+        pytest.skip("this machine lets nobody read another process's memory")
+
+
+def _regions_with(
+    process: psutil.Process, memory: BinaryIO | RawIOBase, secrets: tuple[bytes, ...]
+) -> Iterator[bool]:
+    """Whether one of the secrets is there, for each region that can be written."""
+    for line in _maps(process).splitlines():
+        place, rights, *_ = line.split()
+        if not rights.startswith("rw") or line.endswith("[vvar]"):
+            continue
+        begin, end = (int(number, 16) for number in place.split("-"))
+        memory.seek(begin)
+        try:
+            content = memory.read(end - begin) or b""
+        except OSError:
+            continue  # unmapped meanwhile
+        yield any(secret in content for secret in secrets)
+
+
+def _secret(appliance: Appliance, name: str) -> bytes:
+    return (appliance.folder / "secrets" / name).read_text().strip().encode()
+
+
+def test_every_role_is_looked_at(appliance: Appliance) -> None:
+    """A role that nobody thought of here would be found by nobody."""
+    known = {*WITHOUT_HSM, "signing-1", "signing-2", "redis"}
+
+    started = re.findall(r"role\.started.* name=(\S+)", appliance.log.read_text())
+    assert set(started) == known
+
+
+@pytest.mark.parametrize("role", WITHOUT_HSM)
 def test_role_has_no_hsm(appliance: Appliance, signer: TestPerson, role: str) -> None:
-    """No PKCS#11 module mapped, no PIN file and no token's file open."""
+    """No PKCS#11 module mapped, no PIN file or token's file open, no PIN known."""
     assert signer.id
     (process, *_) = appliance.children(role)
 
     assert MODULE not in _maps(process)
-    held = _under(appliance, _open_files(process))
-    assert not [name for name in held if name.startswith(("hsm/", "secrets/"))]
+    held = _held(appliance, process)
+    assert not [name for name in held if name.startswith(("hsm", "secrets"))]
+    pins = [_secret(appliance, name) for name in ("firma.pin", "pki.pin")]
+    assert not _remembers(process, *pins)
 
 
-def test_signing_worker_has_the_hsm_and_no_listener(
+def test_signing_workers_alone_have_the_hsm_and_no_listener(
     appliance: Appliance, signer: TestPerson
 ) -> None:
-    """The module is mapped there; the PIN files were read and closed."""
+    """The module is mapped there and nowhere else; the PIN files were closed."""
     assert signer.id
     workers = appliance.children("signing")
 
     assert len(workers) == 2
+    everyone = [psutil.Process(appliance.pid), *appliance.children("")]
+    assert {each.pid for each in everyone if MODULE in _maps(each)} == {
+        worker.pid for worker in workers
+    }
     for process in workers:
-        assert MODULE in _maps(process)
-        held = _under(appliance, _open_files(process))
-        assert not [name for name in held if name.endswith(PINS)]
-        listening = [
-            c for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN
-        ]
-        assert listening == []
+        held = _held(appliance, process)
+        assert not [name for name in held if name.startswith("secrets")]
+        assert _listening(process) == set()
+
+
+@pytest.mark.parametrize("role", FACES)
+def test_face_has_its_own_listener_alone(appliance: Appliance, role: str) -> None:
+    """Listeners of other faces, bound by the same parent, were closed."""
+    (process,) = appliance.children(role)
+    addresses = {
+        "api": appliance.base_url,
+        "embed": appliance.iframe_url,
+        "admin": appliance.admin_url,
+    }
+
+    assert _listening(process) == {urlsplit(addresses[role]).port}
+
+
+@pytest.mark.parametrize("role", [*WITHOUT_HSM, "signing-1", "signing-2"])
+def test_pepper_is_known_where_passwords_are_checked(
+    appliance: Appliance, signer: TestPerson, role: str
+) -> None:
+    """The console, the workers and the sandbox have not read it."""
+    assert signer.id
+    (process,) = appliance.children(role)
+    pepper = _secret(appliance, "pepper")
+
+    known = _remembers(process, pepper, bytes.fromhex(pepper.decode()))
+    assert known is (role in WITH_PEPPER)
+
+
+def test_supervisor_knows_no_secret(appliance: Appliance) -> None:
+    """What the parent of all roles never read, none of them inherits."""
+    supervisor = psutil.Process(appliance.pid)
+    written = [
+        path.read_text().strip().encode()
+        for path in (appliance.folder / "secrets").iterdir()
+    ]
+
+    assert len(written) >= 5
+    assert not _remembers(supervisor, *written)
 
 
 def test_sandbox_has_no_record(appliance: Appliance) -> None:
     """Neither database nor documents nor Redis are open in the sandbox."""
     (process,) = appliance.children("sandbox")
 
-    held = _under(appliance, _open_files(process))
+    held = _held(appliance, process)
     assert not [
         name for name in held if name.startswith(("rubrica.db", "documents", "redis"))
     ]
     assert process.net_connections("inet") == []
+
+
+def test_sandbox_job_is_confined_before_its_request(appliance: Appliance) -> None:
+    """Each child of the sandbox: filtered, no new privileges, one connection.
+
+    What it then cannot do is tried in `test_sandbox_confinement`.
+    """
+    (sandbox,) = appliance.children("sandbox")
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.connect(str(appliance.settings.sandbox_socket))
+        job = _new_job(sandbox)
+        confined, files = _status(job), _open_files(job)
+
+    assert (confined["Seccomp"], confined["NoNewPrivs"]) == ("2", "1")
+    assert int(confined["Seccomp_filters"]) > int(
+        _status(sandbox.pid)["Seccomp_filters"]
+    )
+    assert confined["CapEff"] == "0" * 16
+    *nulls, request = files
+    assert nulls == ["/dev/null"] * 3
+    assert request.startswith("socket:")
+
+
+def _new_job(sandbox: psutil.Process) -> int:
+    """The job of the client that just came, when it has nothing more to give up."""
+    deadline = time.monotonic() + _READY_S
+    template = _status(sandbox.pid)["Seccomp_filters"]
+    while time.monotonic() < deadline:
+        for job in sandbox.children():
+            try:
+                if _status(job.pid)["Seccomp_filters"] != template:
+                    return job.pid
+            except FileNotFoundError:
+                continue  # of a client before us
+        time.sleep(0.02)
+    pytest.fail("no confined job")
 
 
 def test_secret_in_no_environment_or_command_line(
@@ -77,9 +218,8 @@ def test_secret_in_no_environment_or_command_line(
     assert signer.id
     files = (appliance.folder / "secrets").iterdir()
     secrets = {path.read_text().strip() for path in files} | appliance.secrets
-    supervisor = psutil.Process(appliance.pid)
 
-    for process in [supervisor, *supervisor.children(recursive=True)]:
+    for process in [psutil.Process(appliance.pid), *appliance.children("")]:
         shown = " ".join([*process.cmdline(), *process.environ().values()])
         assert not [secret for secret in secrets if secret in shown]
 

@@ -12,6 +12,7 @@ import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.request import Signer
 from appliance.domain.vocab import SlotOutcome
@@ -20,6 +21,7 @@ from appliance.services.passwords import HashSlots
 from appliance.services.signing_password import SigningPasswords
 from appliance.settings import SigningSettings
 from tests.core_parts import PASSWORD, CoreParts, cheap_password_secret
+from tests.parts.signing_host import INSTALLATION
 
 C = ErrorCode
 
@@ -38,13 +40,13 @@ class Desk:
     ) -> ApplianceError | None:
         """Check a password as signing does; the refusal, if any."""
         try:
-            slot = await self.attempts.check(
+            right = await self.attempts.check(
                 self.signer, request or self.request, password
             )
         except ApplianceError as exc:
             return exc
         async with self.core.store.write() as records:
-            await self.attempts.passed(records, self.signer, slot)
+            await self.attempts.passed(records, self.signer, right)
         return None
 
     async def left(self, password: bytes) -> object:
@@ -78,13 +80,12 @@ class Desk:
 
 async def desk_of(core: CoreParts, slot_wait_s: float = 0.3) -> Desk:
     """With slots that are waited for that long."""
-    passwords = SigningPasswords(b"p" * 32, HashSlots(2))
+    passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(2))
     signer = await core.add_signer(await cheap_password_secret(passwords))
     request = await core.add_request(signer.person)
     settings = SigningSettings(slot_wait_s=slot_wait_s)
-    return Desk(
-        core, Attempts(core.store, passwords, core.clock, settings), signer, request
-    )
+    attempts = Attempts(core.store, passwords, core.clock, settings, INSTALLATION)
+    return Desk(core, attempts, signer, request)
 
 
 @pytest.fixture
@@ -185,7 +186,7 @@ async def test_parallel_guesses_of_two_processes_stay_within_the_limit(
     desk: Desk,
 ) -> None:
     """The limit holds between processes: it stands in the database."""
-    passwords = SigningPasswords(b"p" * 32, HashSlots(2))
+    passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(2))
     other = replace(
         desk,
         attempts=Attempts(
@@ -193,6 +194,7 @@ async def test_parallel_guesses_of_two_processes_stay_within_the_limit(
             passwords,
             desk.core.clock,
             SigningSettings(slot_wait_s=0.3),
+            INSTALLATION,
         ),
     )
 

@@ -4,6 +4,8 @@ Source: design §3, 4 and "Lifetimes".
 """
 
 import asyncio
+import dataclasses
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,10 +13,11 @@ import pytest
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.activations import Claim, IntentRow, Terms
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
-from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
+from tests.core_parts import DIGEST, HOST, MADE, CoreParts, signed_view
 
 A, S = ActivationState, IntentState
 TERMS = Terms(
+    host=HOST,
     lease=timedelta(seconds=10),
     key=timedelta(seconds=60),
     finish=timedelta(seconds=600),
@@ -166,7 +169,7 @@ async def test_renewing_ends_with_the_key_phase(core: CoreParts) -> None:
     core.clock.forward(1)
 
     async with core.store.read() as records:
-        assert [late.id for late in await records.activations.overdue(core.now)] == [
+        assert [late.id for late in await records.activations.overdue(core.now, 5)] == [
             first.id
         ]
 
@@ -189,9 +192,9 @@ async def test_finishing_has_its_own_limit(core: CoreParts) -> None:
 
 
 async def test_claim_capped_by_attempts(core: CoreParts) -> None:
-    """What kills its workers is left to expire."""
+    """What kills its workers is not taken again."""
     await core.add_activation(await core.add_signer())
-    few = Terms(TERMS.lease, TERMS.key, TERMS.finish, attempts=3)
+    few = replace(TERMS, attempts=3)
 
     fences = []
     for _ in range(4):
@@ -201,6 +204,29 @@ async def test_claim_capped_by_attempts(core: CoreParts) -> None:
         core.clock.forward(10)
 
     assert fences == [1, 2, 3, None]
+
+
+async def test_finishing_rests_after_many_attempts(core: CoreParts) -> None:
+    """Tried on until its time is over, but never at once again."""
+    few = dataclasses.replace(TERMS, attempts=2)
+    await core.add_activation(await core.add_signer())
+
+    async def take() -> Claim | None:
+        async with core.store.write() as records:
+            return await records.activations.claim_next("o", core.now, few)
+
+    first = await take()
+    assert first is not None
+    async with core.store.write() as records:
+        await records.activations.keyed(first, 0, MADE, core.now)
+        await records.activations.settle(first, core.now)
+    fences = []
+    for _ in range(5):
+        core.clock.forward(10)
+        found = await take()
+        fences.append(found and found.fence)
+
+    assert fences == [2, None, 3, None, 4]
 
 
 # -- fencing -----------------------------------------------------------------------

@@ -2,17 +2,23 @@
 
 import re
 from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
 
 import pyotp
 import pytest
+from cryptography.hazmat.primitives import hashes
+from werkzeug.datastructures import FileStorage
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.console import PeopleFilter
 from appliance.domain.ids import PersonId
+from appliance.domain.trust import AnchorPurpose
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services.enrolment import Choice
 from tests.parts.console import BAD_PDF, NAME, PASSWORD, PDF, Answer, Site, open_site
+from tests.parts.held import hold
+from tests.parts.outside_ca import OutsideCa, bundle
 
 HERE = "/admin/integrators/acme"
 ANA = "20-05536168-2"
@@ -36,6 +42,29 @@ async def audited(site: Site, kind: EventKind) -> AuditEvent:
     (user,) = [u for u in await site.front.console.users() if u.name == NAME]
     assert event.actor == user.actor
     return event
+
+
+def sha256(ca: OutsideCa) -> str:
+    """The fingerprint that a CA publishes of its root."""
+    return ca.root.fingerprint(hashes.SHA256()).hex()
+
+
+async def upload(site: Site, path: str, content: bytes, **fields: str) -> Answer:
+    """Send a form with a file of certificates."""
+    file = FileStorage(BytesIO(content), "a.pem", "file", "application/x-pem-file")
+    return await site.send_form(path, {"csrf": site.csrf, **fields}, {"file": file})
+
+
+async def enter(site: Site) -> Answer:
+    """Sign in, with a code of the moment."""
+    return await site.post(
+        "/admin/login", name=NAME, password=PASSWORD, code=site.code()
+    )
+
+
+async def begin_anew(site: Site, here: str) -> Answer:
+    """Revoke and invite anew, with a code of the moment."""
+    return await site.post(f"{here}/credentials/reissue", code=site.code())
 
 
 async def key_id(site: Site, label: str = "backend") -> str:
@@ -66,6 +95,13 @@ async def test_every_change_leaves_a_row(site: Site) -> None:
     invited = await site.person("20267565393", "Luis", enrolled=False)
     file = {"integrator": "acme", "cuil": ANA, "days": ""}
     here = f"/admin/people/{person}"
+    held = await hold(site.desk.store, person, ANA_DIGITS, site.clock.now())
+    outside, later = (OutsideCa(site.clock.now(), name) for name in ("a", "b"))
+    anchor = await site.front.trust.add(
+        "operator", bundle(outside.root), AnchorPurpose.SIGNERS, sha256(outside)
+    )
+    chain = bundle(outside.certify(held.spki, ANA_DIGITS), outside.issuing)
+    trusted = {"fingerprint": sha256(later), "purpose": "signers"}
     steps = {
         "integrators.create": site.post("/admin/integrators", code="b", name="B"),
         "keys.create": site.post(f"{HERE}/keys", label="c", life="30"),
@@ -81,10 +117,19 @@ async def test_every_change_leaves_a_row(site: Site) -> None:
         "requests.create": site.upload("/admin/requests", PDF, "a.pdf", **file),
         "person.disable": site.post(f"{here}/disable"),
         "person.enable": site.post(f"{here}/enable"),
-        "login.leave": site.post("/admin/logout"),
-        "login.enter": site.post(
-            "/admin/login", name=NAME, password=PASSWORD, code=site.code()
+        "credentials.renew": site.post(f"{here}/credentials/{held.id}/renew"),
+        "credentials.import_chain": upload(
+            site, f"{here}/credentials/{held.id}/chain", chain
         ),
+        "credentials.revoke": site.post(
+            f"{here}/credentials/{held.id}/revoke", reason="superseded"
+        ),
+        "credentials.new_pin": site.post(f"{here}/credentials/pin"),
+        "credentials.reissue": begin_anew(site, here),
+        "trust.add": upload(site, "/admin/trust", bundle(later.root), **trusted),
+        "trust.remove": site.post(f"/admin/trust/{anchor.id}/remove"),
+        "login.leave": site.post("/admin/logout"),
+        "login.enter": enter(site),
     }
     taking = {
         rule.endpoint
@@ -441,7 +486,7 @@ async def test_certificate_is_told_in_full(site: Site) -> None:
     text = (await site.get(f"/admin/people/{person}")).text
 
     assert "DEMO SIN VALIDEZ" in text
-    assert f"CUIL {ANA_DIGITS}" in text
+    assert f"CUIL {ANA}" in text
     assert "guardada dentro del HSM" in text
     assert "hx-get" not in text
 

@@ -24,7 +24,7 @@ async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     """Services on a fresh database."""
     url = "sqlite"
     if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
+        url = request.getfixturevalue("migrated_url")
     async with open_desk(tmp_path, url) as made:
         yield made
 

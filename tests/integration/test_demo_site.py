@@ -185,6 +185,24 @@ def test_files_of_setup_are_what_the_site_reads(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
 
 
+def test_integrator_without_its_key_is_refused(tmp_path: Path) -> None:
+    """Nobody's key is sent in another integrator's name."""
+    with demo_site(tmp_path) as site:
+        pass
+    script = "from appliance.commands import main; import sys; sys.exit(main())"
+    told = ["--config", str(site.config_file), "--integrator", "otro"]
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, "demo", "host", *told],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode != 0
+    assert "--integrator and --api-key-file go together" in done.stderr
+
+
 def test_command_serves_until_it_is_told_to_stop(
     client: httpx.Client, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ async def desk(
     """The frame's services on a fresh database."""
     url = "sqlite"
     if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
+        url = request.getfixturevalue("migrated_url")
     async with open_frame_desk(tmp_path, url) as made:
         yield made
 

@@ -27,16 +27,11 @@ from appliance.domain.hsm import (
     TokenRole,
 )
 from appliance.domain.vocab import VouchedBy
-from hsm_config.certificates import ca_path, read_ca
+from hsm_config.certificates import read_ca, read_root
 from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation, verify
-from worker.authority import (
-    DOCUMENT_SIGNING,
-    POLICIES,
-    Authority,
-    CertificateSubject,
-    IssuedCertificate,
-)
+from worker.authority import Authority, CertificateSubject, IssuedCertificate
+from worker.certificate_profile import DOCUMENT_SIGNING, POLICIES
 from worker.hsm_session import HsmSession
 
 REF = KeyReference(TokenRole.FIRMA, b"\x01credential")
@@ -61,7 +56,8 @@ async def session(installation: HsmInstallation) -> AsyncIterator[HsmSession]:
 @pytest.fixture
 def authority(installation: HsmInstallation, session: HsmSession) -> Authority:
     """Its CA."""
-    return Authority(session, read_ca(installation.settings))
+    settings = installation.settings
+    return Authority(session, read_ca(settings), settings)
 
 
 @pytest.fixture
@@ -90,14 +86,19 @@ async def test_openssl_verifies_the_chain(
     signer.write_bytes(_read(issued).public_bytes(serialization.Encoding.PEM))
     options = ("-x509_strict", "-policy_check", "-purpose", "smimesign")
 
-    _openssl("verify", *options, "-CAfile", ca_path(installation.settings), signer)
+    settings = installation.settings
+    trusted = ("-CAfile", settings.root_file, "-untrusted", settings.ca_file)
+    _openssl("verify", *options, *trusted, signer)
 
 
-async def test_pyca_finds_the_ca_as_issuer(issued: IssuedCertificate) -> None:
-    """The chain that comes with it holds the root that issued it."""
-    (root,) = issued.chain
+async def test_pyca_finds_the_ca_as_issuer(
+    installation: HsmInstallation, issued: IssuedCertificate
+) -> None:
+    """What comes with it leads to the root, which does not come with it."""
+    (issuer,) = (x509.load_der_x509_certificate(one) for one in issued.chain)
 
-    _read(issued).verify_directly_issued_by(x509.load_der_x509_certificate(root))
+    _read(issued).verify_directly_issued_by(issuer)
+    issuer.verify_directly_issued_by(read_root(installation.settings))
 
 
 async def test_certified_key_signs(
@@ -243,23 +244,74 @@ async def test_bad_subject_is_refused_before_a_key_is_made(
         await session.public_key(REF)
 
 
-async def test_key_that_is_not_rsa_is_refused(authority: Authority) -> None:
-    """Only kinds that the HSM makes are certified."""
-    spki = (
-        ec.generate_private_key(ec.SECP256R1())
+def _spki(curve: ec.EllipticCurve) -> bytes:
+    """A public key on a curve."""
+    return (
+        ec.generate_private_key(curve)
         .public_key()
         .public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
     )
 
-    for key in (spki, b"no key"):
+
+@pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1()])
+async def test_key_on_a_curve_is_certified(
+    authority: Authority, curve: ec.EllipticCurve
+) -> None:
+    """P-256 and P-384, by the CA's RSA key."""
+    spki = _spki(curve)
+
+    certificate = _read(await authority.issue(ANA, spki, datetime.now(tz=UTC)))
+
+    assert certificate.public_key() == serialization.load_der_public_key(spki)
+
+
+async def test_key_of_another_kind_is_refused(authority: Authority) -> None:
+    """Only kinds that the HSM makes are certified."""
+    for key in (_spki(ec.SECP521R1()), b"no key"):
         with pytest.raises(HsmRefusedError):
             await authority.issue(ANA, key, datetime.now(tz=UTC))
 
 
+async def test_addresses_of_status_stand_in_the_certificate(
+    authority: Authority, issued: IssuedCertificate
+) -> None:
+    """OCSP, issuer and CRL, under the public address."""
+    extensions = _read(issued).extensions
+    access = extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
+    points = extensions.get_extension_for_class(x509.CRLDistributionPoints).value
+    above = authority.certificate.extensions
+    above_points = above.get_extension_for_class(x509.CRLDistributionPoints).value
+
+    base = "http://127.0.0.1:8080/pki/"
+    assert {one.access_method._name: one.access_location.value for one in access} == {
+        "OCSP": f"{base}ocsp",
+        "caIssuers": f"{base}ca.cer",
+    }
+    (point,) = points
+    assert [name.value for name in point.full_name or ()] == [f"{base}ca.crl"]
+    (point,) = above_points
+    assert [name.value for name in point.full_name or ()] == [f"{base}root.crl"]
+
+
+async def test_responder_may_answer_for_the_ca(authority: Authority) -> None:
+    """OCSP signing and nothing else, for 90 days, never asked about itself."""
+    now = datetime.now(tz=UTC)
+
+    certificate = _read(issued := await authority.certify_responder(now))
+
+    extensions = certificate.extensions
+    usages = extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usages) == [ExtendedKeyUsageOID.OCSP_SIGNING]
+    assert x509.OCSPNoCheck() in [one.value for one in extensions]
+    assert "OCSP DEMO SIN VALIDEZ prueba" in certificate.subject.rfc4514_string()
+    assert timedelta(days=89) < issued.not_after - now <= timedelta(days=90)
+    certificate.verify_directly_issued_by(authority.certificate)
+
+
 async def test_ca_certificate_of_another_key_issues_nothing(
-    session: HsmSession, tmp_path: Path
+    installation: HsmInstallation, session: HsmSession, tmp_path: Path
 ) -> None:
     """A swapped CA certificate is found out, and no key is left."""
     ca, key = tmp_path / "ca.pem", tmp_path / "key.pem"
@@ -268,7 +320,7 @@ async def test_ca_certificate_of_another_key_issues_nothing(
     swapped = x509.load_pem_x509_certificate(ca.read_bytes())
 
     with pytest.raises(HsmRefusedError, match="not of the CA's key"):
-        await Authority(session, swapped).enrol(
+        await Authority(session, swapped, installation.settings).enrol(
             REF,
             KeyAlgorithm.RSA_2048,
             ANA,
@@ -284,7 +336,7 @@ async def test_demo_person_under_a_real_ca_is_refused(tmp_path: Path) -> None:
     real = HsmInstallation(tmp_path, trial=False)
     provision(real.settings)
     async with real.session() as session:
-        authority = Authority(session, read_ca(real.settings))
+        authority = Authority(session, read_ca(real.settings), real.settings)
         now = datetime.now(tz=UTC)
 
         with pytest.raises(ApplianceError) as caught:

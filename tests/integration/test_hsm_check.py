@@ -9,7 +9,6 @@ import hsm_config
 from appliance.domain.hsm import KeyAlgorithm, KeyMode, TokenRole
 from appliance.settings import Settings
 from hsm_config import objects
-from hsm_config.certificates import ca_path
 from hsm_config.check import check
 from hsm_config.check_report import CheckReport, Mark
 from hsm_config.firma_keys import identity_path
@@ -99,7 +98,7 @@ def test_check_finds_a_certificate_of_another_key(
     """A CA certificate that does not match the CA's key is bad."""
     other = HsmInstallation(tmp_path_factory.mktemp("other"))
     provision(other.settings)
-    ca_path(made.settings).write_bytes(ca_path(other.settings).read_bytes())
+    made.settings.ca_file.write_bytes(other.settings.ca_file.read_bytes())
 
     assert _bad(made.check()) == {"CA"}
 

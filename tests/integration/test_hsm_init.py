@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pkcs11
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from appliance.domain.errors import HsmRefusedError
 from appliance.domain.hsm import KeyAlgorithm, TokenRole
 from hsm_config import objects
-from hsm_config.certificates import ca_path, is_demo, read_ca
+from hsm_config.certificates import is_demo, read_ca, read_root
 from hsm_config.module import opened
 from hsm_config.pin import make_pin
 from hsm_config.provision import provision
@@ -79,14 +80,51 @@ def test_init_makes_pins_of_their_own_that_only_the_owner_reads(
 
 
 def test_ca_of_a_trial_says_that_it_is_worth_nothing(made: HsmInstallation) -> None:
-    """The demo words and the installation's name stand in the CA's name."""
-    certificate = read_ca(made.settings)
+    """The demo words and the installation's name stand in both names."""
+    settings = made.settings
+    for certificate in (read_root(settings), read_ca(settings)):
+        assert is_demo(certificate)
+        assert "DEMO SIN VALIDEZ prueba" in certificate.subject.rfc4514_string()
+        assert isinstance(key := certificate.public_key(), rsa.RSAPublicKey)
+        assert key.key_size == 3072
+    for file in (settings.root_file, settings.ca_file):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o644
 
-    assert is_demo(certificate)
-    assert "DEMO SIN VALIDEZ prueba" in certificate.subject.rfc4514_string()
-    assert isinstance(key := certificate.public_key(), rsa.RSAPublicKey)
-    assert key.key_size == 3072
-    assert stat.S_IMODE(ca_path(made.settings).stat().st_mode) == 0o644
+
+def test_ca_hangs_on_the_root(made: HsmInstallation) -> None:
+    """Two levels: the root lives for 20 years, the CA certifies no other CA."""
+    root, ca = read_root(made.settings), read_ca(made.settings)
+
+    lengths = [
+        one.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length
+        for one in (root, ca)
+    ]
+    years = [
+        (one.not_valid_after_utc - one.not_valid_before_utc).days // 365
+        for one in (root, ca)
+    ]
+
+    ca.verify_directly_issued_by(root)
+    assert (lengths, years) == ([1, 0], [20, 10])
+
+
+def test_lost_root_certificate_is_refused(made: HsmInstallation) -> None:
+    """Verifiers trust that one: it is not made anew in silence."""
+    made.settings.root_file.unlink()
+
+    with pytest.raises(HsmRefusedError, match="root's certificate back"):
+        provision(made.settings)
+
+
+def test_ca_of_another_root_is_refused(
+    bare: HsmInstallation, template: HsmInstallation
+) -> None:
+    """A CA that was exchanged with its key's certificate is noticed."""
+    provision(bare.settings)
+    bare.settings.root_file.write_bytes(template.settings.root_file.read_bytes())
+
+    with pytest.raises(HsmRefusedError, match="another key"):
+        provision(bare.settings)
 
 
 def test_ca_of_a_real_installation_is_no_demo(tmp_path: Path) -> None:
@@ -99,11 +137,11 @@ def test_ca_of_a_real_installation_is_no_demo(tmp_path: Path) -> None:
 
 
 def test_openssl_takes_the_ca_as_a_root(made: HsmInstallation) -> None:
-    """The self-signed certificate verifies by itself, strictly."""
-    path = ca_path(made.settings)
+    """The self-signed root verifies by itself, and the CA by it, strictly."""
+    root, ca = made.settings.root_file, made.settings.ca_file
 
     result = subprocess.run(
-        ["openssl", "verify", "-x509_strict", "-CAfile", path, path],
+        ["openssl", "verify", "-x509_strict", "-CAfile", root, root, ca],
         capture_output=True,
         text=True,
         check=False,
@@ -132,7 +170,7 @@ def test_half_a_ca_pair_without_certificate_is_made_again(
     made: HsmInstallation,
 ) -> None:
     """What a kill during key generation leaves does not stay."""
-    ca_path(made.settings).unlink()
+    made.settings.ca_file.unlink()
     with made.raw(TokenRole.PKI) as session:
         objects.private_key(session, objects.CA_KEY.cka_id).destroy()
 
@@ -147,7 +185,7 @@ def test_ca_key_without_certificate_is_certified_and_kept(
 ) -> None:
     """A run cut off before the certificate was written keeps its key."""
     before = read_ca(made.settings)
-    ca_path(made.settings).unlink()
+    made.settings.ca_file.unlink()
 
     report = provision(made.settings)
 
@@ -172,7 +210,7 @@ def test_certificate_of_another_key_is_refused(
 ) -> None:
     """A certificate that came from elsewhere is noticed."""
     provision(bare.settings)
-    ca_path(bare.settings).write_bytes(ca_path(template.settings).read_bytes())
+    bare.settings.ca_file.write_bytes(template.settings.ca_file.read_bytes())
 
     with pytest.raises(HsmRefusedError, match="another key"):
         provision(bare.settings)
@@ -274,7 +312,7 @@ def test_init_killed_is_completed_by_the_next(
 
 def test_keys_made_by_init_cannot_be_read(made: HsmInstallation) -> None:
     """CA and keep-alive keys are sensitive, not extractable and only sign."""
-    for ref in (objects.CA_KEY, objects.KEEP_ALIVE_KEY):
+    for ref in objects.OWN_KEYS - {objects.IDENTITY_KEY}:
         with made.raw(ref.token) as session:
             key = objects.private_key(session, ref.cka_id)
 

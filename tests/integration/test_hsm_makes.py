@@ -94,9 +94,9 @@ async def test_resident_keys_sign(made: HsmInstallation) -> None:
 async def test_identity_is_the_pinned_one(made: HsmInstallation) -> None:
     """An EC key, since both makes have curves."""
     async with made.session() as session:
-        signature = await session.identity_sign(MESSAGE)
-        public = pairs.load_spki(await session.identity_public())
+        spki, signature = await session.identity_statement(MESSAGE)
 
+    public = pairs.load_spki(spki)
     signatures.verify(public, signature, DIGEST, SignatureScheme.ECDSA)
     assert b"BEGIN PUBLIC KEY" in identity_path(made.settings).read_bytes()
 
@@ -106,7 +106,7 @@ def test_every_method_of_the_profile_wraps_and_unwraps(made: HsmInstallation) ->
     with made.raw(TokenRole.FIRMA) as session:
         available = session.token.slot.get_mechanisms()
         for method in WRAPS[made.profile.name]:
-            assert Wrapping(made.profile).mechanism(method) in available
+            assert Wrapping(made.profile).methods.mechanism(method) in available
             for kind in (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256):
                 master = 1, Masters(session).get(1)
                 key = Wrapping(made.profile).generate(session, kind, master, method)

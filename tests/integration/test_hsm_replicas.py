@@ -6,7 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    load_der_public_key,
+    load_pem_public_key,
+)
 from pkcs11 import Attribute
 
 from appliance.call_watch import CallWatch
@@ -219,6 +224,21 @@ async def test_vanished_member_is_replaced_inside_the_call(
         await sign(session, key)
 
         assert places(shim, key)[-1] == "firma"
+
+
+async def test_statement_names_the_member_that_signed(
+    made: HsmInstallation, shim: Pkcs11Shim
+) -> None:
+    """Whichever it was: public key and signature belong together."""
+    async with made.session(module=shim.path, probe_s=60) as session:
+        first, _ = await session.identity_statement(b"a statement")
+        with shim.fault("C_Sign", "code", DEVICE_REMOVED, at="firma", times=1):
+            second, signature = await session.identity_statement(b"a statement")
+
+    public = load_der_public_key(second)
+    assert isinstance(public, ec.EllipticCurvePublicKey)
+    public.verify(signature, b"a statement", ec.ECDSA(hashes.SHA256()))
+    assert first != second
 
 
 async def test_all_members_away_is_unavailable(made: HsmInstallation) -> None:

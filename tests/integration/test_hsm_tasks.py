@@ -1,17 +1,27 @@
 """The life of an HSM task, on both databases."""
 
 import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from appliance.domain.activation import IssueBinding, Seal, epoch_at
+from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.person import Credential
 from appliance.domain.records.tasks import TaskClaim, WorkerStatus
-from appliance.domain.vocab import CredentialState, TaskState, VouchedBy
-from appliance.services.hsm_tasks import TASK_ATTEMPTS, HsmTasks, submit_issue
+from appliance.domain.vocab import CertificateKind, TaskState, VouchedBy
+from appliance.services.hsm_tasks import (
+    TASK_ATTEMPTS,
+    HsmTasks,
+    issue_binding,
+    submit_issue,
+)
 from appliance.services.sweeping import Sweeping
-from tests.core_parts import CoreParts
+from tests.core_parts import HOST, CoreParts, new_credential
 
 
 def worker(core: CoreParts, slot: str = "signing/h/1") -> HsmTasks:
@@ -19,11 +29,18 @@ def worker(core: CoreParts, slot: str = "signing/h/1") -> HsmTasks:
     return HsmTasks(core.store, core.clock, slot, new_id())
 
 
-async def submit(core: CoreParts, person: PersonId) -> TaskId:
-    """Ask for a key and a certificate."""
+def binding(task: TaskId, person: PersonId) -> IssueBinding:
+    """What a task is bound to."""
+    return issue_binding(task, person, VouchedBy.DEMO, KeyAlgorithm.RSA_2048)
+
+
+async def submit(core: CoreParts, person: PersonId, *hosts: str) -> TaskId:
+    """Ask for a key and a certificate, sealed to hosts: to ours by default."""
     task = TaskId(new_id())
+    epoch = epoch_at(core.now)
+    seals = tuple(Seal(host, epoch, b"sealed") for host in hosts or (HOST,))
     async with core.store.write() as records:
-        await submit_issue(records, person, VouchedBy.DEMO, core.clock, task)
+        await submit_issue(records, binding(task, person), seals, core.clock)
     return task
 
 
@@ -34,21 +51,21 @@ async def claimed(tasks: HsmTasks) -> TaskClaim:
     return claim
 
 
-def credential(core: CoreParts, person: PersonId, identifier: str) -> Credential:
+KEY = CertificateRecord(
+    serial="1f",
+    kind=CertificateKind.SIGNER,
+    issuer="a" * 40,
+    credential=None,
+    der=b"certificate",
+    not_before=datetime(2026, 1, 1, tzinfo=UTC),
+    not_after=datetime(2028, 1, 1, tzinfo=UTC),
+)
+"""Certificate of what a task made."""
+
+
+def credential(person: PersonId, identifier: str) -> Credential:
     """What a task made."""
-    return Credential(
-        id=CredentialId(identifier),
-        person=person,
-        key_mode="resident",
-        key_token="firma",
-        cka_id=b"\1",
-        certificate=b"certificate",
-        chain=(),
-        not_before=core.now,
-        not_after=core.now,
-        vouched_by=VouchedBy.DEMO,
-        state=CredentialState.ACTIVE,
-    )
+    return new_credential(person, id=CredentialId(identifier))
 
 
 async def state(core: CoreParts, task: TaskId) -> tuple[TaskState, str]:
@@ -67,8 +84,8 @@ async def test_task_is_done_with_its_credential(core: CoreParts) -> None:
 
     claim = await claimed(tasks)
     order = await tasks.issue_order(claim)
-    made = credential(core, signer.person, task)
-    assert await tasks.issued(claim, made, "ab" * 32)
+    made = credential(signer.person, task)
+    assert await tasks.issued(claim, made, KEY)
 
     assert (claim.id, order.person.id) == (task, signer.person)
     assert order.vouched_by is VouchedBy.DEMO
@@ -114,7 +131,7 @@ async def test_task_claimed_again_when_its_lease_ends(core: CoreParts) -> None:
     new = await claimed(heir)
     done = [
         await dead.renew(old),
-        await dead.issued(old, credential(core, signer.person, "x"), "ab" * 32),
+        await dead.issued(old, credential(signer.person, "x"), KEY),
         await dead.failed(old, "X"),
     ]
 
@@ -176,8 +193,8 @@ async def test_task_whose_attempts_are_used_up_fails(core: CoreParts) -> None:
     assert await state(core, task) == (TaskState.FAILED, "attempts used up")
     assert (await core.audited()).count("task.failed") == 1
     # The last of them wakes up after all: too late.
-    made = credential(core, signer.person, "x")
-    assert not await tasks.issued(last, made, "ab" * 32)
+    made = credential(signer.person, "x")
+    assert not await tasks.issued(last, made, KEY)
 
 
 async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
@@ -192,7 +209,7 @@ async def test_last_attempt_is_waited_for(core: CoreParts) -> None:
 
     core.clock.forward(29)
     given_up = await Sweeping(core.store, core.outcomes, core.clock).fail_tasks()
-    done = await tasks.issued(last, credential(core, signer.person, task), "ab" * 32)
+    done = await tasks.issued(last, credential(signer.person, task), KEY)
 
     assert (given_up, done) == (0, True)
     assert await state(core, task) == (TaskState.DONE, "")
@@ -219,9 +236,11 @@ async def test_wait_for_no_task_is_refused(sqlite_core: CoreParts) -> None:
 
 async def test_order_for_nobody_is_refused(sqlite_core: CoreParts) -> None:
     """A task whose person is not there names that."""
-    await submit(sqlite_core, PersonId("nobody"))
+    signer = await sqlite_core.add_signer(credential=False)
+    await submit(sqlite_core, signer.person)
     tasks = worker(sqlite_core)
     claim = await claimed(tasks)
+    claim = replace(claim, input={**claim.input, "person": "nobody"})
 
     with pytest.raises(ApplianceError) as caught:
         await tasks.issue_order(claim)

@@ -267,9 +267,8 @@ async def test_identity_signs_what_the_pinned_key_verifies(
     made: HsmInstallation, session: HsmSession
 ) -> None:
     """The file that fronts pin holds the public half."""
-    signature = await session.identity_sign(MESSAGE)
+    spki, signature = await session.identity_statement(MESSAGE)
 
-    spki = await session.identity_public()
     signatures.verify(pairs.load_spki(spki), signature, DIGEST, SignatureScheme.ECDSA)
     pinned = load_pem_public_key(identity_path(made.settings).read_bytes())
     assert pinned == pairs.load_spki(spki)

@@ -4,7 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
+from appliance.domain.certificates import (
+    AnswerDraft,
+    CertificateRecord,
+    Crl,
+    CrlDraft,
+    OcspAnswer,
+    Revoking,
+)
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.records.tasks import TaskClaim
@@ -18,7 +25,7 @@ from appliance.domain.vocab import (
 )
 from appliance.services.certificates import Certificates
 from appliance.services.hsm_tasks import HsmTasks
-from appliance.services.publishing import AnswerDraft, CrlDraft, Publishing, Revoking
+from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
 from appliance.services.revocation import Revocations
 from appliance.settings import PkiSettings

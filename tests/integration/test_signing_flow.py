@@ -17,6 +17,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, RequestId
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.request import SignCommand, Signer, SignOutcome
@@ -28,6 +29,7 @@ from appliance.domain.vocab import (
 )
 from appliance.services.attempts import Attempts
 from appliance.services.passwords import HashSlots
+from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
 from appliance.services.sweeping import Sweeping
@@ -43,6 +45,7 @@ from tests.core_parts import (
     core_settings,
     signed_view,
 )
+from tests.parts.signing_host import INSTALLATION, SigningHost
 
 C, R = ErrorCode, RequestState
 WRONG = b"otra palabra"
@@ -58,6 +61,8 @@ class Front:
     hashing: HashSlots
     signer: Signer
     secret: SigningSecret
+    host: SigningHost
+    shielded: Shielded
     _tasks: list[asyncio.Task[SignOutcome]] = field(default_factory=list)
 
     def command(
@@ -123,6 +128,16 @@ class Front:
         await self.work_off()
         return await call
 
+    async def checking(self) -> None:
+        """Wait until a check of the password is going on."""
+        running = 0
+        while not running:
+            await asyncio.sleep(0.01)
+            async with self.core.store.read() as records:
+                running = await records.slots.running(
+                    self.signer.person, self.core.now - timedelta(seconds=60)
+                )
+
     async def counted(self) -> int:
         """Wrong passwords that were counted."""
         async with self.core.store.read() as records:
@@ -148,19 +163,25 @@ async def beat(core: CoreParts, slot: str = "signing/h/1", hsm: str = "ready") -
 async def front_of(core: CoreParts, **settings: float) -> Front:
     """With a person who can sign and no worker yet."""
     hashing = HashSlots(1)
-    passwords = SigningPasswords(b"p" * 32, hashing)
+    passwords = SigningPasswords(KeyRing.of(b"p" * 32), hashing)
     secret = await cheap_password_secret(passwords)
     signer = await core.add_signer(secret)
     limits = SigningSettings.model_validate({"wait_s": 10, **settings})
+    shielded = Shielded()
+    host = SigningHost(core.settings.data_dir)
+    async with core.store.write() as records:
+        await records.activation_keys.publish(host.key(core.now))
     signing = Signing(
         core.store,
-        Attempts(core.store, passwords, core.clock, limits),
+        Attempts(core.store, passwords, core.clock, limits, INSTALLATION),
+        host.hosts(core.store, core.clock),
         core.doorbell,
         core.outcomes,
         core.clock,
         limits,
+        shielded,
     )
-    return Front(core, signing, hashing, signer, secret)
+    return Front(core, signing, hashing, signer, secret, host, shielded)
 
 
 @pytest.fixture
@@ -169,7 +190,7 @@ async def front(core: CoreParts) -> AsyncIterator[Front]:
     made = await front_of(core)
     await beat(core)
     yield made
-    await made.signing.close()
+    await made.shielded.close()
 
 
 @pytest.fixture
@@ -178,7 +199,7 @@ async def plain(sqlite_core: CoreParts) -> AsyncIterator[Front]:
     made = await front_of(sqlite_core)
     await beat(sqlite_core)
     yield made
-    await made.signing.close()
+    await made.shielded.close()
 
 
 async def new_request(front: Front, **changes: object) -> RequestId:
@@ -648,7 +669,7 @@ async def test_caller_who_leaves_during_the_check_has_signed(front: Front) -> No
     hashing = asyncio.create_task(front.hashing.run(busy.wait))
     await asyncio.sleep(0.02)
     call = front.start(front.command(request))
-    await asyncio.sleep(0.1)
+    await front.checking()
 
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -656,7 +677,7 @@ async def test_caller_who_leaves_during_the_check_has_signed(front: Front) -> No
     before = (await front.core.view(request)).state
     busy.set()
     await hashing
-    await front.signing.close()
+    await front.shielded.close()
 
     assert before is R.PENDING
     assert (await front.core.view(request)).state is R.IN_PROGRESS
@@ -675,13 +696,13 @@ async def test_caller_who_leaves_during_a_wrong_check_is_counted(
     hashing = asyncio.create_task(plain.hashing.run(busy.wait))
     await asyncio.sleep(0.02)
     call = plain.start(plain.command(request, password=WRONG))
-    await asyncio.sleep(0.1)
+    await plain.checking()
 
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
     busy.set()
     await hashing
-    await plain.signing.close()
+    await plain.shielded.close()
 
     assert await plain.counted() == 1
     assert await plain.activations() == []
@@ -710,10 +731,21 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
     core = CoreParts(core_settings(tmp_path), clock=None, store=store)  # type: ignore[arg-type]  # never asked
     limits = SigningSettings()
     attempts = Attempts(
-        store, SigningPasswords(b"p" * 32, HashSlots(1)), SystemClock(), limits
+        store,
+        SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1)),
+        SystemClock(),
+        limits,
+        INSTALLATION,
     )
     signing = Signing(
-        store, attempts, core.doorbell, core.outcomes, SystemClock(), limits
+        store,
+        attempts,
+        SigningHost(tmp_path).hosts(store, SystemClock()),
+        core.doorbell,
+        core.outcomes,
+        SystemClock(),
+        limits,
+        Shielded(),
     )
     signer = Signer("x", "person:x", (), SystemClock().now())  # type: ignore[arg-type]  # an id
 

@@ -28,7 +28,7 @@ async def test_person_found_by_each_name(core: CoreParts) -> None:
         found = [
             await records.people.get(new.person.id),
             await records.people.by_cuil("20267565393"),
-            await records.people.by_email_index("e" * 64),
+            await records.people.by_email_index(["e" * 64]),
         ]
         nobody = await records.people.by_cuil("20055361682")
         secret = await records.people.signing_secret(new.person.id)

@@ -162,6 +162,46 @@ async def test_signatures_made_are_kept_for_finishing(core: CoreParts) -> None:
     }
 
 
+@pytest.mark.parametrize("place", [0, 1], ids=["first", "second"])
+async def test_document_that_kills_its_workers_is_given_up(
+    core: CoreParts, place: int
+) -> None:
+    """Five died: the one in hand is `fallida`, what came after it goes back."""
+    work = await claimed(core, items=3)
+    requests = requests_of(work)
+    for item in work.claim.items[:place]:
+        worker = core.claiming()
+        await worker.intend(work.claim, item, DIGEST)
+        await worker.keyed(work.claim, item, MADE, DIGEST)
+        view = signed_view(await core.view(item.request))
+        assert await worker.finished(work.claim, item, view)
+    tired = []
+    for number in range(2, 8):
+        await core.claiming(f"signing/h/{number}").intend(
+            work.claim, work.claim.items[place], DIGEST
+        )
+        core.clock.forward(10)
+        tired.append(await sweeping(core).expire_activations())
+        again = await core.claiming(f"signing/h/{number}").claim_next()
+        if again is None:
+            break
+        work = again
+
+    assert work.claim.fence == 5
+    assert tired == [0, 0, 0, 0, 1]
+    done = [(R.SIGNED, "")] * place
+    assert await core.request_states(requests) == [
+        *done,
+        (R.FAILED, "SIGNING_FAILED"),
+        *[(R.PENDING, EXPIRED)] * (2 - place),
+    ]
+    assert (await core.activation_state(work.claim.id))[0] is A.FAILED
+    assert {intent.state for intent in await core.intents(work.claim.id)} <= {
+        IntentState.COMPLETED,
+        IntentState.INTERRUPTED,
+    }
+
+
 async def test_finish_phase_that_takes_too_long_fails(core: CoreParts) -> None:
     """Ten minutes after the key phase what could not be published is `fallida`."""
     work = await claimed(core)

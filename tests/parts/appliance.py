@@ -45,6 +45,7 @@ from tests.parts.places import free_port
 Result = TypeVar("Result")
 _INTEGRATOR = "demo"
 _READY_S = 120.0
+_MAIN = "from appliance.commands import main; import sys; sys.exit(main())"
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
 _SETTINGS = """\
@@ -64,6 +65,7 @@ listen_admin = "127.0.0.1:{admin_port}"
 url = "{database}"
 [hsm]
 softhsm_conf = "hsm/softhsm2.conf"
+{hsm}
 [hsm.firma]
 label = "firma"
 pin_file = "secrets/firma.pin"
@@ -74,6 +76,7 @@ pin_file = "secrets/pki.pin"
 pepper_file = "secrets/pepper"
 data_key_file = "secrets/data-key"
 lookup_key_file = "secrets/lookup-key"
+{secrets}
 [auth]
 login_per_minute_address = 10000
 {auth}
@@ -104,8 +107,8 @@ class Appliance:
     Args:
         folder: a short, private, empty folder.
         database: `sqlite` or a PostgreSQL URL.
-        sections: more lines for the sections `web`, `auth`, `signing`, and
-            whole sections as `more`.
+        sections: more lines for the sections `web`, `auth`, `signing`, `hsm`,
+            `secrets`, and whole sections as `more`.
         environment: more variables of the process.
     """
 
@@ -131,7 +134,8 @@ class Appliance:
         self._down_s = 0.0
         self.secrets: set[str] = set()
         """What must never stand anywhere in clear."""
-        self._texts = {"web": "", "auth": "", "signing": "", "more": "", **sections}
+        names = ("web", "auth", "signing", "hsm", "secrets", "more")
+        self._texts = {**dict.fromkeys(names, ""), **sections}
         self._texts |= {
             "run_dir": str(folder / "run"),
             "port": str(port),
@@ -172,15 +176,16 @@ class Appliance:
         """The settings file, read."""
         return load_settings(self.settings_file)
 
+    @property
+    def command(self) -> list[str]:
+        """The command line's `rubrica`, with the settings file."""
+        settings = ["--settings", str(self.settings_file)]
+        return [sys.executable, "-c", _MAIN, *settings]
+
     def rubrica(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the command line."""
-        command = [
-            sys.executable,
-            "-c",
-            "from appliance.commands import main; import sys; sys.exit(main())",
-        ]
         return subprocess.run(
-            [*command, "--settings", str(self.settings_file), *arguments],
+            [*self.command, *arguments],
             env=self._environment,
             capture_output=True,
             text=True,
@@ -200,14 +205,9 @@ class Appliance:
 
     def start(self) -> None:
         """Start all roles and wait until they are ready."""
-        command = [
-            sys.executable,
-            "-c",
-            "from appliance.commands import main; import sys; sys.exit(main())",
-        ]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "--settings", str(self.settings_file), "up"],
+                [*self.command, "up"],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -391,8 +391,8 @@ class Appliance:
 
     @property
     def roots(self) -> list[bytes]:
-        """The CA's certificate, DER."""
-        pem = (self.folder / "pki" / "ca.pem").read_bytes()
+        """The root's certificate, DER."""
+        pem = (self.folder / "pki" / "root.pem").read_bytes()
         return [x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER)]
 
     # -- what a client does ----------------------------------------------------

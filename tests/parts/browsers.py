@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import (
@@ -35,10 +35,7 @@ CHROMIUM: Final = os.environ.get("RUBRICA_CHROMIUM") or "/usr/bin/chromium"
 FIREFOX: Final = os.environ.get("RUBRICA_FIREFOX") or "/usr/bin/firefox-esr"
 SIZES: Final = {"phone": (390, 844), "desktop": (1280, 800)}
 """Width and height in CSS pixels."""
-LOOKS: Final = [
-    (size, scheme) for size in ("phone", "desktop") for scheme in ("light", "dark")
-]
-"""Every size in every colour scheme, for `pytest.mark.parametrize`."""
+SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 _CHROMIUM_ARGUMENTS: Final = (
     "--disable-gpu",
     "--disable-quic",
@@ -49,6 +46,8 @@ _CHROMIUM_ARGUMENTS: Final = (
 )
 # A frame's clicks and keys only arrive without process isolation for sites.
 _FIREFOX_PREFERENCES: Final = {"fission.webContentIsolationStrategy": 0}
+_OF_COLOURS: Final = ["color-contrast", "link-in-text-block"]
+"""Rules of axe-core that can find something else in another colour scheme."""
 _MARK: Final = "rubrica-csp:"
 _LISTEN: Final = (
     "addEventListener('securitypolicyviolation', (e) => console.error('"
@@ -109,10 +108,10 @@ class Opener:
 
     Args:
         browser: that opens them.
-        pictures: folder of screenshots.
+        pictures: folder of screenshots, or None where nobody wants them.
     """
 
-    def __init__(self, browser: Browser, pictures: Path) -> None:
+    def __init__(self, browser: Browser, pictures: Path | None) -> None:
         self.watch = Watch()
         self.pictures = pictures
         self._browser = browser
@@ -151,8 +150,8 @@ class Opener:
         for context in self._contexts:
             await context.close()
 
-    async def picture(self, page: Page, name: str, *, full: bool = False) -> Path:
-        """Take a screenshot; its path.
+    async def picture(self, page: Page, name: str, *, full: bool = False) -> None:
+        """Take a screenshot, where somebody wants it.
 
         Args:
             page: to be taken.
@@ -160,11 +159,12 @@ class Opener:
             full: the whole page instead of what is in view; frames of other
                 sites are then painted in part.
         """
-        path = self.pictures / f"{name}.png"
+        if self.pictures is None:
+            return
         # A frame of another site paints in a process of its own, a little later.
         await page.wait_for_timeout(150)
+        path = self.pictures / f"{name}.png"
         await page.screenshot(path=path, full_page=full, animations="disabled")
-        return path
 
 
 @asynccontextmanager
@@ -221,7 +221,7 @@ async def until(happened: Callable[[], object], *, most_s: float = 10) -> None:
         await asyncio.sleep(0.02)
 
 
-async def axe(frame: Frame | Page) -> list[str]:
+async def axe(frame: Frame | Page, *, colours: bool = False) -> list[str]:
     """Find faults of accessibility in one frame, by axe-core.
 
     Run in the top page it would skip frames of other origins without a word:
@@ -229,12 +229,17 @@ async def axe(frame: Frame | Page) -> list[str]:
 
     Args:
         frame: to be looked at.
+        colours: look at colours alone.
 
     Returns:
         A line for each faulty element: rule, element, what is wrong.
     """
-    await frame.evaluate(AXE_SCRIPT)
-    found = await frame.evaluate("axe.run({ resultTypes: ['violations'] })")
+    if not await frame.evaluate("'axe' in window"):
+        await frame.evaluate(AXE_SCRIPT)
+    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    if colours:
+        options["runOnly"] = {"type": "rule", "values": _OF_COLOURS}
+    found = await frame.evaluate("(options) => axe.run(options)", options)
     return [
         f"{fault['id']}: {node['html'][:160]}: {node['failureSummary']}"
         for fault in found["violations"]
@@ -242,9 +247,9 @@ async def axe(frame: Frame | Page) -> list[str]:
     ]
 
 
-async def axe_everywhere(page: Page) -> list[str]:
+async def axe_everywhere(page: Page, *, colours: bool = False) -> list[str]:
     """Find faults of accessibility in a page and in every frame of it."""
-    return [line for frame in page.frames for line in await axe(frame)]
+    return [line for frame in page.frames for line in await axe(frame, colours=colours)]
 
 
 async def is_focused(locator: Locator) -> bool:

@@ -13,16 +13,12 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any, Final
 
 import pyotp
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
+from jinja2.bccache import Bucket, BytecodeCache
 from quart import Quart
 from werkzeug.datastructures import FileStorage
 
@@ -36,13 +32,13 @@ from appliance.domain.document import (
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from appliance.domain.ids import CredentialId, PersonId, new_id
-from appliance.domain.person import Credential
+from appliance.domain.ids import PersonId
 from appliance.domain.stamp import StampLayout
-from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
+from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.health import Health
 from appliance.services.intake import Intake, IntakeOrder
 from tests.fakes import MovingClock
+from tests.parts.held import hold
 from tests.parts.stores import Desk, desk_settings, open_desk
 
 ADMIN_URL: Final = "http://127.0.0.1:8082"
@@ -52,6 +48,25 @@ PDF: Final = b"%PDF-1.7\n%fake\n%%EOF\n"
 BAD_PDF: Final = b"%PDF-1.7\n%bad\n%%EOF\n"
 ACTOR: Final = "console:test"
 _CSRF: Final = re.compile(r'name="csrf" value="([0-9a-f]+)"')
+
+
+class _Compiled(BytecodeCache):
+    """Templates that were compiled for an earlier console of this process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give what is kept."""
+        if code := self._kept.get(bucket.key):
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled."""
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED: Final = _Compiled()
 
 
 class FakeInspector:
@@ -167,7 +182,9 @@ class Site:
                 self.cookies[name] = morsel.value
                 if not morsel.value:
                     del self.cookies[name]
-        text = await response.get_data(as_text=True)
+        # A page, or a file of any bytes.
+        raw: Any = await response.get_data()
+        text = raw.decode(errors="replace")
         found = _CSRF.search(text)
         if found:
             self.csrf = found[1]
@@ -218,24 +235,7 @@ class Site:
             await records.console_views.move_person(
                 person, PersonState.INVITED, PersonState.ACTIVE
             )
-            der, spki = _certificate(cuil, name, self.clock)
-            now = self.clock.now()
-            await records.credentials.add(
-                Credential(
-                    CredentialId(new_id()),
-                    person,
-                    "resident",
-                    "firma",
-                    b"\1",
-                    der,
-                    (),
-                    now,
-                    now + timedelta(days=365),
-                    VouchedBy.DEMO,
-                    CredentialState.ACTIVE,
-                ),
-                spki,
-            )
+        await hold(self.desk.store, person, cuil, self.clock.now(), name=name)
 
     async def request(
         self, cuil: str, name: str = "contrato.pdf", code: str = "acme"
@@ -244,32 +244,6 @@ class Site:
         order = IntakeOrder(code, cuil, name, None, "operador", ACTOR)
         self.clock.forward(1)
         return await self.front.intake.create_request(order, PDF)
-
-
-def _certificate(cuil: str, name: str, clock: MovingClock) -> tuple[bytes, str]:
-    """A certificate as the internal CA would issue, and a digest of its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name(
-        [
-            x509.NameAttribute(x509.NameOID.COMMON_NAME, name),
-            x509.NameAttribute(x509.NameOID.SERIAL_NUMBER, f"CUIL {cuil}"),
-        ]
-    )
-    issuer = x509.Name(
-        [x509.NameAttribute(x509.NameOID.COMMON_NAME, "DEMO SIN VALIDEZ")]
-    )
-    now = clock.now()
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now)
-        .not_valid_after(now + timedelta(days=365))
-        .sign(key, hashes.SHA256())
-    )
-    return made.public_bytes(Encoding.DER), made.fingerprint(hashes.SHA256()).hex()
 
 
 @asynccontextmanager
@@ -303,4 +277,6 @@ async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
                 ),
                 health=Health(core.store, inspector, desk.clock, core.migrated),
             )
-            yield Site(create_console(front), front, desk, totp, desk.clock)
+            app = create_console(front)
+            app.jinja_env.bytecode_cache = _COMPILED
+            yield Site(app, front, desk, totp, desk.clock)

@@ -23,6 +23,7 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.frame import Claim, InitOrder, OpenedFrame, make_claim
 from appliance.domain.ids import PersonId, RequestId, new_id
 from appliance.domain.integration import EmbedSession
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.person import Person
 from appliance.domain.records.people import NewPerson, SigningSecret
 from appliance.domain.request import SignedDocumentView
@@ -39,11 +40,13 @@ from appliance.services.links import Links
 from appliance.services.login import email_index
 from appliance.services.passwords import HashSlots
 from appliance.services.requests import Requests
+from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
 from appliance.services.throttle import Throttle
 from appliance.storage.documents import LocalDocuments
 from tests.fakes import FakeDoorbell, FakeOutcomes
+from tests.parts.signing_host import INSTALLATION
 from tests.parts.stores import Desk, open_desk
 
 ADDRESS = "192.0.2.7"
@@ -210,14 +213,16 @@ async def open_frame_desk(
         views = FrameViews(store, clock)
         throttle = Throttle(store, clock, settings.auth)
         requests = Requests(store, documents, inspector, clock)
-        passwords = SigningPasswords(b"p" * 32, HashSlots())
+        passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
         signing = Signing(
             store,
-            Attempts(store, passwords, clock, settings.signing),
+            Attempts(store, passwords, clock, settings.signing, INSTALLATION),
+            desk.host.hosts(store, clock),
             FakeDoorbell(),
             FakeOutcomes(),
             clock,
             settings.signing,
+            Shielded(),
         )
         await desk.integrators.create("operator", CODE, "ACME S.A.")
         made = await desk.integrators.create_key("operator", CODE, "backend")

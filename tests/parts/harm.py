@@ -17,9 +17,13 @@ from typing import Final
 import psutil
 
 from appliance.domain.vocab import IntentState, RequestState
+from appliance.storage.engines import open_engines
+from hsm_config.profile import load_profile
 from tests.ledger import read_intents, read_ledger
 from tests.parts.appliance import Appliance
 from tests.parts.callers import BROKEN, Crowd
+from tests.parts.loops import run_apart
+from tests.parts.pkcs11_shim import Pkcs11Shim
 from tests.parts.places import short_folder
 from worker.crash_points import VARIABLE
 
@@ -41,6 +45,25 @@ def harmed(**options: str) -> Iterator[Appliance]:
         environment = {VARIABLE: str(crash)}
         with Appliance.made(folder, environment=environment, **options) as appliance:
             yield appliance
+
+
+@contextmanager
+def troubled(**options: str) -> Iterator[tuple[Appliance, Pkcs11Shim]]:
+    """An appliance whose HSM fails as it is told to, and what tells it.
+
+    A call that hangs is ended after 3 s.
+    """
+    with short_folder() as folder:
+        crash, shims = folder / "crash", folder / "shim"
+        crash.mkdir()
+        shims.mkdir()
+        shim = Pkcs11Shim(shims, load_profile("softhsm2").modules[0])
+        hsm = f'module = "{shim.path}"\ncall_limit_s = 3\n{options.pop("hsm", "")}'
+        environment = {VARIABLE: str(crash), **shim.environment}
+        with Appliance.made(
+            folder, environment=environment, hsm=hsm, **options
+        ) as appliance:
+            yield appliance, shim
 
 
 @contextmanager
@@ -72,6 +95,30 @@ def kill_one(appliance: Appliance, role: str = "signing") -> None:
             secrets.choice(living).kill()
         except psutil.NoSuchProcess:
             return
+
+
+def execute(appliance: Appliance, *statements: str) -> None:
+    """Change the record behind everybody's back, in one transaction."""
+
+    async def run() -> None:
+        engines = open_engines(appliance.settings)
+        try:
+            async with engines.writer.begin() as connection:
+                for statement in statements:
+                    await connection.exec_driver_sql(statement)
+        finally:
+            await engines.dispose()
+
+    run_apart(run())
+
+
+def frozen(appliance: Appliance) -> list[psutil.Process]:
+    """The signing workers that stand still."""
+    return [
+        process
+        for process in appliance.children("signing")
+        if process.status() == psutil.STATUS_STOPPED
+    ]
 
 
 def is_alive(process: psutil.Process) -> bool:

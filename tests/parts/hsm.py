@@ -159,22 +159,13 @@ class HsmInstallation:
     @contextmanager
     def without(self, label: str) -> Iterator[None]:
         """Take one token away for a while, its folder moved elsewhere."""
-        folder = self._folder_of(label)
+        folder = folder_of_token(self.tokens, label)
         away = self.tokens.parent / "one-away"
         folder.rename(away)
         try:
             yield
         finally:
             away.rename(folder)
-
-    def _folder_of(self, label: str) -> Path:
-        """SoftHSM's folder of a token, told by the label in its file."""
-        (folder,) = [
-            file.parent
-            for file in self.tokens.glob("*/token.object")
-            if label.ljust(32).encode() in file.read_bytes()
-        ]
-        return folder
 
     @contextmanager
     def raw_members(self) -> Iterator[list[pkcs11.Session]]:
@@ -221,6 +212,16 @@ class HsmInstallation:
         with self.start_command(*words) as process:
             said, _ = process.communicate(timeout=60)
         return process.returncode, said
+
+
+def folder_of_token(tokens: Path, label: str) -> Path:
+    """SoftHSM's folder of a token, told by the label in its file."""
+    (folder,) = [
+        file.parent
+        for file in tokens.glob("*/token.object")
+        if label.ljust(32).encode() in file.read_bytes()
+    ]
+    return folder
 
 
 def verify(public: bytes | rsa.RSAPublicKey, signature: bytes, digest: bytes) -> None:

@@ -11,13 +11,6 @@ from pathlib import Path
 import pytest
 
 
-def plain_id(node_id: str) -> str:
-    """Take off the group that xdist's loadgroup appends to an id."""
-    if node_id.rfind("@") > node_id.rfind("]"):
-        return node_id.rpartition("@")[0]
-    return node_id
-
-
 class PassedTests:
     """Gathers outcomes and writes the file at the end.
 
@@ -32,7 +25,7 @@ class PassedTests:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Hear of one phase of one test."""
-        node_id = plain_id(report.nodeid)
+        node_id = report.nodeid
         if not report.passed or hasattr(report, "wasxfail"):
             self._unsound.add(node_id)
         elif report.when == "call":

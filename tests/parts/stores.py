@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from appliance.domain.audit import AuditEvent
+from appliance.domain.key_ring import KeyRing, KeySource
 from appliance.domain.vocab import EventKind
 from appliance.services.console import ConsoleLogin
 from appliance.services.enrolment import Enrolment
@@ -18,14 +19,16 @@ from appliance.services.integrators import Integrators
 from appliance.services.invitations import Invitations
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.progress import Progress
+from appliance.services.revocation_pins import RevocationPins
 from appliance.services.sessions import Sessions
 from appliance.services.signing_password import SigningPasswords
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
-from appliance.storage.migrate import migrate
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import MovingClock
+from tests.parts.migrated import lay_tables
+from tests.parts.signing_host import SigningHost, issuing
 
 
 @dataclass
@@ -43,6 +46,8 @@ class Desk:
     console: ConsoleLogin
     invitations: Invitations
     enrolment: Enrolment
+    host: SigningHost
+    """Alive since the desk was opened."""
 
     async def audited_names(self) -> list[str]:
         """Kinds of everything that was recorded, in order."""
@@ -78,16 +83,31 @@ def desk_settings(folder: Path, url: str = "sqlite", **top: Any) -> Settings:
 
 @asynccontextmanager
 async def open_desk(
-    folder: Path, url: str = "sqlite", **top: Any
+    folder: Path,
+    url: str = "sqlite",
+    keys: tuple[KeySource, KeySource] | None = None,
+    **top: Any,
 ) -> AsyncIterator[Desk]:
-    """Build the services over a database that is brought to this version."""
+    """Build the services over a database that is brought to this version.
+
+    Args:
+        folder: for its files.
+        url: of the database.
+        keys: the data key and the lookup key, where the usual ones will not do.
+        top: settings.
+    """
     settings = desk_settings(folder, url, **top)
-    await migrate(settings)
+    await lay_tables(settings)
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
-    sealer, lookup = SecretBox(b"d" * 32), LookupKey(b"l" * 32)
+    data, index = keys or (KeyRing.of(b"d" * 32), KeyRing.of(b"l" * 32))
+    sealer, lookup = SecretBox(data), LookupKey(index)
     slots = HashSlots()
     passwords = Passwords(slots)
+    signing_passwords = SigningPasswords(KeyRing.of(b"p" * 32), slots)
+    host = SigningHost(folder)
+    await host.beat(store, clock.now())
+    asks = issuing(store, clock, host.hosts(store, clock), signing_passwords, passwords)
     try:
         yield Desk(
             settings,
@@ -106,9 +126,12 @@ async def open_desk(
                 sealer,
                 clock,
                 passwords,
-                SigningPasswords(b"p" * 32, slots),
+                signing_passwords,
+                asks,
                 settings.installation,
+                RevocationPins(store, clock, passwords),
             ),
+            host,
         )
     finally:
         await store.close()

@@ -6,13 +6,23 @@ from pathlib import Path
 import pytest
 from quart import Quart
 
-from appliance.api import auth, public, sessions, solicitudes, wire
+from appliance.api import (
+    auth,
+    credenciales,
+    fields,
+    pki,
+    public,
+    sessions,
+    solicitudes,
+    wire,
+)
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from appliance.web.app import Digits
 from appliance.web.problems import ANSWERS
 
+_ASKED = ("<path:encoded>", "{request}")
 TEXT = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
 
 
@@ -62,7 +72,7 @@ def test_reference_lists_every_field_of_firmar() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", [*wire.COLORS, *FontName, *FontStyle, *Restriction], ids=str
+    "word", [*fields.COLORS, *FontName, *FontStyle, *Restriction], ids=str
 )
 def test_reference_names_every_word(word: str) -> None:
     """Each word that a field may be stands in the table."""
@@ -74,10 +84,10 @@ def test_reference_lists_every_address() -> None:
     app = Quart("x", static_folder=None)
     app.url_map.converters["digits"] = Digits
     # All but the pages: they are for people, and link to one another.
-    for face in (solicitudes, auth, sessions, public):
+    for face in (solicitudes, credenciales, auth, sessions, pki, public):
         app.register_blueprint(face.blueprint)
     served = {
-        (method, re.sub(r"<[^>]+>", "{id}", rule.rule))
+        (method, re.sub(r"<[^>]+>", "{id}", rule.rule.replace(*_ASKED)))
         for rule in app.url_map.iter_rules()
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
     }
@@ -92,6 +102,7 @@ def test_reference_has_curl_line_for_every_address() -> None:
     lines = " ".join(re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL))
     told = re.findall(r"^\| \[`\w+ (\S+)`\]", TEXT, re.MULTILINE)
 
-    missing = [path for path in told if path.replace("{id}", "7") not in lines]
+    called = [path.replace("{id}", "7").replace("{request}", "$ASKED") for path in told]
+    missing = [path for path in called if path not in lines]
 
     assert missing == []

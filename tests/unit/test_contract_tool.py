@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts.passed import plain_id
 from tests.tools import contract
 from tests.tools.contract import Entry, EntryError
 from tests.tools.cutter import Statement, cut, cut_sentences
@@ -141,13 +140,6 @@ def test_more_than_thirty_about_are_refused() -> None:
     """Explaining away has a limit."""
     assert contract.check_about([Entry("A", about="why")] * 30) == []
     assert len(contract.check_about([Entry("A", about="why")] * 31)) == 1
-
-
-def test_group_of_xdist_is_taken_off_an_id() -> None:
-    """Only an @ after the parameters is a group."""
-    assert plain_id("t.py::a[x@y]@appliance") == "t.py::a[x@y]"
-    assert plain_id("t.py::a[x@y]") == "t.py::a[x@y]"
-    assert plain_id("t.py::a@appliance") == "t.py::a"
 
 
 PROBE = """

@@ -1,19 +1,17 @@
 """Sealed values and keyed look-ups."""
 
-from pathlib import Path
-
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.settings import SettingsError
-from appliance.storage.secretbox import LookupKey, SecretBox, read_key_file
+from appliance.domain.key_ring import KeyRing
+from appliance.storage.secretbox import LookupKey, SecretBox
 
 PLACE = {"table": "login_secret", "row": "p1", "column": "totp_sealed"}
 
 
 def test_sealed_value_opens_in_its_place() -> None:
     """What was sealed comes back; no two sealings are alike."""
-    box = SecretBox(b"k" * 32)
+    box = SecretBox(KeyRing.of(b"k" * 32))
 
     one, two = box.seal(b"seed", **PLACE), box.seal(b"seed", **PLACE)
 
@@ -25,7 +23,7 @@ def test_sealed_value_opens_in_its_place() -> None:
 @pytest.mark.parametrize("changed", ["table", "row", "column"])
 def test_sealed_value_refused_elsewhere(changed: str) -> None:
     """A value moved to another table, row or column does not open."""
-    box = SecretBox(b"k" * 32)
+    box = SecretBox(KeyRing.of(b"k" * 32))
     sealed = box.seal(b"seed", **PLACE)
 
     with pytest.raises(ApplianceError) as caught:
@@ -37,7 +35,7 @@ def test_sealed_value_refused_elsewhere(changed: str) -> None:
 @pytest.mark.parametrize("at", [0, 1, 13, -1])
 def test_sealed_value_refused_when_altered(at: int) -> None:
     """A changed byte anywhere is noticed."""
-    box = SecretBox(b"k" * 32)
+    box = SecretBox(KeyRing.of(b"k" * 32))
     sealed = bytearray(box.seal(b"seed", **PLACE))
     sealed[at] ^= 1
 
@@ -49,57 +47,48 @@ def test_sealed_value_refused_when_altered(at: int) -> None:
 def test_sealed_value_refused_when_cut(sealed: bytes) -> None:
     """Too short a value is refused like an altered one."""
     with pytest.raises(ApplianceError):
-        SecretBox(b"k" * 32).open(sealed, **PLACE)
+        SecretBox(KeyRing.of(b"k" * 32)).open(sealed, **PLACE)
 
 
 def test_index_depends_on_key_purpose_and_value() -> None:
     """One index is never another's."""
     indexes = {
-        LookupKey(b"k" * 32).index("a", "b"),
-        LookupKey(b"j" * 32).index("a", "b"),
-        LookupKey(b"k" * 32).index("b", "b"),
-        LookupKey(b"k" * 32).index("a", "c"),
-        LookupKey(b"k" * 32).index("ab", ""),
+        LookupKey(KeyRing.of(b"k" * 32)).index("a", "b"),
+        LookupKey(KeyRing.of(b"j" * 32)).index("a", "b"),
+        LookupKey(KeyRing.of(b"k" * 32)).index("b", "b"),
+        LookupKey(KeyRing.of(b"k" * 32)).index("a", "c"),
+        LookupKey(KeyRing.of(b"k" * 32)).index("ab", ""),
     }
 
     assert len(indexes) == 5
     assert all(len(index) == 64 for index in indexes)
 
 
-def test_key_file_read(tmp_path: Path) -> None:
-    """64 hex digits with mode 0600 are a key."""
-    path = tmp_path / "key"
-    path.write_text("ab" * 32 + "\n")
-    path.chmod(0o600)
+def test_sealed_value_names_the_version_of_its_key() -> None:
+    """What an earlier version sealed opens while that is known, and not after."""
+    old = KeyRing(1, {1: b"k" * 32, 2: b"m" * 32})
+    new = KeyRing(2, {1: b"k" * 32, 2: b"m" * 32})
 
-    assert read_key_file(path) == b"\xab" * 32
+    sealed = [SecretBox(ring).seal(b"seed", **PLACE) for ring in (old, new)]
 
-
-@pytest.mark.parametrize(
-    ("text", "mode", "told"),
-    [
-        ("ab" * 32, 0o640, "0600"),
-        ("ab" * 32, 0o604, "0600"),
-        ("ab" * 31, 0o600, "64 hex digits"),
-        ("zz" * 32, 0o600, "64 hex digits"),
-        ("ñ" * 32, 0o600, "64 hex digits"),
-    ],
-)
-def test_key_file_refused(tmp_path: Path, text: str, mode: int, told: str) -> None:
-    """A key that others can read, or that is none, is refused by path."""
-    path = tmp_path / "key"
-    path.write_text(text)
-    path.chmod(mode)
-
-    with pytest.raises(SettingsError) as caught:
-        read_key_file(path)
-
-    assert str(path) in str(caught.value)
-    assert told in str(caught.value)
-    assert text not in str(caught.value)
+    assert [one[0] for one in sealed] == [1, 2]
+    for ring in (old, new):
+        assert [SecretBox(ring).open(one, **PLACE) for one in sealed] == [b"seed"] * 2
+    alone = SecretBox(KeyRing(2, {2: b"m" * 32}))
+    assert alone.open(sealed[1], **PLACE) == b"seed"
+    with pytest.raises(ApplianceError):
+        alone.open(sealed[0], **PLACE)
 
 
-def test_key_file_refused_when_missing(tmp_path: Path) -> None:
-    """A missing file is told by path."""
-    with pytest.raises(SettingsError, match="cannot be read"):
-        read_key_file(tmp_path / "none")
+def test_index_names_the_version_of_its_key() -> None:
+    """The stored one is the present version's; all known ones are looked for."""
+    first = LookupKey(KeyRing.of(b"k" * 32)).index("a", "b")
+    lookup = LookupKey(KeyRing(2, {1: b"k" * 32, 2: b"m" * 32, 3: b"n" * 32}))
+
+    indexes = lookup.indexes("a", "b")
+
+    assert lookup.index("a", "b") == indexes[0]
+    assert indexes[0].startswith("2:")
+    assert indexes[1].startswith("3:")
+    assert indexes[2] == first
+    assert {len(index) for index in indexes} == {64}

@@ -188,3 +188,17 @@ def test_settings_cannot_be_changed(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="frozen"):
         settings.trial = True
+
+
+def test_activation_keys_are_in_memory_by_default(tmp_path: Path) -> None:
+    """In /dev/shm, in a folder of this installation; or where it is said."""
+    one = load(tmp_path, GOOD).activation_dir
+    two = load(tmp_path, GOOD.replace("datos", "otros")).activation_dir
+    said = load(
+        tmp_path,
+        GOOD.replace("[hsm.firma]", '[hsm]\nactivation_dir = "a"\n[hsm.firma]'),
+    )
+
+    assert str(one.parent) == "/dev/shm"  # noqa: S108 (named, not used)
+    assert one != two
+    assert said.activation_dir == tmp_path / "a"

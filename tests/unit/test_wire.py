@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.api import wire
+from appliance.api import fields, wire
 from appliance.api.wire import Conditions
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -65,7 +65,7 @@ def test_command_of_every_field() -> None:
     )
 
 
-@pytest.mark.parametrize("color", wire.COLORS)
+@pytest.mark.parametrize("color", fields.COLORS)
 def test_color_accepted_by_name(color: str) -> None:
     """Every java.awt.Color name is a colour."""
     command = wire.sign_command({**LEAST, "fontColor": color}, NOTHING)

@@ -23,8 +23,19 @@ from appliance.domain.records.login import (
 )
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
+from appliance.domain.records.secret_versions import SecretVersionRecords
 from appliance.domain.records.slots import SlotRecords
-from appliance.domain.records.tasks import TaskRecords, WorkerRecords
+from appliance.domain.records.tasks import (
+    ActivationKeyRecords,
+    TaskRecords,
+    WorkerRecords,
+)
+from appliance.domain.records.trust import (
+    ExpiryRecords,
+    FormerCertificateRecords,
+    RevocationPinRecords,
+    TrustRecords,
+)
 
 
 class AuditRecords(Protocol):
@@ -74,6 +85,26 @@ class Records(Protocol):
         ...
 
     @property
+    def former_certificates(self) -> FormerCertificateRecords:
+        """What credentials had before."""
+        ...
+
+    @property
+    def revocation_pins(self) -> RevocationPinRecords:
+        """PINs by which people revoke without signing in."""
+        ...
+
+    @property
+    def trust(self) -> TrustRecords:
+        """Roots of outside CAs."""
+        ...
+
+    @property
+    def expiry(self) -> ExpiryRecords:
+        """What ends soon, and what was said of it."""
+        ...
+
+    @property
     def documents(self) -> DocumentRecords:
         """Documents and signed documents."""
         ...
@@ -101,6 +132,11 @@ class Records(Protocol):
     @property
     def workers(self) -> WorkerRecords:
         """Who is alive, and how its HSM is."""
+        ...
+
+    @property
+    def activation_keys(self) -> ActivationKeyRecords:
+        """What signing hosts publish of their keys."""
         ...
 
     @property
@@ -141,6 +177,11 @@ class Records(Protocol):
     @property
     def console_views(self) -> ConsoleViewRecords:
         """What the console reads."""
+        ...
+
+    @property
+    def secret_versions(self) -> SecretVersionRecords:
+        """Values by the version of the key that made them."""
         ...
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from appliance.domain.activation import ActivationBinding, BoundItem, Seal
 from appliance.domain.command import SignParameters
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
@@ -34,6 +35,8 @@ class NewActivation:
     created: datetime
     claim_by: datetime
     items: tuple[NewItem, ...]
+    seals: tuple[Seal, ...] = field(repr=False)
+    """The unlock key, once for each host that may sign."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +70,48 @@ class Claim:
     state: ActivationState
     fence: int
     """Number of this claim; also the number of the attempt."""
+    factors: tuple[str, ...]
     created: datetime
+    claim_by: datetime
     key_until: datetime
     items: tuple[Item, ...]
+    seal: Seal | None = field(repr=False, default=None)
+    """What this host may open; None once no key is needed any more."""
+
+    def binding(self, key_version: int) -> ActivationBinding:
+        """What the seal is bound to, by what stands recorded now.
+
+        Args:
+            key_version: of the credential's key.
+        """
+        return ActivationBinding(
+            activation=self.id,
+            person=self.person,
+            credential=self.credential,
+            key_version=key_version,
+            items=tuple(
+                BoundItem(item.request, item.document_sha256, item.params)
+                for item in self.items
+            ),
+            factors=self.factors,
+            created=self.created,
+            claim_by=self.claim_by,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long a claim and its phases last."""
+    """Whose claims they are, and how long a claim and its phases last."""
 
+    host: str
+    """Whose seals can be opened: without one only what needs no key is taken."""
     lease: timedelta
     key: timedelta
     """For the key phase, plus a second an item."""
     finish: timedelta
     attempts: int
-    """Claims after which an activation is given up as poisonous."""
+    """Claims after which an activation is given up as poisonous; in the finish
+    phase it is then taken only after a lease's time of rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +127,12 @@ class KeyedItem:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """An activation whose time is over."""
+    """An activation whose time, or whose attempts, are over."""
 
     id: ActivationId
     state: ActivationState
+    fence: int
+    """How often it was claimed."""
     items: tuple[Item, ...]
 
 
@@ -124,6 +156,21 @@ class ActivationRecords(Protocol):
 
     async def state(self, activation: ActivationId) -> tuple[ActivationState, str]:
         """State and reason of an activation."""
+        ...
+
+    async def keying(self, person: PersonId) -> bool:
+        """Whether an activation of a person is still to use their key."""
+        ...
+
+    async def seals(self, activation: ActivationId) -> list[Seal]:
+        """What stands sealed for an activation, by host."""
+        ...
+
+    async def unseal(self, claim: Claim) -> int | None:
+        """Erase the claim's seal, which cannot be opened; how many others are left.
+
+        None, and nothing is done, when fenced off.
+        """
         ...
 
     async def next_claims(self, at: datetime, terms: Terms) -> int | None:
@@ -187,18 +234,23 @@ class ActivationRecords(Protocol):
         """Let the activation's state follow from its items'.
 
         None left to key: `finishing`; none left at all: `done`, or `failed`
-        with the reason when none was signed.
+        with the reason when none was signed. Either way its seals are erased.
         """
         ...
 
-    async def overdue(self, at: datetime) -> list[Overdue]:
-        """Activations past their time that no lease holds, locked for writing."""
+    async def overdue(self, at: datetime, attempts: int) -> list[Overdue]:
+        """Activations that nobody may go on with, and no lease holds; locked.
+
+        Args:
+            at: now; past their time by then.
+            attempts: claims that a key phase may have had.
+        """
         ...
 
     async def end_overdue(
         self, activation: ActivationId, then: ActivationState, at: datetime, reason: str
     ) -> list[IntentRow]:
-        """End one of `overdue`; gives the intents that were still open."""
+        """End one of `overdue`, erase its seals; gives the intents still open."""
         ...
 
     async def any_in_hand(self, credential: CredentialId) -> bool:

@@ -32,6 +32,10 @@ class CertificateRecords(Protocol):
         """The one of a kind and CA that ends last and is not revoked."""
         ...
 
+    async def in_force(self, kind: CertificateKind) -> list[CertificateRecord]:
+        """The one of a kind that ends last, of each CA; none that is revoked."""
+        ...
+
     async def of_credential(self, credential: CredentialId) -> list[CertificateRecord]:
         """A credential's certificates, newest first."""
         ...
@@ -55,6 +59,15 @@ class CertificateRecords(Protocol):
         """Certificates that somebody signs with and that end in that time.
 
         Soonest first; the credential is active.
+        """
+        ...
+
+    async def renewable(
+        self, after: datetime, until: datetime, limit: int
+    ) -> list[CredentialId]:
+        """Credentials in use by active people whose certificate ends in that time.
+
+        Soonest first; those that an outside CA certified are not among them.
         """
         ...
 

@@ -1,5 +1,6 @@
 """The console's users and their sessions, and enrolment links."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -66,15 +67,15 @@ class ConsoleRecords(Protocol):
         """Record a session by the HMAC of its token."""
         ...
 
-    async def session(self, token_index: str) -> ConsoleSessionRow | None:
+    async def session(self, indexes: Sequence[str]) -> ConsoleSessionRow | None:
         """A session by the HMAC of its token, over or not."""
         ...
 
-    async def prolong_session(self, token_index: str, until: datetime) -> None:
+    async def prolong_session(self, indexes: Sequence[str], until: datetime) -> None:
         """Let a session that is being used go on until then."""
         ...
 
-    async def close_session(self, token_index: str) -> bool:
+    async def close_session(self, indexes: Sequence[str]) -> bool:
         """End a session; False if it was gone."""
         ...
 
@@ -90,7 +91,7 @@ class EnrolmentRecords(Protocol):
         """Record a link by the HMAC of its code; earlier ones of the person end."""
         ...
 
-    async def by_code(self, code_index: str) -> EnrolmentRow | None:
+    async def by_code(self, indexes: Sequence[str]) -> EnrolmentRow | None:
         """A link by the HMAC of its code, over or not."""
         ...
 

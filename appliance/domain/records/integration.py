@@ -1,5 +1,6 @@
 """Integrators with their keys and domains, and sessions of the frame."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -75,7 +76,7 @@ class IntegratorRecords(Protocol):
         """An API key by id; `lock` keeps others from changing it."""
         ...
 
-    async def key_by_index(self, key_index: str) -> KeyRow | None:
+    async def key_by_index(self, indexes: Sequence[str]) -> KeyRow | None:
         """An API key by the HMAC of its text."""
         ...
 
@@ -93,8 +94,8 @@ class IntegratorRecords(Protocol):
         """Revoke a key; False if it was."""
         ...
 
-    async def used_key(self, key_id: str, at: datetime) -> None:
-        """Say that a key opened a session."""
+    async def used_key(self, key_id: str, key_index: str, at: datetime) -> None:
+        """Say that a key opened a session, and by what it is found from now on."""
         ...
 
     async def flag_key(self, key_id: str, reason: FlagReason, at: datetime) -> None:
@@ -155,7 +156,7 @@ class SessionRecords(Protocol):
         """A session by id; `lock` keeps others from changing it."""
         ...
 
-    async def by_token(self, token_index: str) -> EmbedSession | None:
+    async def by_token(self, indexes: Sequence[str]) -> EmbedSession | None:
         """A session by the HMAC of its token."""
         ...
 
@@ -163,7 +164,7 @@ class SessionRecords(Protocol):
         """A session by the id that opens nothing."""
         ...
 
-    async def by_bearer(self, bearer_index: str) -> EmbedSession | None:
+    async def by_bearer(self, indexes: Sequence[str]) -> EmbedSession | None:
         """A session by the HMAC of the bearer that holds now."""
         ...
 

@@ -1,5 +1,6 @@
 """Sign-in secrets and attempts, token keys and download links."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -15,6 +16,8 @@ class AttemptKind(StrEnum):
     CODE = "code"
     CLAIM = "claim"
     """Who somebody in a frame says to be."""
+    REVOCATION = "revocation"
+    """A revocation PIN."""
 
 
 class AttemptOutcome(StrEnum):
@@ -136,7 +139,9 @@ class LoginRecords(Protocol):
         """The password was right: its login token waits for a code."""
         ...
 
-    async def pending(self, token_index: str, at: datetime) -> PendingLogin | None:
+    async def pending(
+        self, indexes: Sequence[str], at: datetime
+    ) -> PendingLogin | None:
         """The right password that a login token stands for, while it lives."""
         ...
 
@@ -172,7 +177,9 @@ class LinkRecords(Protocol):
         """Record a link by the HMAC of its secret."""
         ...
 
-    async def opens(self, key_index: str, request: RequestId, at: datetime) -> bool:
+    async def opens(
+        self, indexes: Sequence[str], request: RequestId, at: datetime
+    ) -> bool:
         """Whether a link leads to a request's document at a time."""
         ...
 

@@ -1,5 +1,6 @@
 """Persons, integrators, signing secrets and credentials."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
@@ -102,6 +103,10 @@ class PeopleRecords(Protocol):
         """Give an invited person their secrets; False if they have some."""
         ...
 
+    async def forget_secrets(self, person: PersonId) -> None:
+        """Delete what proves a person, who is to choose anew."""
+        ...
+
     async def get(self, person: PersonId) -> Person | None:
         """A person by id."""
         ...
@@ -114,7 +119,7 @@ class PeopleRecords(Protocol):
         """People whose CUIL has these eight digits: two of them at most."""
         ...
 
-    async def by_email_index(self, email_index: str) -> Person | None:
+    async def by_email_index(self, indexes: Sequence[str]) -> Person | None:
         """A person by the HMAC of their e-mail address."""
         ...
 
@@ -142,12 +147,33 @@ class PeopleRecords(Protocol):
         """Set the count of wrong passwords and the lock."""
         ...
 
+    async def replace_signing_secret(
+        self, person: PersonId, secret: SigningSecret
+    ) -> None:
+        """Keep another signing password; the count and the lock stay."""
+        ...
+
 
 class CredentialRecords(Protocol):
     """Keys and certificates."""
 
-    async def add(self, credential: Credential, spki_sha256: str) -> None:
+    async def add(self, credential: Credential) -> None:
         """Record a credential; the person's earlier active ones give way."""
+        ...
+
+    async def locked(self, person: PersonId) -> list[Credential]:
+        """Those of a person that may sign, now or later, by id.
+
+        Each has an `outer` that the person's signing password opens.
+        """
+        ...
+
+    async def relock(self, credential: CredentialId, outer: bytes) -> None:
+        """Keep what is in `outer` under another unlock key."""
+        ...
+
+    async def retire(self, person: PersonId) -> list[CredentialId]:
+        """Supersede all of `locked`; gives those it was done to."""
         ...
 
     async def get(
@@ -166,4 +192,8 @@ class CredentialRecords(Protocol):
 
     async def active(self, person: PersonId) -> Credential | None:
         """The credential a person signs with."""
+        ...
+
+    async def of_person(self, person: PersonId) -> list[Credential]:
+        """Every credential of a person, newest first."""
         ...

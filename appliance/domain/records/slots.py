@@ -18,14 +18,16 @@ class SlotRecords(Protocol):
         """How many checks of a person are running, begun after `since`."""
         ...
 
-    async def take(self, person: PersonId, request: RequestId, at: datetime) -> str:
+    async def take(
+        self, person: PersonId, request: RequestId | None, at: datetime
+    ) -> str:
         """Begin a check; gives the slot's id."""
         ...
 
     async def wrong_before(
         self,
         person: PersonId,
-        request: RequestId,
+        request: RequestId | None,
         verifier_sha256: str,
         since: datetime,
     ) -> bool:

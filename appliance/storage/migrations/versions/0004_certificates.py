@@ -6,7 +6,7 @@ from alembic import op
 import appliance.storage.types
 
 revision = '0004'
-down_revision = '0002'
+down_revision = '0003'
 branch_labels = None
 depends_on = None
 

@@ -1,0 +1,185 @@
+"""What is done to somebody's key: revoke, renew, certify outside, begin anew."""
+
+from typing import Any, Final
+
+from quart import Blueprint, Response
+
+from admin_ui import session, words
+from admin_ui.core import core
+from admin_ui.render import NONE, Faults, again, faults_of, go, page
+from admin_ui.session import uploads
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, PersonId
+from appliance.domain.vocab import Environment, RevocationReason
+from appliance.services.console import SignIn
+from appliance.web.app import client_address
+
+blueprint = Blueprint(
+    "credentials", __name__, url_prefix="/admin/people/<person_id>/credentials"
+)
+_FAULTS_OF_TYPING: Final = frozenset(
+    {ErrorCode.OTP_INVALID, ErrorCode.LOGIN_FAILED, ErrorCode.RATE_LIMITED}
+)
+
+
+async def _one(person_id: str, credential_id: str) -> dict[str, Any]:
+    """A person and one of their credentials.
+
+    Raises:
+        ApplianceError: `PERSON_NOT_FOUND`, `CREDENTIAL_NOT_FOUND`.
+    """
+    person = PersonId(person_id)
+    return {
+        "view": await core().views.person(person),
+        "credential": await core().credentials.get(CredentialId(credential_id), person),
+    }
+
+
+def _back(person_id: str) -> Response:
+    return go("person.show", person_id=person_id)
+
+
+@blueprint.get("/<credential_id>/revoke")
+async def ask_revoke(person_id: str, credential_id: str) -> Response:
+    """`GET …/credentials/{id}/revoke`: why, and what it means."""
+    return await page(
+        "credential_revoke.html",
+        faults=NONE,
+        chosen="",
+        **await _one(person_id, credential_id),
+    )
+
+
+@blueprint.post("/<credential_id>/revoke")
+async def revoke(person_id: str, credential_id: str) -> Response:
+    """`POST …/credentials/{id}/revoke`."""
+    given = session.form().text("reason")
+    found = await _one(person_id, credential_id)
+    reasons = {reason.value: reason for reason in RevocationReason}
+    if given not in reasons:
+        faults = Faults({"reason": words.say("Choose one of the list.")})
+        return await again("credential_revoke.html", faults, chosen=given, **found)
+    await core().credentials.revoke(
+        CredentialId(credential_id), reasons[given], session.actor()
+    )
+    return _back(person_id)
+
+
+@blueprint.post("/<credential_id>/renew")
+async def renew(person_id: str, credential_id: str) -> Response:
+    """`POST …/credentials/{id}/renew`: the internal CA certifies the key again.
+
+    Raises:
+        ApplianceError: `CREDENTIAL_STATE` for what an outside CA certified.
+    """
+    found = await _one(person_id, credential_id)
+    credential = found["credential"]
+    if credential.outside:
+        raise ApplianceError(
+            ErrorCode.CREDENTIAL_STATE, params={"estado": credential.state.value}
+        )
+    await core().certificates.renew(credential.id, session.actor())
+    return _back(person_id)
+
+
+@blueprint.get("/<credential_id>/chain")
+async def ask_chain(person_id: str, credential_id: str) -> Response:
+    """`GET …/credentials/{id}/chain`: the file of an outside CA."""
+    found = await _one(person_id, credential_id)
+    return await page("credential_chain.html", faults=NONE, **found)
+
+
+@blueprint.post("/<credential_id>/chain")
+@uploads
+async def import_chain(person_id: str, credential_id: str) -> Response:
+    """`POST …/credentials/{id}/chain`."""
+    found = await _one(person_id, credential_id)
+    file = session.form().files.get("file")
+    if file is None:
+        faults = Faults({"file": words.say("Choose a file with certificates.")})
+        return await again("credential_chain.html", faults, **found)
+    try:
+        await core().credentials.import_chain(
+            CredentialId(credential_id), file.content, session.actor()
+        )
+    except ApplianceError as exc:
+        faults = faults_of(exc, {"cadena": "file", "BUSY": "file"})
+        return await again("credential_chain.html", faults, **found)
+    return _back(person_id)
+
+
+@blueprint.post("/pin")
+async def new_pin(person_id: str) -> Response:
+    """`POST …/credentials/pin`: a new revocation PIN, shown this once."""
+    view = await core().views.person(PersonId(person_id))
+    pin = await core().revocation_pins.renew(view.row.id, session.actor())
+    base_url = core().settings.web.base_url
+    return await page("pin_created.html", view=view, pin=pin, base_url=base_url)
+
+
+@blueprint.get("/reissue")
+async def ask_reissue(person_id: str) -> Response:
+    """`GET …/credentials/reissue`: what it means, and the officer's own code."""
+    view = await core().views.person(PersonId(person_id))
+    return await page("person_reissue.html", faults=NONE, view=view, two=_two())
+
+
+@blueprint.post("/reissue")
+async def reissue(person_id: str) -> Response:
+    """`POST …/credentials/reissue`: revoke, forget the secrets, make a link."""
+    view = await core().views.person(PersonId(person_id))
+    faults = await _confirm()
+    if faults:
+        return await again("person_reissue.html", faults, view=view, two=_two())
+    witness, faults = await _witness() if _two() else (None, NONE)
+    if faults:
+        return await again("person_reissue.html", faults, view=view, two=_two())
+    made = await core().reissue.reissue(session.actor(), view.row.id, witness)
+    return await page("person_invited.html", made=made, row=view.row)
+
+
+def _two() -> bool:
+    """Whether a second officer has to agree (decisions "a known person")."""
+    return core().settings.environment is Environment.PROD
+
+
+async def _confirm() -> Faults:
+    """Check the officer's own code; what is wrong with it.
+
+    Raises:
+        ApplianceError: what is not the form's fault.
+    """
+    code = session.form().text("code")
+    try:
+        await core().console.confirm(session.current(), code, client_address())
+    except ApplianceError as exc:
+        return _told(exc, "code")
+    return NONE
+
+
+async def _witness() -> tuple[str | None, Faults]:
+    """Check the second officer; who it is, and what is wrong.
+
+    Raises:
+        ApplianceError: what is not the form's fault.
+    """
+    sent = session.form()
+    typed = SignIn(
+        sent.text("witness"), sent.raw("witness_password"), sent.text("witness_code")
+    )
+    try:
+        found = await core().console.witness(session.current(), typed, client_address())
+    except ApplianceError as exc:
+        return None, _told(exc, "witness")
+    return found, NONE
+
+
+def _told(error: ApplianceError, field: str) -> Faults:
+    """Say at a field that what was typed is not right.
+
+    Raises:
+        ApplianceError: the error itself, when the form is not at fault.
+    """
+    if error.code not in _FAULTS_OF_TYPING:
+        raise error
+    return Faults({field: words.error(error)})

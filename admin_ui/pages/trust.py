@@ -1,0 +1,95 @@
+"""The trust store: roots of outside CAs, beside the installation's own."""
+
+from typing import Final
+
+from quart import Blueprint, Response
+
+from admin_ui import session, words
+from admin_ui.core import core
+from admin_ui.render import NONE, Faults, again, faults_of, go, page
+from admin_ui.session import uploads
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.trust import AnchorPurpose, AnchorView
+
+blueprint = Blueprint("trust", __name__, url_prefix="/admin/trust")
+_FIELDS: Final = {
+    "fingerprint": "fingerprint",
+    "ANCHOR_FINGERPRINT": "fingerprint",
+    "cadena": "file",
+    "ALREADY_EXISTS": "file",
+}
+_PURPOSES: Final = {purpose.value: purpose for purpose in AnchorPurpose}
+
+
+@blueprint.get("")
+async def show() -> Response:
+    """`GET /admin/trust`."""
+    anchors = await core().trust.anchors()
+    return await page("trust.html", anchors=anchors, now=core().clock.now())
+
+
+@blueprint.get("/new")
+async def new() -> Response:
+    """`GET /admin/trust/new`."""
+    typed = {"fingerprint": "", "purpose": AnchorPurpose.SIGNERS.value}
+    return await page("trust_new.html", faults=NONE, typed=typed)
+
+
+@blueprint.post("")
+@uploads
+async def add() -> Response:
+    """`POST /admin/trust`: a root and its fingerprint, as its CA publishes it."""
+    sent = session.form()
+    typed = {name: sent.text(name) for name in ("fingerprint", "purpose")}
+    file = sent.files.get("file")
+    missing: dict[str, str] = {}
+    if file is None:
+        missing["file"] = words.say("Choose a file with a certificate.")
+    if typed["purpose"] not in _PURPOSES:
+        missing["purpose"] = words.say("Choose one of the list.")
+    if missing or file is None:
+        return await again("trust_new.html", Faults(missing), typed=typed)
+    purpose = _PURPOSES[typed["purpose"]]
+    try:
+        await core().trust.add(
+            session.actor(), file.content, purpose, typed["fingerprint"]
+        )
+    except ApplianceError as exc:
+        return await again("trust_new.html", _faults(exc), typed=typed)
+    return go("trust.show")
+
+
+def _faults(error: ApplianceError) -> Faults:
+    """Say at its field what is wrong; a code of its own goes before the field.
+
+    Raises:
+        ApplianceError: the error itself, when the form is not at fault.
+    """
+    if error.code is ErrorCode.ANCHOR_FINGERPRINT:
+        return Faults({"fingerprint": words.error(error)})
+    return faults_of(error, _FIELDS)
+
+
+async def _anchor(anchor_id: str) -> AnchorView:
+    """A root that can be removed.
+
+    Raises:
+        ApplianceError: `ANCHOR_NOT_FOUND`.
+    """
+    for anchor in await core().trust.anchors():
+        if anchor.id == anchor_id:
+            return anchor
+    raise ApplianceError(ErrorCode.ANCHOR_NOT_FOUND)
+
+
+@blueprint.get("/<anchor_id>/remove")
+async def ask_remove(anchor_id: str) -> Response:
+    """`GET /admin/trust/{id}/remove`: what it means."""
+    return await page("trust_remove.html", anchor=await _anchor(anchor_id))
+
+
+@blueprint.post("/<anchor_id>/remove")
+async def remove(anchor_id: str) -> Response:
+    """`POST /admin/trust/{id}/remove`."""
+    await core().trust.remove(session.actor(), anchor_id)
+    return go("trust.show")

@@ -1,0 +1,24 @@
+"""Changing the signing password: `POST /credenciales/clave`.
+
+Handlers parse, call one service and render; nothing is decided here.
+"""
+
+from http import HTTPStatus
+
+from quart import Blueprint, Response
+
+from appliance.api import wire
+from appliance.api.core import core
+from appliance.web import auth, body
+
+blueprint = Blueprint("clave", __name__)
+
+
+@blueprint.post("/credenciales/clave")
+async def change_password() -> Response:
+    """`POST /credenciales/clave`: 204 once the new one holds for every key."""
+    signer = await auth.signer()
+    core().tokens.require_fresh(signer)
+    old, new = wire.password_change(await body.read_object())
+    await core().password_change.change(signer, old, new)
+    return Response(status=HTTPStatus.NO_CONTENT)

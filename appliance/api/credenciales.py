@@ -1,0 +1,116 @@
+"""The signer's own credentials: see, download, revoke, certify outside.
+
+Handlers parse, call one service and render; nothing is decided here.
+"""
+
+import re
+from http import HTTPStatus
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from quart import Blueprint, Response
+
+from appliance.api import wire_credenciales as wire
+from appliance.api.core import core
+from appliance.domain.credentials import CredentialView
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId
+from appliance.domain.request import Signer
+from appliance.web import auth, body, log, negotiate
+from appliance.web.response import file_response, json_response
+
+blueprint = Blueprint("credenciales", __name__)
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_DER: Final = "application/pkix-cert"
+"""One certificate in DER. Source: RFC 2585, 4.1."""
+_CSR: Final = "application/x-pem-file"
+_CSR_WAIT_S: Final = 20.0
+_PEM: Final = "application/pem-certificate-chain"
+"""The certificate, then its chain. Source: RFC 8555, 9.1."""
+
+
+@blueprint.get("/credenciales")
+async def list_credentials() -> Response:
+    """`GET /credenciales`: a JSON array, newest first."""
+    signer = await auth.signer()
+    held = await core().credentials.of(signer.person)
+    return json_response([wire.element(view, core().clock.now()) for view in held])
+
+
+@blueprint.get("/credenciales/<credencial>/certificado")
+async def download_certificate(credencial: str) -> Response:
+    """`GET /credenciales/{id}/certificado`: PEM with its chain, or DER by Accept."""
+    signer = await auth.signer()
+    view = await core().credentials.get(_id(credencial), signer.person)
+    name = f"certificado-{view.serial}"
+    if negotiate.prefers(_DER, over=_PEM):
+        return file_response(view.certificate, _DER, f"{name}.cer")
+    return file_response(_pem(view), _PEM, f"{name}.pem")
+
+
+@blueprint.post("/credenciales/<credencial>/revocar")
+async def revoke(credencial: str) -> Response:
+    """`POST /credenciales/{id}/revocar`: for good, from this moment on."""
+    signer = await _fresh()
+    reason = wire.revocation(await body.read_object())
+    credential = _id(credencial)
+    await core().credentials.revoke(credential, reason, signer.actor, signer.person)
+    view = await core().credentials.get(credential, signer.person)
+    return json_response(wire.element(view, core().clock.now()), HTTPStatus.ACCEPTED)
+
+
+@blueprint.post("/credenciales/<credencial>/csr")
+async def request_certificate(credencial: str) -> Response:
+    """`POST /credenciales/{id}/csr`: what an outside CA is asked with, PKCS#10."""
+    signer = await _fresh()
+    password = wire.password(await body.read_object())
+    task = await core().signing_requests.ask(signer, _id(credencial), password)
+    output = await core().tasks.wait(task, _CSR_WAIT_S)
+    pem = str(output["csr"]).encode()
+    return file_response(pem, _CSR, f"solicitud-{credencial}.csr")
+
+
+@blueprint.post("/credenciales/<credencial>/cadena")
+async def import_chain(credencial: str) -> Response:
+    """`POST /credenciales/{id}/cadena`: the chain that an outside CA issued."""
+    signer = await _fresh()
+    pem = wire.chain(await body.read_object())
+    view = await core().credentials.import_chain(
+        _id(credencial), pem, signer.actor, signer.person
+    )
+    return json_response(wire.element(view, core().clock.now()))
+
+
+@blueprint.post("/credenciales/pin-de-revocacion")
+async def new_pin() -> Response:
+    """`POST /credenciales/pin-de-revocacion`: a new PIN; the earlier one is over."""
+    signer = await _fresh()
+    wire.nothing(await body.read_object())
+    pin = await core().revocation_pins.renew(signer.person, signer.actor)
+    return json_response({"pin": pin})
+
+
+async def _fresh() -> Signer:
+    """The signer, whose second factor must be young enough to sign."""
+    signer = await auth.signer()
+    core().tokens.require_fresh(signer)
+    return signer
+
+
+def _id(text: str) -> CredentialId:
+    """The credential of an address; nothing that is none is ever looked for.
+
+    Raises:
+        ApplianceError: `CREDENTIAL_NOT_FOUND`.
+    """
+    if not _UUID.fullmatch(text):
+        raise ApplianceError(ErrorCode.CREDENTIAL_NOT_FOUND)
+    log.note(credential=text)
+    return CredentialId(text)
+
+
+def _pem(view: CredentialView) -> bytes:
+    chain = [x509.load_der_x509_certificate(d) for d in (view.certificate, *view.chain)]
+    return b"".join(one.public_bytes(Encoding.PEM) for one in chain)

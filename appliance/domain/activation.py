@@ -1,0 +1,246 @@
+"""What seals and envelopes are bound to, as canonical bytes.
+
+Both ends rebuild these from what stands in the record: the front when it seals,
+the worker when it opens. A row that was altered in between gives other bytes,
+and what was sealed does not open.
+
+Source: design §4 "Activation keys"; RFC 8785.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+import rfc8785
+
+from appliance.domain.command import SignParameters
+from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.ids import (
+    ActivationId,
+    CredentialId,
+    PersonId,
+    RequestId,
+    TaskId,
+)
+from appliance.domain.vocab import VouchedBy
+
+EPOCH_S: Final = 600
+"""How long an activation key is the newest of its host, in seconds."""
+EPOCHS_KEPT: Final = 2
+"""Epochs whose private half is kept: the present one and the one before."""
+MAX_HOSTS: Final = 8
+"""Most hosts that one activation is sealed to."""
+_STATEMENT: Final = b"rubrica/activation-key/1\0"
+
+
+def epoch_at(at: datetime) -> int:
+    """Number of the epoch that a time falls into."""
+    return int(at.timestamp()) // EPOCH_S
+
+
+def epoch_start(epoch: int) -> datetime:
+    """When an epoch begins."""
+    return datetime.fromtimestamp(epoch * EPOCH_S, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundItem:
+    """One document of an activation, as it is bound."""
+
+    request: RequestId
+    document_sha256: str
+    params: SignParameters
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationBinding:
+    """All that a person consented to, and until when it may be claimed."""
+
+    activation: ActivationId
+    person: PersonId
+    credential: CredentialId
+    key_version: int
+    items: tuple[BoundItem, ...]
+    factors: tuple[str, ...]
+    created: datetime
+    claim_by: datetime
+
+    def info(self) -> bytes:
+        """The `info` of the seal: SHA-256 of the RFC 8785 JSON, 32 bytes.
+
+        Source: design §4 "Activation keys"; RFC 9180, 5.1.
+        """
+        return _info(
+            {
+                "activation": self.activation,
+                "person": self.person,
+                "credential": self.credential,
+                "keyVersion": self.key_version,
+                "items": [_item(item) for item in self.items],
+                "factors": list(self.factors),
+                "created": _instant(self.created),
+                "claimBy": _instant(self.claim_by),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IssueBinding:
+    """Whose key is to be made, of which kind, and who answers for the person."""
+
+    task: TaskId
+    person: PersonId
+    credential: CredentialId
+    algorithm: KeyAlgorithm
+    vouched_by: VouchedBy
+
+    def info(self) -> bytes:
+        """The `info` of the seal: SHA-256 of the RFC 8785 JSON, 32 bytes."""
+        return _info(
+            {
+                "task": self.task,
+                "person": self.person,
+                "credential": self.credential,
+                "algorithm": self.algorithm.value,
+                "vouchedBy": self.vouched_by.value,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CsrBinding:
+    """Whose key is to sign a certificate signing request."""
+
+    task: TaskId
+    person: PersonId
+    credential: CredentialId
+    key_version: int
+
+    def info(self) -> bytes:
+        """The `info` of the seal: SHA-256 of the RFC 8785 JSON, 32 bytes."""
+        return _info(
+            {
+                "use": "csr",
+                "task": self.task,
+                "person": self.person,
+                "credential": self.credential,
+                "keyVersion": self.key_version,
+            }
+        )
+
+
+def credential_aad(
+    installation: str,
+    person: PersonId,
+    credential: CredentialId,
+    key_version: int,
+    spki: bytes,
+) -> bytes:
+    """What `outer` of a credential is bound to.
+
+    Args:
+        installation: the setting of that name.
+        person: whose it is.
+        credential: which.
+        key_version: of the credential's key, from 1.
+        spki: its public key, DER.
+
+    Source: design §4 "Wrapped".
+    """
+    return _canonical(
+        {
+            "installation": installation,
+            "person": person,
+            "credential": credential,
+            "keyVersion": key_version,
+            "spkiSha256": hashlib.sha256(spki).hexdigest(),
+        }
+    )
+
+
+def key_statement(installation: str, host: str, epoch: int, public: bytes) -> bytes:
+    """What the HSM's worker identity signs of an activation key.
+
+    Args:
+        installation: the setting of that name.
+        host: whose signing workers hold the private half.
+        epoch: for which it was made.
+        public: the X25519 public key, 32 bytes.
+    """
+    return _STATEMENT + _canonical(
+        {
+            "installation": installation,
+            "host": host,
+            "epoch": epoch,
+            "public": public.hex(),
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationKey:
+    """The published half of a host's key for one epoch."""
+
+    host: str
+    epoch: int
+    public: bytes
+    """X25519, 32 bytes."""
+    identity: str
+    """SHA-256, in hex, of the SubjectPublicKeyInfo of the identity that signed."""
+    signature: bytes = field(repr=False)
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """An unlock key, sealed to one host's key of one epoch."""
+
+    host: str
+    epoch: int
+    sealed: bytes = field(repr=False)
+    """HPKE: encapsulated key and ciphertext."""
+
+
+def _item(item: BoundItem) -> dict[str, object]:
+    return {
+        "request": item.request,
+        "documentSha256": item.document_sha256,
+        "parameters": item.params.to_wire(),
+    }
+
+
+def _instant(at: datetime) -> str:
+    """A time as both databases keep it: UTC, to the microsecond."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def _info(fields: dict[str, object]) -> bytes:
+    return hashlib.sha256(_canonical(fields)).digest()
+
+
+def _canonical(fields: dict[str, object]) -> bytes:
+    return rfc8785.dumps(fields)  # type: ignore[arg-type]  # plain JSON values
+
+
+def newest_of_each(
+    keys: Sequence[ActivationKey], hosts: Sequence[str], now: datetime
+) -> list[ActivationKey]:
+    """The newest key of each host that may be sealed to now, by host.
+
+    An epoch before the last or after the next is none: its private half is gone,
+    or somebody's clock is wrong by more than an epoch.
+
+    Args:
+        keys: published ones, of any epochs.
+        hosts: which may be sealed to; of more than `MAX_HOSTS` the first ones.
+        now: the time.
+    """
+    present = epoch_at(now)
+    newest: dict[str, ActivationKey] = {}
+    for key in sorted(keys, key=lambda key: key.epoch):
+        if present - 1 <= key.epoch <= present + 1:
+            newest[key.host] = key
+    chosen = [newest[host] for host in sorted(set(hosts)) if host in newest]
+    return chosen[:MAX_HOSTS]

@@ -1,0 +1,461 @@
+"""Whom a front seals to, and what a host keeps to open it with.
+
+Source: design §4 "Activation keys".
+"""
+
+import hashlib
+import os
+import stat
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from appliance.domain.activation import ActivationKey, Seal, epoch_at, epoch_start
+from appliance.domain.errors import (
+    ActivationInvalidError,
+    ApplianceError,
+    ErrorCode,
+    HsmUnavailableError,
+)
+from appliance.domain.records.tasks import WorkerStatus
+from appliance.domain.vocab import Environment
+from appliance.services.activation_keys import PublishedKeys
+from appliance.services.envelope import seal_to
+from appliance.services.signing_hosts import SigningHosts
+from appliance.settings import SettingsError
+from appliance.storage.identities import PinnedIdentities
+from tests.core_parts import CoreParts
+from tests.parts.signing_host import INSTALLATION, SigningHost
+from worker.activation_folder import ActivationFolder, filesystem_of, open_folder
+from worker.activation_keys import ActivationKeys
+
+MOUNTS = """\
+22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+23 22 0:5 / /dev rw - devtmpfs devtmpfs rw
+24 23 0:20 / /dev/shm rw,nosuid - tmpfs tmpfs rw
+25 22 0:21 / /mnt/con\\040espacio rw shared:1 - ramfs none rw
+26 22 0:22 / /run rw - ext4 /dev/vdb rw
+27 26 0:23 / /run rw - tmpfs tmpfs rw
+"""
+
+
+class Identity:
+    """What a worker asks of the HSM to prove where its keys are from."""
+
+    def __init__(self, host: SigningHost) -> None:
+        self._key = host.identity
+        self.signed = 0
+        self.away = False
+
+    async def identity_statement(self, message: bytes) -> tuple[bytes, bytes]:
+        """DER, and ECDSA, unless the HSM is away."""
+        if self.away:
+            raise HsmUnavailableError
+        self.signed += 1
+        public = self._key.public_key()
+        return (
+            public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+            self._key.sign(message, ec.ECDSA(SHA256())),
+        )
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> SigningHost:
+    """A host whose identity is pinned."""
+    return SigningHost(tmp_path)
+
+
+def folder_in(path: Path) -> ActivationFolder:
+    """A folder of keys, on whatever the tests' folder is on."""
+    return open_folder(path / "activation", Environment.PREPROD)
+
+
+def keys_of(
+    core: CoreParts, host: SigningHost, identity: Identity, folder: ActivationFolder
+) -> ActivationKeys:
+    """A worker's keys, with an HSM that does nothing but prove."""
+    published = PublishedKeys(core.store)
+    return ActivationKeys(
+        folder,
+        published,
+        identity,  # type: ignore[arg-type]  # the two calls that it makes
+        core.clock,
+        host.name,
+        INSTALLATION,
+    )
+
+
+async def published(core: CoreParts) -> list[ActivationKey]:
+    """Every key on the record."""
+    async with core.store.read() as records:
+        return await records.activation_keys.published(0)
+
+
+async def refused(hosts: SigningHosts) -> str:
+    """Why nobody can be sealed to."""
+    with pytest.raises(HsmUnavailableError) as caught:
+        await hosts.live()
+    return caught.value.reason
+
+
+# -- the front's side ----------------------------------------------------------------
+
+
+async def test_host_with_a_pinned_identity_is_sealed_to(
+    core: CoreParts, host: SigningHost
+) -> None:
+    """Alive, with its HSM, and with a key that the pinned identity signed."""
+    hosts = host.hosts(core.store, core.clock)
+    await host.beat(core.store, core.now)
+
+    (chosen,) = await hosts.live()
+
+    assert chosen.public == host.key(core.now).public
+    assert (chosen.host, chosen.epoch) == ("h", epoch_at(core.now))
+
+
+async def test_host_is_silent_after_fifteen_seconds(
+    core: CoreParts, host: SigningHost
+) -> None:
+    """Nobody seals to a host whose workers are dead."""
+    hosts = host.hosts(core.store, core.clock)
+    await host.beat(core.store, core.now)
+
+    core.clock.forward(15)
+
+    assert await refused(hosts) == "no signing worker has its HSM"
+
+
+async def test_host_without_its_hsm_is_not_sealed_to(
+    core: CoreParts, host: SigningHost
+) -> None:
+    """It could open, but not sign."""
+    await host.beat(core.store, core.now, hsm="unavailable")
+
+    assert "no signing worker" in await refused(host.hosts(core.store, core.clock))
+
+
+async def test_key_of_a_stranger_is_not_sealed_to(
+    core: CoreParts, host: SigningHost
+) -> None:
+    """Whoever writes to the database alone has no identity that is pinned.
+
+    Neither with a signature of their own, nor under the pinned one's name, nor
+    with the pinned one's signature over another key, host or epoch.
+    """
+    hosts = host.hosts(core.store, core.clock)
+    await host.beat(core.store, core.now)
+    good = host.key(core.now)
+    stranger = ec.generate_private_key(ec.SECP256R1())
+    foreign = host.key(core.now, identity=stranger)
+    mine = X25519PrivateKey.generate().public_key().public_bytes_raw()
+    for forged in (
+        foreign,
+        replace(foreign, identity=good.identity),
+        replace(good, public=mine),
+        replace(good, epoch=good.epoch + 1),
+        replace(good, signature=b""),
+    ):
+        async with core.store.write() as records:
+            await records.activation_keys.forget(2**40)
+            await records.activation_keys.publish(forged)
+
+        assert "pinned identity" in await refused(hosts), forged
+
+
+async def test_newer_key_of_a_stranger_hides_no_good_one(
+    core: CoreParts, host: SigningHost
+) -> None:
+    """A forged row for the next epoch does not keep anybody from signing."""
+    await host.beat(core.store, core.now)
+    stranger = ec.generate_private_key(ec.SECP256R1())
+    next_one = epoch_at(core.now) + 1
+    async with core.store.write() as records:
+        await records.activation_keys.publish(
+            host.key(core.now, epoch=next_one, identity=stranger)
+        )
+
+    (chosen,) = await host.hosts(core.store, core.clock).live()
+
+    assert chosen.epoch == epoch_at(core.now)
+
+
+async def test_old_key_is_not_sealed_to(core: CoreParts, host: SigningHost) -> None:
+    """One of two epochs ago, put back by whoever has its private half by now."""
+    old = host.key(core.now, epoch=epoch_at(core.now) - 2)
+    await host.beat(core.store, core.now)
+    async with core.store.write() as records:
+        await records.activation_keys.forget(2**40)
+        await records.activation_keys.publish(old)
+
+    assert "activation key" in await refused(host.hosts(core.store, core.clock))
+
+
+async def test_nobody_is_believed_without_the_file_of_pins(
+    core: CoreParts, host: SigningHost
+) -> None:
+    """And it is read again when it comes, without a new start."""
+    hosts = host.hosts(core.store, core.clock)
+    await host.beat(core.store, core.now)
+    pins = host.pins.read_bytes()
+    host.pins.unlink()
+    before = await refused(hosts)
+
+    host.pins.write_bytes(b"# pins\n" + pins)
+
+    assert "pinned identity" in before
+    assert len(await hosts.live()) == 1
+
+
+def test_rsa_identity_is_pinned_beside_others(tmp_path: Path) -> None:
+    """One file may hold several, of both kinds; what is none is passed over."""
+    first, second = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    third = rsa.generate_private_key(65537, 2048)
+    pem = b"".join(
+        key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        for key in (first, third)
+    )
+    path = tmp_path / "pins.pem"
+    broken = b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"
+    path.write_bytes(broken + pem)
+    pinned = PinnedIdentities(path)
+
+    def name(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
+        spki = key.public_key().public_bytes(
+            Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+        )
+        return hashlib.sha256(spki).hexdigest()
+
+    ecdsa = first.sign(b"m", ec.ECDSA(SHA256()))
+    pkcs1 = third.sign(b"m", PKCS1v15(), SHA256())
+    assert pinned.signed(name(first), b"m", ecdsa)
+    assert pinned.signed(name(third), b"m", pkcs1)
+    assert not pinned.signed(name(first), b"n", ecdsa)
+    assert not pinned.signed(name(third), b"m", ecdsa)
+    assert not pinned.signed(name(second), b"m", ecdsa)
+
+
+# -- the host's side -----------------------------------------------------------------
+
+
+async def test_key_is_made_published_and_opened_with(
+    core: CoreParts, host: SigningHost, tmp_path: Path
+) -> None:
+    """Made once, believed by a front, and what is sealed to it opens here."""
+    identity = Identity(host)
+    keys = keys_of(core, host, identity, folder_in(tmp_path))
+    await keys.keep()
+    await keys.keep()
+    await host_alive(core)
+
+    (chosen,) = await host.hosts(core.store, core.clock).live()
+    seal = Seal(chosen.host, chosen.epoch, seal_to(chosen.public, b"u" * 32, b"info"))
+
+    assert identity.signed == 1
+    assert keys.unlock(seal, b"info") == b"u" * 32
+    with pytest.raises(ActivationInvalidError):
+        keys.unlock(seal, b"other")
+
+
+async def host_alive(core: CoreParts) -> None:
+    """A worker of host `h` beats."""
+    async with core.store.write() as records:
+        await records.workers.beat(
+            WorkerStatus("signing/h/1", "p", core.now, "ready", "")
+        )
+
+
+async def test_workers_of_a_host_share_one_key(
+    core: CoreParts, host: SigningHost, tmp_path: Path
+) -> None:
+    """Whoever comes second takes what is there, and publishes nothing anew."""
+    identity = Identity(host)
+    first = keys_of(core, host, identity, folder_in(tmp_path))
+    second = keys_of(core, host, identity, folder_in(tmp_path))
+
+    await first.keep()
+    await second.keep()
+
+    assert len(await published(core)) == identity.signed == 1
+
+
+async def test_next_key_is_published_before_its_epoch(
+    core: CoreParts, host: SigningHost, tmp_path: Path
+) -> None:
+    """No epoch begins without one, and two are kept."""
+    identity, folder = Identity(host), folder_in(tmp_path)
+    keys = keys_of(core, host, identity, folder)
+    now = epoch_at(core.now)
+    seen = []
+    for second in (0, 539, 541, 600, 1141, 1200):
+        core.clock.at = epoch_start(now).replace(microsecond=0)
+        core.clock.forward(second)
+        await keys.keep()
+        seen.append(
+            (
+                second,
+                [key.epoch - now for key in await published(core)],
+                [n for n in range(-1, 5) if folder.has(now + n)],
+            )
+        )
+
+    assert seen == [
+        (0, [0], [0]),
+        (539, [0], [0]),
+        (541, [0, 1], [0, 1]),
+        (600, [0, 1], [0, 1]),
+        (1141, [0, 1, 2], [0, 1, 2]),
+        (1200, [1, 2], [1, 2]),
+    ]
+
+
+async def test_seal_of_a_gone_epoch_has_expired(
+    core: CoreParts, host: SigningHost, tmp_path: Path
+) -> None:
+    """Two epochs later, and after a reboot, nobody can open it any more."""
+    keys = keys_of(core, host, Identity(host), folder_in(tmp_path))
+    await keys.keep()
+    (key,) = await published(core)
+    seal = Seal(key.host, key.epoch, seal_to(key.public, b"u" * 32, b"info"))
+    core.clock.forward(600)
+    await keys.keep()
+    assert keys.unlock(seal, b"info") == b"u" * 32
+
+    core.clock.forward(600)
+    await keys.keep()
+
+    for gone in (seal, None):
+        with pytest.raises(ApplianceError) as caught:
+            keys.unlock(gone, b"info")
+        assert caught.value.code is ErrorCode.ACTIVATION_EXPIRED
+
+
+async def test_key_is_made_anew_after_a_reboot(
+    core: CoreParts, host: SigningHost, tmp_path: Path
+) -> None:
+    """The memory is empty: another key takes the row's place, in the same epoch."""
+    identity = Identity(host)
+    keys = keys_of(core, host, identity, folder_in(tmp_path))
+    await keys.keep()
+    (before,) = await published(core)
+
+    for file in (tmp_path / "activation").glob("*.key"):
+        file.unlink()
+    await keys.keep()
+
+    (after,) = await published(core)
+    assert (after.epoch, after.public != before.public) == (before.epoch, True)
+
+
+async def test_key_waits_for_an_hsm_that_is_away(
+    core: CoreParts, host: SigningHost, tmp_path: Path
+) -> None:
+    """Nothing is published that nobody signed for; it comes with the HSM."""
+    identity = Identity(host)
+    identity.away = True
+    keys = keys_of(core, host, identity, folder_in(tmp_path))
+    with pytest.raises(HsmUnavailableError):
+        await keys.keep()
+    assert await published(core) == []
+
+    identity.away = False
+    await keys.keep()
+
+    assert len(await published(core)) == 1
+
+
+def test_folder_and_files_are_of_their_owner_alone(tmp_path: Path) -> None:
+    """0700 and 0600, whatever the umask."""
+    before = os.umask(0)
+    try:
+        folder_in(tmp_path).make(5)
+    finally:
+        os.umask(before)
+
+    path = tmp_path / "activation"
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in path.iterdir()}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert modes == {0o600}
+
+
+def test_one_of_many_makes_the_key(tmp_path: Path) -> None:
+    """Twelve that start at once have one key."""
+    folder = folder_in(tmp_path)
+    made: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda: made.append(folder.make(5))) for _ in range(12)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(made) == 12
+    assert len(set(made)) == 1
+
+
+def test_sweep_leaves_nothing_of_a_killed_write(tmp_path: Path) -> None:
+    """Older epochs go, and what was written half."""
+    folder = folder_in(tmp_path)
+    for epoch in (3, 4, 5):
+        folder.make(epoch)
+    (tmp_path / "activation" / ".5.new").write_bytes(b"half")
+
+    folder.sweep(4)
+
+    names = {file.name for file in (tmp_path / "activation").iterdir()}
+    assert names == {"4.key", "5.key", "lock"}
+
+
+def test_folder_of_others_is_refused(tmp_path: Path) -> None:
+    """Open to others, a link elsewhere, or a file."""
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o700)
+    shared.chmod(0o750)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    file = tmp_path / "file"
+    file.touch()
+
+    for path in (shared, link, file):
+        with pytest.raises(SettingsError, match=str(path)):
+            open_folder(path, Environment.PREPROD)
+
+
+def test_folder_on_a_disk_is_refused_in_production(tmp_path: Path) -> None:
+    """A disk has backups; a trial is only warned."""
+    if filesystem_of(tmp_path) == "tmpfs":
+        pytest.skip("the tests' folder is in memory here")
+    path = tmp_path / "activation"
+
+    with pytest.raises(SettingsError, match="tmpfs"):
+        open_folder(path, Environment.PROD)
+
+    open_folder(path, Environment.PREPROD)
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/dev/shm/rubrica", "tmpfs"),  # noqa: S108 (named, not used)
+        ("/dev/shmem", "devtmpfs"),  # noqa: S108 (named, not used)
+        ("/mnt/con espacio/x", "ramfs"),
+        ("/run/rubrica", "tmpfs"),
+        ("/var/lib", "ext4"),
+    ],
+)
+def test_file_system_is_told_from_the_mounts(
+    tmp_path: Path, path: str, kind: str
+) -> None:
+    """The innermost mount counts, and of two on one point the later."""
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(MOUNTS)
+
+    assert filesystem_of(Path(path), mounts) == kind

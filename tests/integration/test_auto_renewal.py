@@ -1,0 +1,149 @@
+"""Renewals that nobody asks for, on both databases."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+
+from appliance.domain.errors import ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.trust import AnchorPurpose
+from appliance.domain.vocab import (
+    EventKind,
+    PersonState,
+    RevocationReason,
+    TaskKind,
+    TaskState,
+)
+from appliance.services.auto_renewal import AutoRenewal
+from appliance.services.certificates import Certificates
+from appliance.services.credentials import Credentials
+from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.revocation import Revocations
+from appliance.services.trust import Trust
+from tests.core_parts import CoreParts
+from tests.fakes import NOON
+from tests.parts.held import Held, hold
+from tests.parts.outside_ca import OutsideCa, bundle, der
+
+DAY = timedelta(days=1)
+
+
+def renewal(
+    core: CoreParts, days: int = 30, ca_end: datetime | None = NOON + 3650 * DAY
+) -> AutoRenewal:
+    """The use case."""
+    certificates = Certificates(core.store, core.clock)
+    return AutoRenewal(core.store, certificates, core.clock, days, lambda: ca_end)
+
+
+async def holder(core: CoreParts, days: float) -> tuple[PersonId, Held]:
+    """Somebody whose certificate ends in so many days."""
+    signer = await core.add_signer(credential=False)
+    held = await hold(
+        core.store,
+        signer.person,
+        "20267565393",
+        NOON,
+        not_before=NOON - 700 * DAY,
+        not_after=NOON + days * DAY,
+    )
+    return signer.person, held
+
+
+async def asked(core: CoreParts) -> list[tuple[object, str]]:
+    """Credentials whose renewal was asked for, and by whom."""
+    return [
+        (row.event.detail["credential"], row.event.actor)
+        for row in await core.audit()
+        if row.event.event is EventKind.TASK_CREATED
+    ]
+
+
+async def end_one(core: CoreParts, then: TaskState) -> TaskClaim:
+    """Do what a worker would with the oldest task."""
+    claim = await HsmTasks(core.store, core.clock, "signing/h/1", "p").claim_next()
+    assert claim is not None
+    async with core.store.write() as records:
+        assert await records.tasks.close(claim, then, None, ErrorCode.BUSY.value)
+    return claim
+
+
+async def test_due_certificates_are_renewed_once(core: CoreParts) -> None:
+    """Those that end within the days; not twice while the tasks are open."""
+    _, first = await holder(core, 29)
+    _, second = await holder(core, 30)
+    await holder(core, 31)
+
+    assert await renewal(core).submit_due() == 2
+    assert await renewal(core).submit_due() == 0
+
+    assert await asked(core) == [(first.id, "system"), (second.id, "system")]
+
+
+async def test_renewal_that_failed_is_asked_for_again(core: CoreParts) -> None:
+    """A signature that was being made does not leave somebody without."""
+    _, held = await holder(core, 10)
+    await renewal(core).submit_due()
+    claim = await end_one(core, TaskState.FAILED)
+    assert claim.kind is TaskKind.RENEW
+
+    assert await renewal(core).submit_due() == 1
+    assert [credential for credential, _ in await asked(core)] == [held.id] * 2
+
+
+@pytest.mark.parametrize(
+    ("days", "ca_end"),
+    [(0, NOON + 3650 * DAY), (30, None), (30, NOON + 10 * DAY)],
+    ids=["off", "no ca", "ca ends as soon"],
+)
+async def test_nothing_to_be_gained(
+    core: CoreParts, days: int, ca_end: datetime | None
+) -> None:
+    """Switched off, no CA yet, or a CA that ends with the certificate."""
+    await holder(core, 10)
+
+    assert await renewal(core, days, ca_end).submit_due() == 0
+
+
+async def test_only_active_people_in_time(core: CoreParts) -> None:
+    """Disabled people, revoked credentials and certificates past their end stay."""
+    person, _ = await holder(core, 5)
+    async with core.store.write() as records:
+        await records.console_views.move_person(
+            person, PersonState.ACTIVE, PersonState.DISABLED
+        )
+    _, revoked = await holder(core, 5)
+    async with core.store.write() as records:
+        await Revocations(core.store, core.clock).submit(
+            records, revoked.id, RevocationReason.SUPERSEDED, "operator"
+        )
+    await holder(core, 0)
+
+    assert await renewal(core).submit_due() == 0
+
+
+async def test_outside_certificates_are_left_to_their_ca(core: CoreParts) -> None:
+    """Ours never takes the place of what an outside CA issued."""
+    outside = OutsideCa(NOON)
+    trust = Trust(core.store, core.clock, lambda: None)
+    sha256 = outside.root.fingerprint(hashes.SHA256()).hex()
+    await trust.add("operator", der(outside.root), AnchorPurpose.SIGNERS, sha256)
+    _, held = await holder(core, 200)
+    made = outside.certify(held.spki, await _cuil(core, held), end=NOON + 5 * DAY)
+    credentials = Credentials(
+        core.store, core.clock, trust, Revocations(core.store, core.clock)
+    )
+    await credentials.import_chain(held.id, bundle(made, outside.issuing), "operator")
+
+    assert await renewal(core).submit_due() == 0
+
+
+async def _cuil(core: CoreParts, held: Held) -> str:
+    async with core.store.read() as records:
+        credential = await records.credentials.get(held.id)
+        assert credential is not None
+        person = await records.people.get(credential.person)
+    assert person is not None
+    return person.cuil

@@ -1,0 +1,258 @@
+"""Publishing, revoking and renewing with a real SoftHSM."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.x509 import ocsp
+from cryptography.x509.ocsp import OCSPCertStatus
+
+from appliance.domain.hsm import KeyAlgorithm, KeyReference, TokenRole
+from appliance.domain.ids import CredentialId, PersonId, new_id
+from appliance.domain.person import Person
+from appliance.domain.records.people import NewPerson
+from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.vocab import PersonState, RevocationReason, TaskKind, VouchedBy
+from appliance.services.certificates import Certificates
+from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.publishing import Publishing
+from appliance.services.renewal import Renewal
+from appliance.services.revocation import Revocations
+from hsm_config.certificates import read_ca, read_root
+from hsm_config.provision import provision
+from tests.core_parts import CoreParts, cheap_secret
+from tests.fakes import MovingClock
+from tests.parts.hsm import HsmInstallation
+from worker.authority import Authority, CertificateSubject
+from worker.certificate_profile import POLICIES
+from worker.certificate_tasks import CertificateTasks
+from worker.publisher import Publisher
+
+SLOT = "signing/h/1"
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A worker's hands, over a record of its own."""
+
+    core: CoreParts
+    root: x509.Certificate
+    authority: Authority
+    publishing: Publishing
+    tasks: CertificateTasks
+
+    async def certified(self) -> tuple[PersonId, CredentialId, int]:
+        """A person whose certificate is on the record; its serial."""
+        person = PersonId(new_id())
+        new = NewPerson(
+            Person(person, "20267565393", "Ana Pérez", PersonState.ACTIVE, "es"),
+            email_sealed=b"-",
+            email_index="e" * 64,
+            vouched_by=VouchedBy.DEMO,
+            login_phc="-",
+            totp_sealed=b"-",
+            signing=cheap_secret(),
+        )
+        async with self.core.store.write() as records:
+            await records.people.add(new)
+        reference = KeyReference(TokenRole.FIRMA, new_id().encode())
+        subject = CertificateSubject("Ana Pérez", "20267565393", VouchedBy.DEMO)
+        issued = await self.authority.enrol(
+            reference, KeyAlgorithm.RSA_2048, subject, self.core.now
+        )
+        credential = await self.core.add_credential(
+            person,
+            cka_id=reference.cka_id,
+            certificate=issued.certificate,
+            chain=issued.chain,
+            not_before=issued.not_before,
+            not_after=issued.not_after,
+        )
+        async with self.core.store.write() as records:
+            await records.certificates.add(self.authority.record(issued, credential))
+        return person, credential, issued.serial
+
+    async def claim(self) -> TaskClaim:
+        """The oldest task."""
+        tasks = HsmTasks(self.core.store, self.core.clock, SLOT, new_id())
+        claim = await tasks.claim_next()
+        assert claim is not None
+        return claim
+
+    async def do(self, kind: TaskKind) -> None:
+        """Do the oldest task, of that kind."""
+        claim = await self.claim()
+        assert claim.kind is kind
+        await self.tasks.run(claim)
+
+    async def publish(self) -> None:
+        """Sign what is due."""
+        assert await self.publishing.submit() is not None
+        await self.do(TaskKind.PUBLISH)
+
+    async def crl(self, at: int = 0) -> x509.CertificateRevocationList:
+        """The CA's list; the root's at 1."""
+        async with self.core.store.read() as records:
+            found = await records.publications.crl(self.tasks.publisher.issuers[at])
+        assert found is not None
+        return x509.load_der_x509_crl(found.der)
+
+    async def answer(self, serial: int) -> ocsp.OCSPResponse:
+        """A certificate's answer, its signature checked."""
+        async with self.core.store.read() as records:
+            found = await records.publications.answer(f"{serial:x}")
+        assert found is not None
+        told = ocsp.load_der_ocsp_response(found.der)
+        (responder,) = told.certificates
+        responder.verify_directly_issued_by(self.authority.certificate)
+        key, hash_algorithm = responder.public_key(), told.signature_hash_algorithm
+        assert isinstance(key, rsa.RSAPublicKey)
+        assert hash_algorithm is not None
+        key.verify(
+            told.signature,
+            told.tbs_response_bytes,
+            padding.PKCS1v15(),
+            hash_algorithm,
+        )
+        return told
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+    """A trial after `hsm init`, dated before the tests' own time."""
+    made = HsmInstallation(tmp_path_factory.mktemp("trial"))
+    early = MovingClock()
+    early.forward(-DAY_S)
+    provision(made.settings, early)
+    return made
+
+
+@pytest.fixture
+async def desk(
+    installation: HsmInstallation, sqlite_core: CoreParts
+) -> AsyncIterator[Desk]:
+    """A worker with its HSM open."""
+    settings, core = installation.settings, sqlite_core
+    async with installation.session() as session:
+        authority = Authority(session, read_ca(settings), settings)
+        publishing = Publishing(core.store, core.clock, settings.pki, SLOT)
+        root = read_root(settings)
+        publisher = Publisher(session, authority, root, publishing, core.clock)
+        renewal = Renewal(core.store, core.clock, SLOT)
+        tasks = CertificateTasks(publisher, publishing, renewal, authority, core.clock)
+        yield Desk(core, root, authority, publishing, tasks)
+
+
+async def test_what_is_due_is_signed(desk: Desk) -> None:
+    """Both CRLs, an answer, a responder's certificate; again only what is due."""
+    _, _, serial = await desk.certified()
+
+    await desk.publish()
+
+    for at, issuer in enumerate((desk.authority.certificate, desk.root)):
+        crl = await desk.crl(at)
+        key = issuer.public_key()
+        assert isinstance(key, rsa.RSAPublicKey)
+        assert crl.is_signature_valid(key)
+        assert list(crl) == []
+        number = crl.extensions.get_extension_for_class(x509.CRLNumber).value
+        assert number.crl_number == 1
+    told = await desk.answer(serial)
+    assert told.certificate_status is OCSPCertStatus.GOOD
+    assert told.serial_number == serial
+    assert told.this_update_utc == desk.core.now
+    assert told.next_update_utc == desk.core.now + timedelta(days=1)
+    desk.core.clock.forward(DAY_S / 2)
+    await desk.publish()
+    assert (await desk.answer(serial)).this_update_utc == desk.core.now
+    assert (await desk.crl()).last_update_utc == desk.core.now - timedelta(hours=12)
+
+
+@pytest.mark.parametrize("reason", list(RevocationReason))
+async def test_reason_is_told_by_crl_and_ocsp(
+    desk: Desk, reason: RevocationReason
+) -> None:
+    """Each in its own words; `unspecified` by saying nothing."""
+    _, _, serial = await desk.certified()
+    asked_at = desk.core.now
+
+    await Revocations(desk.core.store, desk.core.clock).ask(
+        f"{serial:x}", reason, "operator"
+    )
+    desk.core.clock.forward(60)
+    await desk.do(TaskKind.REVOKE)
+
+    entry = (await desk.crl()).get_revoked_certificate_by_serial_number(serial)
+    told = await desk.answer(serial)
+    assert entry is not None
+    assert entry.revocation_date_utc == told.revocation_time_utc == asked_at
+    assert told.certificate_status is OCSPCertStatus.REVOKED
+    if reason is RevocationReason.UNSPECIFIED:
+        assert (len(entry.extensions), told.revocation_reason) == (0, None)
+    else:
+        listed = entry.extensions.get_extension_for_class(x509.CRLReason).value.reason
+        assert listed.value == reason.value
+        assert told.revocation_reason is listed
+
+
+async def test_revoked_entry_stays_past_the_certificates_end(desk: Desk) -> None:
+    """And the list says from when on that holds."""
+    _, _, serial = await desk.certified()
+    await Revocations(desk.core.store, desk.core.clock).ask(
+        f"{serial:x}", RevocationReason.KEY_COMPROMISE, "operator"
+    )
+    await desk.do(TaskKind.REVOKE)
+
+    desk.core.clock.forward(3 * 365 * DAY_S)
+    await desk.publish()
+
+    crl = await desk.crl()
+    assert crl.get_revoked_certificate_by_serial_number(serial) is not None
+    oid = x509.ObjectIdentifier("2.5.29.60")
+    assert crl.extensions.get_extension_for_oid(oid).critical is False
+
+
+async def test_responder_is_certified_anew_before_its_end(desk: Desk) -> None:
+    """When 30 of its 90 days are left; not earlier."""
+    _, _, serial = await desk.certified()
+    seen = []
+    for _ in range(3):
+        await desk.publish()
+        (responder,) = (await desk.answer(serial)).certificates
+        seen.append(responder.serial_number)
+        desk.core.clock.forward(30.5 * DAY_S)
+
+    assert seen[0] == seen[1] != seen[2]
+
+
+async def test_renewal_certifies_the_same_key(desk: Desk) -> None:
+    """Vouched for as before, for two years from now; the old one stays good."""
+    person, credential, serial = await desk.certified()
+    desk.core.clock.forward(700 * DAY_S)
+    certificates = Certificates(desk.core.store, desk.core.clock)
+    within = timedelta(days=31)
+    assert [v.person for v in await certificates.expiring(within, 9)] == [person]
+
+    await certificates.renew(credential, "system")
+    await desk.do(TaskKind.RENEW)
+    await desk.publish()
+
+    async with desk.core.store.read() as records:
+        held = await records.credentials.active(person)
+        rows = await records.certificates.of_credential(credential)
+    assert held is not None
+    new = x509.load_der_x509_certificate(held.certificate)
+    old = x509.load_der_x509_certificate(rows[1].der)
+    new.verify_directly_issued_by(desk.authority.certificate)
+    assert new.public_key() == old.public_key()
+    assert new.not_valid_after_utc > old.not_valid_after_utc + timedelta(days=690)
+    policies = new.extensions.get_extension_for_class(x509.CertificatePolicies).value
+    assert policies[0].policy_identifier == POLICIES[VouchedBy.DEMO]
+    for number in (serial, new.serial_number):
+        status = (await desk.answer(number)).certificate_status
+        assert status is OCSPCertStatus.GOOD
+    assert await certificates.expiring(within, 9) == []

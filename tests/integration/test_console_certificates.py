@@ -1,0 +1,420 @@
+"""The console around certificates: credentials, ends, trust store, the CA's own."""
+
+import re
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from io import BytesIO
+from pathlib import Path
+
+import pyotp
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from werkzeug.datastructures import FileStorage
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.certificates import CertificateRecord, Crl, serial_text
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.vocab import (
+    CertificateKind,
+    CredentialState,
+    EventKind,
+    PersonState,
+    RevocationReason,
+    TaskKind,
+)
+from appliance.services.console import SignIn
+from tests.fakes import NOON
+from tests.parts.console import NAME, PASSWORD, Answer, Site, open_site
+from tests.parts.held import Held, hold
+from tests.parts.outside_ca import OutsideCa, bundle, der, ec_key, spki_of
+
+CUIL = "20055361682"
+OUTSIDE = OutsideCa(NOON)
+SHA256 = OUTSIDE.root.fingerprint(hashes.SHA256()).hex()
+PIN = re.compile(r"\b[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}\b")
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    """A console, signed in."""
+    async with open_site(tmp_path) as made:
+        await made.sign_in()
+        yield made
+
+
+async def somebody(site: Site) -> tuple[PersonId, Held]:
+    """Somebody enrolled, and their credential."""
+    person = await site.person(CUIL, enrolled=False)
+    async with site.desk.store.write() as records:
+        await records.console_views.move_person(
+            person, PersonState.INVITED, PersonState.ACTIVE
+        )
+    return person, await hold(site.desk.store, person, CUIL, site.clock.now())
+
+
+async def audited(site: Site, kind: EventKind) -> AuditEvent:
+    """The one row of a kind, by the administrator signed in."""
+    (event,) = await site.desk.audited(kind)
+    (user,) = [u for u in await site.front.console.users() if u.name == NAME]
+    assert event.actor == user.actor
+    return event
+
+
+async def upload(site: Site, path: str, content: bytes, **fields: str) -> Answer:
+    """Send a form with a file of certificates."""
+    file = FileStorage(BytesIO(content), "a.pem", "file", "application/x-pem-file")
+    return await site.send_form(path, {"csrf": site.csrf, **fields}, {"file": file})
+
+
+async def trust(site: Site, **fields: str) -> Answer:
+    """Add the root of `OUTSIDE`."""
+    given = {"fingerprint": SHA256, "purpose": "signers", **fields}
+    return await upload(site, "/admin/trust", bundle(OUTSIDE.root), **given)
+
+
+# -- somebody's credential ----------------------------------------------------
+
+
+async def test_person_page_tells_the_credential(site: Site) -> None:
+    """State, mode, algorithm, vouching, dates, serial, and what can be done."""
+    person, held = await somebody(site)
+
+    text = (await site.get(f"/admin/people/{person}")).text
+
+    here = f"/admin/people/{person}/credentials/{held.id}"
+    assert "En uso" in text
+    assert "guardada dentro del HSM" in text
+    assert "EC-P256" in text
+    assert f"{held.certificate.serial_number:x}" in text
+    for action in ("revoke", "chain"):
+        assert f'href="{here}/{action}"' in text
+    assert f'action="{here}/renew"' in text
+    assert "hx-get" not in text
+
+
+async def test_credential_is_revoked_with_its_reason(site: Site) -> None:
+    """Asked for, recorded with before and after, and seen to be on its way."""
+    person, held = await somebody(site)
+    here = f"/admin/people/{person}/credentials/{held.id}/revoke"
+    asked = await site.get(here)
+    assert "Esto no se puede deshacer" in asked.text
+
+    answer = await site.post(here, reason="keyCompromise")
+
+    assert answer.status == 303
+    event = await audited(site, EventKind.REVOCATION_ASKED)
+    assert event.detail["reason"] == "keyCompromise"
+    assert (event.detail["before"], event.detail["after"]) == (
+        {"state": "active"},
+        {"state": "revoking"},
+    )
+    text = (await site.get(f"/admin/people/{person}")).text
+    assert "Alguien más puede usar la clave" in text
+    assert "hx-get" in text
+    assert "Revocar<" not in text
+    again = await site.post(here, reason="keyCompromise")
+    assert again.status == 409
+    assert "CREDENTIAL_STATE" in again.text
+
+
+@pytest.mark.parametrize("reason", ["", "cACompromise", "certificateHold"])
+async def test_revocation_needs_a_reason_of_the_list(site: Site, reason: str) -> None:
+    """The form comes again, and the credential stays."""
+    person, held = await somebody(site)
+
+    answer = await site.post(
+        f"/admin/people/{person}/credentials/{held.id}/revoke", reason=reason
+    )
+
+    assert answer.status == 422
+    assert answer.fault_of("reason")
+    view = await site.front.credentials.get(held.id)
+    assert view.state is CredentialState.ACTIVE
+
+
+async def test_credential_of_another_person_is_not_there(site: Site) -> None:
+    """The address has to fit, on every page of it."""
+    _, held = await somebody(site)
+    other = await site.person("20267565393", "Luis")
+
+    for path in ("revoke", "chain"):
+        answer = await site.get(f"/admin/people/{other}/credentials/{held.id}/{path}")
+        assert answer.status == 404
+        assert "CREDENTIAL_NOT_FOUND" in answer.text
+    for path in ("revoke", "renew"):
+        answer = await site.post(f"/admin/people/{other}/credentials/{held.id}/{path}")
+        assert answer.status == 404
+
+
+async def test_renewal_is_asked_for(site: Site) -> None:
+    """A task of the HSM, by the administrator."""
+    person, held = await somebody(site)
+
+    answer = await site.post(f"/admin/people/{person}/credentials/{held.id}/renew")
+
+    assert answer.status == 303
+    event = await audited(site, EventKind.TASK_CREATED)
+    assert (event.detail["kind"], event.detail["credential"]) == ("renew", held.id)
+
+
+async def test_chain_is_imported_and_told(site: Site) -> None:
+    """The page says that an outside CA issued it, and offers no renewal."""
+    person, held = await somebody(site)
+    here = f"/admin/people/{person}/credentials/{held.id}"
+    assert (await trust(site)).status == 303
+    pem = bundle(OUTSIDE.certify(held.spki, CUIL), OUTSIDE.issuing)
+
+    answer = await upload(site, f"{here}/chain", pem)
+
+    assert answer.status == 303
+    event = await audited(site, EventKind.CERTIFICATE_IMPORTED)
+    assert event.detail["before"] != event.detail["after"]
+    text = (await site.get(f"/admin/people/{person}")).text
+    assert "una autoridad externa" in text
+    assert f"{here}/renew" not in text
+    assert (await site.post(f"{here}/renew")).status == 409
+    assert "también" in (await site.get(f"{here}/revoke")).text
+
+
+async def test_chain_that_does_not_fit_is_told_at_the_file(site: Site) -> None:
+    """In words, with whom it names; nothing changed."""
+    person, held = await somebody(site)
+    here = f"/admin/people/{person}/credentials/{held.id}/chain"
+    await trust(site)
+    wrong = bundle(OUTSIDE.certify(spki_of(ec_key()), CUIL), OUTSIDE.issuing)
+
+    for content, told in ((wrong, "es de otra clave"), (b"x", "no es una cadena")):
+        answer = await upload(site, here, content)
+        assert answer.status == 422
+        assert told in answer.fault_of("file")
+    assert (await site.post(here)).fault_of("file")
+    assert not (await site.front.credentials.get(held.id)).outside
+
+
+async def test_new_pin_is_shown_once(site: Site) -> None:
+    """On one page; the audit says that there is one, not which."""
+    person, _ = await somebody(site)
+
+    answer = await site.post(f"/admin/people/{person}/credentials/pin")
+
+    (pin,) = {str(found) for found in PIN.findall(answer.text)}
+    event = await audited(site, EventKind.REVOCATION_PIN_SET)
+    assert pin not in str(event)
+    for path in (f"/admin/people/{person}", "/admin/audit"):
+        assert pin not in (await site.get(path)).text
+
+
+async def test_forgotten_password_begins_anew(site: Site) -> None:
+    """Revoked, secrets gone, a link; the old page of secrets works for a new key."""
+    person, held = await somebody(site)
+    here = f"/admin/people/{person}/credentials/reissue"
+    assert "Segundo oficial" not in (await site.get(here)).text
+
+    answer = await site.post(here, code=site.code())
+
+    assert answer.status == 200
+    (code,) = set(re.findall(r"/alta/([A-Za-z0-9_-]{43})", answer.text))
+    view = await site.desk.enrolment.look(code)
+    assert view.person == person
+    credential = await site.front.credentials.get(held.id)
+    assert (credential.state, credential.reason) == (
+        CredentialState.REVOKING,
+        RevocationReason.SUPERSEDED,
+    )
+    event = await audited(site, EventKind.PERSON_REISSUED)
+    assert event.detail["before"] == {"state": "active", "credentials": [held.id]}
+    async with site.desk.store.read() as records:
+        assert await records.people.signing_secret(person) is None
+        assert await records.logins.secret(person) is None
+        assert await records.tasks.any_open(TaskKind.REVOKE)
+    assert (await site.post(here, code=site.code())).status == 409
+
+
+async def test_beginning_anew_needs_the_officers_code(site: Site) -> None:
+    """A wrong or used code changes nothing."""
+    person, held = await somebody(site)
+    here = f"/admin/people/{person}/credentials/reissue"
+
+    answer = await site.post(here, code="000000")
+
+    assert answer.status == 422
+    assert answer.fault_of("code")
+    view = await site.front.credentials.get(held.id)
+    assert view.state is CredentialState.ACTIVE
+
+
+# -- the trust store -----------------------------------------------------------
+
+
+async def test_root_is_added_and_removed(site: Site) -> None:
+    """With the fingerprint that its CA publishes; both are recorded."""
+    assert "Todavía no hay raíces" in (await site.get("/admin/trust")).text
+
+    assert (await trust(site)).status == 303
+    added = await audited(site, EventKind.ANCHOR_ADDED)
+    listed = await site.get("/admin/trust")
+    (remove,) = set(re.findall(r'href="(/admin/trust/[^"]+/remove)"', listed.text))
+    assert "AC de afuera raíz" in listed.text
+    assert SHA256 in re.sub(r":<wbr>", "", listed.text)
+    assert "AC de afuera raíz" in (await site.get(remove)).text
+
+    assert (await site.post(remove)).status == 303
+    removed = await audited(site, EventKind.ANCHOR_REMOVED)
+    assert removed.detail["before"] == added.detail["after"]
+    assert (await site.post(remove)).status == 404
+    assert "AC de afuera" not in (await site.get("/admin/trust")).text
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"fingerprint": ""}, "fingerprint"),
+        ({"fingerprint": "0" * 64}, "fingerprint"),
+        ({"purpose": "all"}, "purpose"),
+    ],
+)
+async def test_root_refused(site: Site, fields: dict[str, str], field: str) -> None:
+    """The fault stands at its field; nothing is trusted."""
+    answer = await trust(site, **fields)
+
+    assert answer.status == 422
+    assert answer.fault_of(field)
+    assert await site.front.trust.anchors() == []
+
+
+async def test_file_that_is_no_root(site: Site) -> None:
+    """No file, no certificate, one that is not a root, the same one twice."""
+    given = {"fingerprint": SHA256, "purpose": "signers"}
+    missing = await site.post("/admin/trust", **given)
+    garbage = await upload(site, "/admin/trust", b"x", **given)
+    issuing = await upload(site, "/admin/trust", der(OUTSIDE.issuing), **given)
+    await trust(site)
+    twice = await trust(site)
+
+    for answer in (missing, garbage, issuing, twice):
+        assert answer.status == 422
+        assert answer.fault_of("file")
+
+
+# -- ends and the CA's own ---------------------------------------------------------
+
+
+async def test_ends_are_listed_with_the_time_left(site: Site) -> None:
+    """Soonest first, with the way to the person; counted on the home page."""
+    assert "Ningún certificado vence" in (await site.get("/admin/certificates")).text
+    person, held = await somebody(site)
+    site.clock.at = held.certificate.not_valid_after_utc - timedelta(days=3, hours=1)
+    await site.sign_in()
+
+    listed = (await site.get("/admin/certificates")).text
+
+    assert f'href="/admin/people/{person}"' in listed
+    assert "Faltan 3 días" in listed
+    assert re.search(
+        r'href="/admin/certificates"[^>]*>\s*<b>1</b>', (await site.get("/admin/")).text
+    )
+    health = (await site.get("/admin/health")).text
+    assert "Certificados por vencer" in health
+    assert "1 firmante" in health
+    assert (await site.get("/admin/certificates?cursor=x")).status == 400
+
+
+def write_pki(site: Site) -> OutsideCa:
+    """Put the files of an internal CA where `hsm init` would."""
+    ca = OutsideCa(NOON, "Rúbrica CA interna")
+    settings = site.front.settings
+    settings.root_file.parent.mkdir(parents=True)
+    settings.root_file.write_bytes(ca.root.public_bytes(Encoding.PEM))
+    settings.ca_file.write_bytes(ca.issuing.public_bytes(Encoding.PEM))
+    return ca
+
+
+async def test_authority_tells_certificates_and_crls(site: Site) -> None:
+    """Root, issuing CA and responder with fingerprints and downloads; the CRL."""
+    empty = await site.get("/admin/authority")
+    assert "Todavía no hay autoridad" in empty.text
+    ca = write_pki(site)
+    key_id = x509.SubjectKeyIdentifier.from_public_key(ca.issuing.public_key())
+    responder = ca.certify(spki_of(ec_key()), CUIL)
+    async with site.desk.store.write() as records:
+        await records.certificates.add(
+            CertificateRecord(
+                serial_text(responder.serial_number),
+                CertificateKind.OCSP,
+                key_id.digest.hex(),
+                None,
+                der(responder),
+                responder.not_valid_before_utc,
+                responder.not_valid_after_utc,
+            )
+        )
+        await records.publications.put_crl(
+            Crl(key_id.digest.hex(), 1, b"crl", NOON, NOON + timedelta(days=7))
+        )
+
+    text = (await site.get("/admin/authority")).text
+
+    for made in (ca.root, ca.issuing, responder):
+        sha256 = made.fingerprint(hashes.SHA256()).hex()
+        assert sha256 in text.replace(":<wbr>", "")
+        saved = await site.get(f"/admin/authority/{sha256}.cer")
+        assert saved.status == 200
+        assert saved.headers["Content-Type"] == "application/pkix-cert"
+        assert saved.headers["Content-Disposition"].startswith("attachment")
+    assert "/pki/ca.crl" in text
+    assert "Atrasada" not in text
+    assert (await site.get(f"/admin/authority/{'0' * 64}.cer")).status == 404
+    site.clock.forward(8 * 86_400)
+    await site.sign_in()
+    assert "Atrasada" in (await site.get("/admin/authority")).text
+
+
+async def test_own_root_cannot_be_removed(site: Site) -> None:
+    """It is listed first, and has no way out."""
+    write_pki(site)
+
+    text = (await site.get("/admin/trust")).text
+
+    assert "Rúbrica CA interna raíz" in text
+    assert "/remove" not in text
+
+
+async def test_second_officer_is_asked_for_in_production(site: Site) -> None:
+    """Somebody else, with password and code; nobody is their own witness."""
+    made = await site.desk.console.create_user("operator", "otra", PASSWORD)
+    session_of = await site.desk.console.sign_in(_typed(site, NAME), "192.0.2.1")
+    console = site.front.console
+    other = _totp(made.totp_uri)
+    site.clock.forward(30)
+
+    agreed = await console.witness(
+        session_of.session, _sign_in("otra", other.at(site.clock.now())), "192.0.2.2"
+    )
+
+    assert agreed == made.user.actor
+    for typed in (
+        _sign_in("otra", other.at(site.clock.now())),
+        _sign_in("otra", "000000"),
+        _sign_in("nadie", "000000"),
+        _typed(site, NAME),
+    ):
+        with pytest.raises(ApplianceError) as caught:
+            await console.witness(session_of.session, typed, "192.0.2.2")
+        assert caught.value.code is ErrorCode.LOGIN_FAILED
+
+
+def _totp(uri: str) -> pyotp.TOTP:
+    made = pyotp.parse_uri(uri)
+    assert isinstance(made, pyotp.TOTP)
+    return made
+
+
+def _sign_in(name: str, code: str) -> SignIn:
+    return SignIn(name, PASSWORD, code)
+
+
+def _typed(site: Site, name: str) -> SignIn:
+    return _sign_in(name, site.code())

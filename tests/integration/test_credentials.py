@@ -1,0 +1,250 @@
+"""A person's credentials: seen, certified outside, revoked; on both databases."""
+
+from datetime import timedelta
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId, PersonId, new_id
+from appliance.domain.trust import AnchorPurpose
+from appliance.domain.vocab import (
+    CertificateState,
+    CredentialState,
+    EventKind,
+    RevocationReason,
+    TaskKind,
+)
+from appliance.services.credentials import Credentials
+from appliance.services.revocation import Revocations
+from appliance.services.trust import Trust
+from tests.core_parts import CoreParts
+from tests.fakes import NOON
+from tests.parts.held import Held, hold
+from tests.parts.outside_ca import OutsideCa, bundle, der
+
+OUTSIDE = OutsideCa(NOON)
+COMPROMISE = RevocationReason.KEY_COMPROMISE
+
+
+def desk(core: CoreParts) -> Credentials:
+    """The use cases."""
+    store = core.store
+    trust = Trust(store, core.clock, lambda: None)
+    return Credentials(store, core.clock, trust, Revocations(store, core.clock))
+
+
+async def somebody(core: CoreParts) -> tuple[PersonId, str, Held]:
+    """A person with a credential: id, CUIL, credential."""
+    signer = await core.add_signer(credential=False)
+    async with core.store.read() as records:
+        person = await records.people.get(signer.person)
+    assert person is not None
+    return (
+        signer.person,
+        person.cuil,
+        await hold(core.store, signer.person, person.cuil, NOON),
+    )
+
+
+async def trusting(core: CoreParts) -> Credentials:
+    """The use cases where `OUTSIDE` is trusted."""
+    await Trust(core.store, core.clock, lambda: None).add(
+        "operator",
+        der(OUTSIDE.root),
+        AnchorPurpose.SIGNERS,
+        OUTSIDE.root.fingerprint(hashes.SHA256()).hex(),
+    )
+    return desk(core)
+
+
+async def refused(core: CoreParts, *call: object) -> ErrorCode:
+    """How an import is refused; it leaves no trace."""
+    before = await core.audited()
+    with pytest.raises(ApplianceError) as caught:
+        await desk(core).import_chain(*call)  # type: ignore[arg-type]  # as given
+    assert await core.audited() == before
+    return caught.value.code
+
+
+async def test_credentials_are_seen_newest_first(core: CoreParts) -> None:
+    """What certificate, key and record say of each."""
+    person, cuil, first = await somebody(core)
+    core.clock.forward(1)
+    second = await hold(core.store, person, cuil, NOON)
+
+    newest, oldest = await desk(core).of(person)
+
+    assert [newest.id, oldest.id] == [second.id, first.id]
+    assert oldest.state is CredentialState.SUPERSEDED
+    assert (newest.holder, newest.cuil) == ("Ana Pérez", cuil)
+    assert newest.issuer == "Rúbrica DEMO SIN VALIDEZ"
+    assert newest.serial == f"{second.certificate.serial_number:x}"
+    assert newest.sha256 == second.certificate.fingerprint(hashes.SHA256()).hex()
+    assert not newest.outside
+
+
+async def test_imported_chain_takes_the_place_of_the_certificate(
+    core: CoreParts,
+) -> None:
+    """The credential signs with it, the former stays on record, both are audited."""
+    credentials = await trusting(core)
+    person, cuil, held = await somebody(core)
+    made = OUTSIDE.certify(held.spki, cuil, end=NOON + timedelta(days=100))
+
+    view = await credentials.import_chain(
+        held.id, bundle(made, OUTSIDE.issuing), f"person:{person}", person
+    )
+
+    async with core.store.read() as records:
+        active = await records.credentials.active(person)
+        former = await records.former_certificates.of_credential(held.id)
+    assert active is not None
+    assert active.certificate == der(made)
+    assert active.chain == (der(OUTSIDE.issuing), der(OUTSIDE.root))
+    assert active.not_after == NOON + timedelta(days=100)
+    assert former == [(der(held.certificate), NOON)]
+    assert view.outside
+    assert view.issuer == "AC de afuera"
+    (event,) = [
+        row.event
+        for row in await core.audit()
+        if row.event.event is EventKind.CERTIFICATE_IMPORTED
+    ]
+    assert event.actor == f"person:{person}"
+    old, new = event.detail["before"], event.detail["after"]
+    assert isinstance(old, dict)
+    assert isinstance(new, dict)
+    assert old["serial"] == f"{held.certificate.serial_number:x}"
+    assert new["serial"] == f"{made.serial_number:x}"
+
+
+async def test_imported_certificate_may_be_replaced_again(core: CoreParts) -> None:
+    """A renewal by the outside CA is one more import; every former one is kept."""
+    credentials = await trusting(core)
+    _, cuil, held = await somebody(core)
+    for _ in range(2):
+        made = OUTSIDE.certify(held.spki, cuil)
+        await credentials.import_chain(
+            held.id, bundle(made, OUTSIDE.issuing), "operator"
+        )
+
+    async with core.store.read() as records:
+        former = await records.former_certificates.of_credential(held.id)
+
+    assert len(former) == 2
+
+
+async def test_chain_that_does_not_fit_changes_nothing(core: CoreParts) -> None:
+    """Another key, another CUIL, a root that nobody trusts: as before, no row."""
+    person, cuil, held = await somebody(core)
+    sound = bundle(OUTSIDE.certify(held.spki, cuil), OUTSIDE.issuing, OUTSIDE.root)
+    assert (
+        await refused(core, held.id, sound, "operator")
+        is ErrorCode.CHAIN_ROOT_UNTRUSTED
+    )
+    await trusting(core)
+    _, other_cuil, other = await somebody(core)
+
+    assert (
+        await refused(core, other.id, sound, "operator")
+        is ErrorCode.CERTIFICATE_KEY_DIFFERS
+    )
+    wrong = bundle(OUTSIDE.certify(held.spki, other_cuil), OUTSIDE.issuing)
+    assert (
+        await refused(core, held.id, wrong, "operator")
+        is ErrorCode.CERTIFICATE_CUIL_DIFFERS
+    )
+    async with core.store.read() as records:
+        active = await records.credentials.active(person)
+    assert active is not None
+    assert active.certificate == der(held.certificate)
+
+
+async def test_import_into_anothers_credential(core: CoreParts) -> None:
+    """Somebody else's is not there, nor is one that nobody has."""
+    _, cuil, held = await somebody(core)
+    stranger, _, _ = await somebody(core)
+    pem = bundle(OUTSIDE.certify(held.spki, cuil), OUTSIDE.issuing)
+    missing = ErrorCode.CREDENTIAL_NOT_FOUND
+
+    assert await refused(core, held.id, pem, "person", stranger) is missing
+    assert await refused(core, CredentialId(new_id()), pem, "operator") is missing
+    assert await refused(core, CredentialId(""), pem, "operator") is missing
+
+
+async def test_import_into_a_credential_out_of_use(core: CoreParts) -> None:
+    """A revoked key gets no certificate; nor one that another took the place of."""
+    credentials = await trusting(core)
+    _, cuil, held = await somebody(core)
+    pem = bundle(OUTSIDE.certify(held.spki, cuil), OUTSIDE.issuing)
+    await credentials.revoke(held.id, COMPROMISE, "operator")
+
+    assert await refused(core, held.id, pem, "operator") is ErrorCode.CREDENTIAL_STATE
+
+
+async def test_import_while_a_signature_is_made(core: CoreParts) -> None:
+    """A signature is finished with the certificate that it began with."""
+    credentials = await trusting(core)
+    signer = await core.add_signer(credential=False)
+    async with core.store.read() as records:
+        person = await records.people.get(signer.person)
+    assert person is not None
+    held = await hold(core.store, person.id, person.cuil, NOON)
+    await core.add_activation(signer)
+    pem = bundle(OUTSIDE.certify(held.spki, person.cuil), OUTSIDE.issuing)
+    assert await core.claiming().claim_next() is not None
+
+    assert await refused(core, held.id, pem, "operator") is ErrorCode.BUSY
+    assert (await credentials.get(held.id)).outside is False
+
+
+async def test_revoked_credential_waits_for_its_publication(core: CoreParts) -> None:
+    """One transaction: no signature any more, a task, a row of the audit."""
+    person, _, held = await somebody(core)
+    credentials = desk(core)
+
+    task = await credentials.revoke(held.id, COMPROMISE, f"person:{person}", person)
+
+    async with core.store.read() as records:
+        assert await records.credentials.active(person) is None
+        (issued,) = await records.certificates.of_credential(held.id)
+        status = await records.tasks.status(task)
+        assert await records.tasks.any_open(TaskKind.REVOKE)
+    assert status is not None
+    assert (issued.state, issued.reason) == (CertificateState.REVOKING, COMPROMISE)
+    view = await credentials.get(held.id, person)
+    assert (view.state, view.reason, view.revoked_at) == (
+        CredentialState.REVOKING,
+        COMPROMISE,
+        NOON,
+    )
+    with pytest.raises(ApplianceError) as caught:
+        await credentials.revoke(held.id, COMPROMISE, "operator")
+    assert caught.value.code is ErrorCode.CREDENTIAL_STATE
+
+
+async def test_only_its_holder_revokes_a_credential(core: CoreParts) -> None:
+    """Another person's is not there, and stays as it is."""
+    person, _, held = await somebody(core)
+    stranger, _, _ = await somebody(core)
+
+    with pytest.raises(ApplianceError) as caught:
+        await desk(core).revoke(held.id, COMPROMISE, "person:x", stranger)
+
+    assert caught.value.code is ErrorCode.CREDENTIAL_NOT_FOUND
+    assert (await desk(core).get(held.id, person)).state is CredentialState.ACTIVE
+
+
+async def test_outside_certificate_is_revoked_with_its_key(core: CoreParts) -> None:
+    """The key signs no more, whoever certified it."""
+    credentials = await trusting(core)
+    person, cuil, held = await somebody(core)
+    made = OUTSIDE.certify(held.spki, cuil)
+    await credentials.import_chain(held.id, bundle(made, OUTSIDE.issuing), "operator")
+
+    await credentials.revoke(held.id, COMPROMISE, "operator")
+
+    async with core.store.read() as records:
+        assert await records.credentials.active(person) is None
+    assert (await credentials.get(held.id)).outside

@@ -1,0 +1,226 @@
+"""What `HsmSession` does when its token answers badly, each answer injected.
+
+Source: research on reliability, F10, F12, F17; docs/hsm-faults.md.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from appliance.call_watch import CallWatch
+from appliance.domain.errors import ErrorCode, HsmRefusedError, HsmUnavailableError
+from appliance.domain.hsm import (
+    KeyAlgorithm,
+    SignatureScheme,
+    TokenRole,
+    WrappedKey,
+)
+from hsm_config.provision import provision
+from tests.parts.hsm import HsmInstallation, verify
+from tests.parts.pkcs11_shim import Pkcs11Shim
+from worker.hsm_connection import HsmStatus
+from worker.hsm_session import HsmSession
+
+DIGEST = hashlib.sha256(b"a document").digest()
+DEVICE_ERROR, DEVICE_REMOVED, MECHANISM_INVALID = 0x30, 0x32, 0x70
+SESSION_HANDLE_INVALID = 0xB3
+LOST = {
+    "SESSION_CLOSED": 0xB0,
+    "SESSION_HANDLE_INVALID": SESSION_HANDLE_INVALID,
+    "OBJECT_HANDLE_INVALID": 0x82,
+    "KEY_HANDLE_INVALID": 0x60,
+    "USER_NOT_LOGGED_IN": 0x101,
+    "DEVICE_ERROR": DEVICE_ERROR,
+    "DEVICE_REMOVED": DEVICE_REMOVED,
+    "TOKEN_NOT_PRESENT": 0xE0,
+    "CRYPTOKI_NOT_INITIALIZED": 0x190,
+    "VENDOR_DEFINED": 0x80000001,
+}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+    """An installation after `hsm init`, to copy."""
+    installation = HsmInstallation(tmp_path_factory.mktemp("template"))
+    provision(installation.settings)
+    return installation
+
+
+@pytest.fixture
+def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
+    """An installation of the test's own."""
+    return template.copy(tmp_path)
+
+
+@pytest.fixture
+def shim(made: HsmInstallation, monkeypatch: pytest.MonkeyPatch) -> Pkcs11Shim:
+    """A shim around its module, for this process."""
+    tool = Pkcs11Shim(made.folder, made.profile.modules[0])
+    for name, value in tool.environment.items():
+        monkeypatch.setenv(name, value)
+    return tool
+
+
+@pytest.fixture
+async def session(made: HsmInstallation, shim: Pkcs11Shim) -> AsyncIterator[HsmSession]:
+    """An open session that probes often."""
+    async with made.session(module=shim.path, probe_s=0.2) as opened:
+        assert opened.reason == ""
+        yield opened
+
+
+@pytest.fixture
+async def key(session: HsmSession) -> WrappedKey:
+    """A user's key."""
+    return await session.generate_wrapped(KeyAlgorithm.RSA_2048)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for something to become true."""
+    for _ in range(1500):
+        if true():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it does not come true")
+
+
+async def sign(session: HsmSession, key: WrappedKey) -> None:
+    """A signature that verifies."""
+    signature = await session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
+    verify(key.spki, signature, DIGEST)
+
+
+@pytest.mark.parametrize("function", ["C_UnwrapKey", "C_SignInit", "C_Sign"])
+@pytest.mark.parametrize("code", LOST.values(), ids=LOST.keys())
+async def test_lost_session_is_healed_inside_the_call(
+    session: HsmSession, key: WrappedKey, shim: Pkcs11Shim, function: str, code: int
+) -> None:
+    """Everything dropped, started anew once, done once more: the caller signs."""
+    starts = shim.count("C_Initialize")
+    with shim.fault(function, "code", code, times=1):
+        await sign(session, key)
+
+    # A vague code may have been asked about by a test signature before.
+    assert shim.count("C_Initialize") <= starts + 1
+    assert session.reason == ""
+
+
+async def test_lost_twice_opens_the_breaker(
+    session: HsmSession, key: WrappedKey, shim: Pkcs11Shim
+) -> None:
+    """One repetition, then callers are told at once; it closes by itself."""
+    with shim.fault("C_Sign", "code", SESSION_HANDLE_INVALID, at="firma") as rule:
+        with pytest.raises(HsmUnavailableError):
+            await sign(session, key)
+        assert session.status is HsmStatus.UNAVAILABLE
+        assert session.status_of(TokenRole.PKI) is HsmStatus.READY
+        tried = shim.used(rule)
+        for _ in range(100):
+            with pytest.raises(HsmUnavailableError) as caught:
+                await session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
+        assert caught.value.code is ErrorCode.HSM_UNAVAILABLE
+        # A probe may have come between; a hundred callers did not.
+        assert shim.used(rule) - tried < 50
+
+    await until(lambda: session.reason == "")
+    await sign(session, key)
+
+
+async def test_refusal_is_told_and_harms_nothing(
+    session: HsmSession, key: WrappedKey, shim: Pkcs11Shim
+) -> None:
+    """A healthy token that says no is not started anew."""
+    starts = shim.count("C_Initialize")
+    with (
+        shim.fault("C_SignInit", "code", MECHANISM_INVALID, times=1),
+        pytest.raises(HsmRefusedError) as caught,
+    ):
+        await sign(session, key)
+
+    assert caught.value.code is ErrorCode.SIGNING_FAILED
+    assert "MechanismInvalid" in caught.value.reason
+    assert shim.count("C_Initialize") == starts
+    await sign(session, key)
+
+
+@pytest.mark.parametrize("code", [0xA0, 0xA4], ids=["PIN_INCORRECT", "PIN_LOCKED"])
+async def test_refused_pin_is_tried_once(
+    made: HsmInstallation, shim: Pkcs11Shim, code: int
+) -> None:
+    """No start, no probe and no call leads to a second C_Login."""
+    with shim.fault("C_Login", "code", code, at="firma") as rule:
+        async with made.session(module=shim.path, probe_s=0.02) as session:
+            await asyncio.sleep(0.3)
+            assert session.status is HsmStatus.PIN
+            assert session.status_of(TokenRole.PKI) is HsmStatus.READY
+            with pytest.raises(HsmUnavailableError):
+                await session.identity_statement(b"")
+            assert shim.used(rule) == 1
+
+    # A corrected PIN helps at the next start and not before.
+    async with made.session(module=shim.path) as session:
+        assert session.status is HsmStatus.READY
+
+
+async def test_pki_that_is_away_stops_no_signer(
+    session: HsmSession, key: WrappedKey, shim: Pkcs11Shim
+) -> None:
+    """Users' keys sign on while the CA's token is probed; then it is back."""
+    with shim.fault("*", "code", DEVICE_REMOVED, at="pki"):
+        with pytest.raises(HsmUnavailableError):
+            await session.keep_alive()
+        assert session.status_of(TokenRole.PKI) is HsmStatus.UNAVAILABLE
+        for _ in range(30):
+            await sign(session, key)
+            await asyncio.sleep(0.02)
+        assert session.status is HsmStatus.READY
+        assert session.reason.startswith("pki: ")
+
+    await until(lambda: session.reason == "")
+    await session.keep_alive()
+
+
+async def test_idle_tokens_are_kept_alive(
+    made: HsmInstallation, shim: Pkcs11Shim
+) -> None:
+    """A test signature each `keep_alive_s`, and a look at the CA's key."""
+    hsm = made.settings.hsm.model_copy(
+        update={"keep_alive_s": 0.1, "module": shim.path}
+    )
+    async with HsmSession(hsm, made.profile, probe_s=0.05) as session:
+        signed = len(shim.signed())
+        searches = shim.count("C_FindObjectsInit")
+
+        await until(lambda: len(shim.signed()) >= signed + 3)
+
+        assert shim.count("C_FindObjectsInit") >= searches + 3
+        assert {bytes.fromhex(one.key) for one in shim.signed()} == {
+            b"rubrica-keep-alive"
+        }
+        assert session.reason == ""
+
+
+async def test_start_is_tried_again(made: HsmInstallation, shim: Pkcs11Shim) -> None:
+    """Of processes that start at once some are told CKR_GENERAL_ERROR."""
+    with shim.fault("C_Initialize", "code", 0x05, times=3) as rule:
+        async with made.session(module=shim.path) as session:
+            assert session.reason == ""
+            assert shim.used(rule) >= 4
+
+
+async def test_running_call_is_shown_to_the_watch(
+    made: HsmInstallation, shim: Pkcs11Shim
+) -> None:
+    """From its start to its end, with the token it goes to."""
+    watch = CallWatch()
+    async with made.session(module=shim.path, watch=watch) as session:
+        key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
+        with shim.fault("C_Sign", "delay", 700, times=1):
+            signing = asyncio.create_task(sign(session, key))
+            await until(lambda: watch.running_s() > 0.3)
+            await signing
+
+        assert watch.running_s() == 0

@@ -1,0 +1,251 @@
+"""The REST API's routes of credentials, over the record on SQLite."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
+from appliance.asgi import create_api
+from appliance.domain.ids import PersonId
+from appliance.domain.trust import AnchorPurpose
+from tests.fakes import NOON
+from tests.parts.held import Held, hold
+from tests.parts.outside_ca import OutsideCa, bundle, der
+from tests.web_parts import CUIL, Parts, open_parts
+
+OUTSIDE = OutsideCa(NOON)
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    """Storage and services; the root of `OUTSIDE` is trusted."""
+    async with open_parts(tmp_path) as made:
+        sha256 = OUTSIDE.root.fingerprint(hashes.SHA256()).hex()
+        await made.trust.add(
+            "operator", der(OUTSIDE.root), AnchorPurpose.SIGNERS, sha256
+        )
+        yield made
+
+
+@pytest.fixture
+async def person(parts: Parts) -> PersonId:
+    """A signer."""
+    who, _ = await parts.add_person()
+    return who
+
+
+@pytest.fixture
+async def held(parts: Parts, person: PersonId) -> Held:
+    """Their credential."""
+    return await hold(parts.store, person, CUIL, parts.clock.now())
+
+
+class Caller:
+    """Calls the API as one person."""
+
+    def __init__(self, parts: Parts, headers: dict[str, str]) -> None:
+        self.client = create_api(parts).test_client(use_cookies=False)
+        self.headers = headers
+
+    async def get(self, path: str, **headers: str) -> Any:
+        """GET, with more headers."""
+        return await self.client.get(path, headers={**self.headers, **headers})
+
+    async def post(self, path: str, body: object) -> Any:
+        """POST a JSON body."""
+        return await self.client.post(path, headers=self.headers, json=body)
+
+
+@pytest.fixture
+async def caller(parts: Parts, person: PersonId) -> Caller:
+    """The signer, signed in."""
+    return Caller(parts, await parts.bearer(person))
+
+
+async def code(response: Any, status: int) -> dict[str, Any]:
+    """Check a refusal's status, and give its members."""
+    members: dict[str, Any] = json.loads(await response.get_data())
+    assert response.status_code == status, members
+    return members
+
+
+async def test_list_has_every_field(caller: Caller, held: Held) -> None:
+    """Each member as docs/api.md has it."""
+    (element,) = await (await caller.get("/credenciales")).get_json()
+
+    assert element == {
+        "id": held.id,
+        "estado": "vigente",
+        "modo": "residente",
+        "algoritmo": "ec-p256",
+        "titular": "Ana Pérez",
+        "cuil": CUIL,
+        "emisor": "Rúbrica DEMO SIN VALIDEZ",
+        "ca": "interna",
+        "numeroDeSerie": f"{held.certificate.serial_number:x}",
+        "desde": _instant(held.certificate.not_valid_before_utc),
+        "hasta": _instant(held.certificate.not_valid_after_utc),
+        "acreditacion": "demo",
+        "huella": held.certificate.fingerprint(hashes.SHA256()).hex(),
+        "revocada": None,
+        "motivo": None,
+    }
+
+
+def _instant(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+async def test_certificate_past_its_end_is_told(
+    parts: Parts, person: PersonId, held: Held
+) -> None:
+    """`vencida` is a matter of the clock."""
+    parts.clock.at = held.certificate.not_valid_after_utc
+    caller = Caller(parts, await parts.bearer(person))
+
+    (element,) = await (await caller.get("/credenciales")).get_json()
+
+    assert element["estado"] == "vencida"
+
+
+async def test_nobody_elses_credentials_are_listed(parts: Parts, held: Held) -> None:
+    """A person without any has an empty array; another's is not there."""
+    other, _ = await parts.add_person("20055361682", "otra@example.com")
+    caller = Caller(parts, await parts.bearer(other))
+    here = f"/credenciales/{held.id}"
+
+    assert await (await caller.get("/credenciales")).get_json() == []
+    answers = [
+        await caller.get(f"{here}/certificado"),
+        await caller.post(f"{here}/revocar", {"motivo": "sin_especificar"}),
+        await caller.post(f"{here}/cadena", {"cadena": "x"}),
+    ]
+    for answer in answers:
+        assert (await code(answer, 404))["code"] == "CREDENTIAL_NOT_FOUND"
+
+
+async def test_certificate_is_downloaded_in_both_forms(
+    caller: Caller, held: Held
+) -> None:
+    """PEM with the chain by itself, DER when asked for; to be saved."""
+    path = f"/credenciales/{held.id}/certificado"
+    pem, der_answer = (
+        await caller.get(path),
+        await caller.get(path, Accept="application/pkix-cert"),
+    )
+
+    chain = x509.load_pem_x509_certificates(await pem.get_data())
+    assert chain == [held.certificate, held.ca.issuing, held.ca.root]
+    assert pem.headers["Content-Type"] == "application/pem-certificate-chain"
+    assert await der_answer.get_data() == der(held.certificate)
+    assert der_answer.headers["Content-Type"] == "application/pkix-cert"
+    for answer, ending in ((pem, ".pem"), (der_answer, ".cer")):
+        disposition = answer.headers["Content-Disposition"]
+        assert disposition.startswith("attachment")
+        assert ending in disposition
+
+
+async def test_credential_is_revoked_once(caller: Caller, held: Held) -> None:
+    """202 and in progress; a second time is a conflict."""
+    path = f"/credenciales/{held.id}/revocar"
+
+    first = await caller.post(path, {"motivo": "clave_comprometida"})
+    second = await caller.post(path, {"motivo": "clave_comprometida"})
+
+    element = await first.get_json()
+    assert first.status_code == 202
+    assert (element["estado"], element["motivo"]) == (
+        "en_revocacion",
+        "clave_comprometida",
+    )
+    assert element["revocada"] == _instant(NOON)
+    assert (await code(second, 409))["code"] == "CREDENTIAL_STATE"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("revocar", {}, "motivo"),
+        ("revocar", {"motivo": "keyCompromise"}, "motivo"),
+        ("revocar", {"motivo": 1}, "motivo"),
+        ("revocar", {"motivo": "cese_de_uso", "x": 1}, "x"),
+        ("cadena", {}, "cadena"),
+        ("cadena", {"cadena": ""}, "cadena"),
+        ("cadena", {"cadena": ["-----BEGIN"]}, "cadena"),
+    ],
+)
+async def test_bodies_are_read_strictly(
+    caller: Caller, held: Held, path: str, body: object, field: str
+) -> None:
+    """400 with the field, and nothing happened."""
+    answer = await caller.post(f"/credenciales/{held.id}/{path}", body)
+
+    assert (await code(answer, 400))["field"] == field
+    (element,) = await (await caller.get("/credenciales")).get_json()
+    assert element["estado"] == "vigente"
+
+
+async def test_chain_is_imported(caller: Caller, held: Held) -> None:
+    """The credential has the certificate of the outside CA."""
+    made = OUTSIDE.certify(held.spki, CUIL)
+    pem = bundle(made, OUTSIDE.issuing).decode()
+
+    answer = await caller.post(f"/credenciales/{held.id}/cadena", {"cadena": pem})
+
+    element = await answer.get_json()
+    assert answer.status_code == 200, element
+    assert (element["ca"], element["emisor"]) == ("externa", "AC de afuera")
+    downloaded = await caller.get(f"/credenciales/{held.id}/certificado")
+    chain = x509.load_pem_x509_certificates(await downloaded.get_data())
+    assert chain == [made, OUTSIDE.issuing, OUTSIDE.root]
+
+
+async def test_chain_that_does_not_fit_is_told_by_name(
+    caller: Caller, held: Held
+) -> None:
+    """422, the code, the place in the file, and words with whom it names."""
+    made = OUTSIDE.certify(held.spki, "20055361682")
+    pem = bundle(made, OUTSIDE.issuing).decode()
+
+    answer = await caller.post(f"/credenciales/{held.id}/cadena", {"cadena": pem})
+
+    members = await code(answer, 422)
+    assert members["code"] == "CERTIFICATE_CUIL_DIFFERS"
+    assert (members["field"], members["certificado"]) == ("cadena", 0)
+    assert "Ana Pérez" in members["detail"]
+
+
+async def test_new_pin_works_and_is_told_once(caller: Caller, held: Held) -> None:
+    """The answer has the PIN, by which the page revokes."""
+    del held
+    answer = await caller.post("/credenciales/pin-de-revocacion", {})
+    pin = (await answer.get_json())["pin"]
+
+    form = {"cuil": CUIL, "pin": pin, "motivo": "cese_de_uso", "confirmo": "si"}
+    done = await caller.client.post("/revocar", form=form)
+
+    assert done.status_code == 200
+    assert "no-store" in answer.headers["Cache-Control"]
+
+
+async def test_changes_want_a_young_second_factor(
+    parts: Parts, person: PersonId, held: Held
+) -> None:
+    """Seeing does not; revoking, importing and a new PIN do."""
+    age_s = parts.settings.auth.factor_age_s + 1
+    caller = Caller(parts, await parts.bearer(person, age_s=age_s))
+    here = f"/credenciales/{held.id}"
+
+    assert (await caller.get("/credenciales")).status_code == 200
+    answers = [
+        await caller.post(f"{here}/revocar", {"motivo": "cese_de_uso"}),
+        await caller.post(f"{here}/cadena", {"cadena": "x"}),
+        await caller.post("/credenciales/pin-de-revocacion", {}),
+    ]
+    for answer in answers:
+        assert (await code(answer, 403))["code"] == "STEP_UP"

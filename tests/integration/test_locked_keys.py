@@ -1,0 +1,458 @@
+"""Keys that only their owner's password opens: sealing, erasing, changing.
+
+Source: design §4 "Password", "Activation keys".
+"""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from appliance.domain.errors import (
+    ActivationInvalidError,
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+)
+from appliance.domain.ids import ActivationId, CredentialId, TaskId, new_id
+from appliance.domain.key_ring import KeyRing
+from appliance.domain.vocab import (
+    CredentialState,
+    PersonState,
+    TaskKind,
+    TaskState,
+)
+from appliance.services.envelope import open_outer, open_seal
+from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.sweeping import Sweeping
+from tests.core_parts import DIGEST, MADE, PASSWORD, CoreParts
+from tests.fakes import error_code
+from tests.parts.locked import FIRST, INNER, LOGIN, SECOND, LockedDesk, locked_desk
+from tests.parts.signing_host import INSTALLATION
+
+C = ErrorCode
+NEW, WRONG = b"otra clave de firma", b"una clave equivocada"
+BOTH = KeyRing(2, {1: FIRST, 2: SECOND})
+
+
+@pytest.fixture
+async def desk(core: CoreParts) -> LockedDesk:
+    """On each database."""
+    return await locked_desk(core)
+
+
+@pytest.fixture
+async def plain(sqlite_core: CoreParts) -> LockedDesk:
+    """On SQLite."""
+    return await locked_desk(sqlite_core)
+
+
+async def seals(core: CoreParts, activation: ActivationId) -> list[str]:
+    """Hosts that something stands sealed to."""
+    async with core.store.read() as records:
+        return [seal.host for seal in await records.activations.seals(activation)]
+
+
+async def task_of(
+    desk: LockedDesk, password: bytes = PASSWORD, *, fail: bool = True
+) -> TaskId:
+    """Take the person's key away and ask for another."""
+    async with desk.core.store.write() as records:
+        await records.credentials.retire(desk.signer.person)
+    task = await desk.issuing.again(desk.signer, password.decode())
+    if fail:
+        worker = HsmTasks(desk.core.store, desk.core.clock, "signing/h/1", "p")
+        claim = await worker.claim_next()
+        assert claim is not None
+        await worker.failed(claim, "X")
+    return task
+
+
+# -- sealing -------------------------------------------------------------------------
+
+
+async def test_seal_opens_what_the_worker_needs(desk: LockedDesk) -> None:
+    """By the rows alone: the seal gives the unlock key, and that the wrapped key."""
+    await desk.sign(await desk.request())
+
+    work = await desk.core.claiming().claim_next()
+    assert work is not None
+    assert work.credential is not None
+    assert work.claim.seal is not None
+    info = work.claim.binding(work.credential.key_version).info()
+    unlock = open_seal(desk.host.private_bytes, work.claim.seal.sealed, info)
+
+    aad = work.credential.aad(INSTALLATION)
+    assert open_outer(unlock, work.credential.outer, aad) == INNER
+
+
+async def test_altered_activation_does_not_open(desk: LockedDesk) -> None:
+    """Another document, written into the row before a worker came."""
+    await desk.sign(await desk.request())
+    work = await desk.core.claiming().claim_next()
+    assert work is not None
+    assert work.claim.seal is not None
+    item = replace(work.claim.items[0], document_sha256="00" * 32)
+    altered = replace(work.claim, items=(item,))
+
+    with pytest.raises(ActivationInvalidError):
+        open_seal(
+            desk.host.private_bytes, work.claim.seal.sealed, altered.binding(1).info()
+        )
+
+
+async def test_nobody_alive_is_told_before_the_password(plain: LockedDesk) -> None:
+    """503 without a slot taken, and nothing counted."""
+    request = await plain.request()
+    plain.core.clock.forward(16)
+
+    code = await plain.code(plain.sign(request, WRONG))
+
+    assert code is C.HSM_UNAVAILABLE
+    assert (await plain.secret()).counted == 0
+
+
+async def test_other_host_leaves_it_alone(desk: LockedDesk) -> None:
+    """What is not sealed to a host is not for its workers to claim."""
+    activation = await desk.sign(await desk.request())
+
+    other = await desk.core.claiming("signing/other/1").claim_next()
+    ours = await desk.core.claiming("signing/h/2").claim_next()
+
+    assert other is None
+    assert ours is not None
+    assert ours.claim.id == activation
+
+
+async def test_any_host_finishes_what_is_signed(desk: LockedDesk) -> None:
+    """Once its signature is stored it needs no seal, and has none."""
+    await desk.sign(await desk.request())
+    ours = desk.core.claiming()
+    work = await ours.claim_next()
+    assert work is not None
+    await ours.intend(work.claim, work.claim.items[0], DIGEST)
+    await ours.keyed(work.claim, work.claim.items[0], MADE, DIGEST)
+    desk.core.clock.forward(11)
+
+    other = await desk.core.claiming("signing/other/1").claim_next()
+
+    assert other is not None
+    assert other.claim.seal is None
+
+
+# -- erasing -------------------------------------------------------------------------
+
+
+async def test_last_signature_erases_the_seals(core: CoreParts) -> None:
+    """The commit that stores it does, and none before it."""
+    activation = await core.add_activation(await core.add_signer(), items=2)
+    worker = core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+    left = []
+    for item in work.claim.items:
+        await worker.intend(work.claim, item, DIGEST)
+        await worker.keyed(work.claim, item, MADE, DIGEST)
+        left.append(await seals(core, activation))
+
+    assert left == [["h"], []]
+
+
+@pytest.mark.parametrize("claimed", [False, True])
+async def test_expiry_erases_the_seals(core: CoreParts, *, claimed: bool) -> None:
+    """Unclaimed, or claimed and not signed in time."""
+    activation = await core.add_activation(await core.add_signer())
+    if claimed:
+        await core.claiming().claim_next()
+    core.clock.forward(200)
+
+    await Sweeping(core.store, core.outcomes, core.clock).expire_activations()
+
+    assert await seals(core, activation) == []
+
+
+async def test_failure_erases_the_seals(core: CoreParts) -> None:
+    """What goes back to its signer is sealed anew with the next password."""
+    activation = await core.add_activation(await core.add_signer())
+    worker = core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+
+    await worker.returned(
+        work.claim, list(work.claim.items), C.ACTIVATION_INVALID, "seal"
+    )
+
+    assert await seals(core, activation) == []
+    (row,) = [r for r in await core.audit() if r.event.event.value.endswith("returned")]
+    assert row.event.detail["reason"] == "ACTIVATION_INVALID"
+    assert row.event.detail["layer"] == "seal"
+
+
+async def test_host_that_lost_its_key_leaves_it_to_others(core: CoreParts) -> None:
+    """Sealed to two, and one was rebooted: the other goes on, then nobody is left."""
+    activation = await core.add_activation(
+        await core.add_signer(), hosts=("h", "other")
+    )
+    ours, other = core.claiming(), core.claiming("signing/other/1")
+    work = await ours.claim_next()
+    assert work is not None
+
+    assert await ours.leave_to_others(work.claim)
+
+    again = await ours.claim_next()
+    taken = await other.claim_next()
+    assert again is None
+    assert taken is not None
+    assert taken.claim.id == activation
+    assert not await other.leave_to_others(taken.claim)
+
+
+# -- changing the password -----------------------------------------------------------
+
+
+async def test_changed_password_opens_the_same_key(desk: LockedDesk) -> None:
+    """The old one is wrong from then on; what the HSM wrapped is untouched."""
+    before = await desk.credential()
+
+    await desk.change.change(desk.signer, PASSWORD, NEW)
+
+    after = await desk.credential()
+    assert await desk.opened(NEW) == INNER
+    assert after.outer != before.outer
+    assert replace(after, outer=before.outer) == before
+    assert await desk.code(desk.sign(await desk.request())) is C.SIGN_PASSWORD_WRONG
+    assert await desk.sign(await desk.request(), NEW)
+    assert "sign.password_changed" in await desk.core.audited()
+
+
+async def test_wrong_old_password_counts(desk: LockedDesk) -> None:
+    """By the same attempts as at signing, with what is left; then it locks."""
+    calls = [b"una", b"otra", b"tercera"]
+    codes = []
+    for typed in calls:
+        with pytest.raises(ApplianceError) as caught:
+            await desk.change.change(desk.signer, typed * 3, NEW)
+        codes.append((caught.value.code, caught.value.extras.get("attemptsLeft")))
+
+    assert codes == [
+        (C.SIGN_PASSWORD_WRONG, 2),
+        (C.SIGN_PASSWORD_WRONG, 1),
+        (C.SIGN_LOCKED, None),
+    ]
+    assert await desk.code(desk.change.change(desk.signer, PASSWORD, NEW)) is (
+        C.SIGN_LOCKED
+    )
+    assert await desk.opened() == INNER
+
+
+async def test_login_password_is_refused_as_the_new_one(plain: LockedDesk) -> None:
+    """One theft must not be enough; nor does the answer help to guess at it."""
+    with pytest.raises(FieldInvalidError) as caught:
+        await plain.change.change(plain.signer, PASSWORD, LOGIN)
+    wrong = await plain.code(plain.change.change(plain.signer, WRONG, LOGIN))
+
+    assert caught.value.field == "nueva"
+    assert wrong is C.SIGN_PASSWORD_WRONG
+    assert await plain.opened() == INNER
+
+
+async def test_same_password_is_no_new_one(plain: LockedDesk) -> None:
+    """Refused before anything is tried."""
+    with pytest.raises(FieldInvalidError):
+        await plain.change.change(plain.signer, WRONG, WRONG)
+
+    assert (await plain.secret()).counted == 0
+
+
+async def test_change_waits_for_what_is_being_signed(desk: LockedDesk) -> None:
+    """The unlock key on its way is of the old password: 409 until it has arrived."""
+    await desk.sign(await desk.request())
+    busy = await desk.code(desk.change.change(desk.signer, PASSWORD, NEW))
+    worker = desk.core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+    still = await desk.code(desk.change.change(desk.signer, PASSWORD, NEW))
+    await worker.intend(work.claim, work.claim.items[0], DIGEST)
+    await worker.keyed(work.claim, work.claim.items[0], MADE, DIGEST)
+
+    await desk.change.change(desk.signer, PASSWORD, NEW)
+
+    assert busy is still is C.IN_PROGRESS
+    assert await desk.opened(NEW) == INNER
+
+
+async def test_change_waits_for_a_key_that_is_being_made(desk: LockedDesk) -> None:
+    """It would be locked with the old password's unlock key."""
+    await task_of(desk, fail=False)
+
+    assert await desk.code(desk.change.change(desk.signer, PASSWORD, NEW)) is (
+        C.IN_PROGRESS
+    )
+
+
+async def test_change_and_signature_at_once_leave_one_that_works(
+    desk: LockedDesk,
+) -> None:
+    """Whoever comes first; never an activation that does not open."""
+    request = await desk.request()
+
+    codes = await asyncio.gather(
+        desk.code(desk.sign(request)),
+        desk.code(desk.change.change(desk.signer, PASSWORD, NEW)),
+    )
+
+    work = await desk.core.claiming().claim_next()
+    if work is not None:
+        assert work.credential is not None
+        assert work.claim.seal is not None
+        info = work.claim.binding(1).info()
+        unlock = open_seal(desk.host.private_bytes, work.claim.seal.sealed, info)
+        aad = work.credential.aad(INSTALLATION)
+        assert open_outer(unlock, work.credential.outer, aad) == INNER
+    assert None in codes
+    assert set(codes) <= {None, C.IN_PROGRESS, C.SIGN_PASSWORD_WRONG}
+
+
+async def test_key_that_does_not_open_stops_the_change(desk: LockedDesk) -> None:
+    """Nothing is changed by halves."""
+    credential = await desk.credential()
+    async with desk.core.store.write() as records:
+        await records.credentials.relock(credential.id, b"x" * 60)
+    before = await desk.secret()
+
+    code = await desk.code(desk.change.change(desk.signer, PASSWORD, NEW))
+
+    assert code is C.ACTIVATION_INVALID
+    assert await desk.secret() == before
+
+
+# -- the pepper ----------------------------------------------------------------------
+
+
+async def test_older_pepper_is_left_at_the_next_signature(core: CoreParts) -> None:
+    """Password, lock and activation are all of the new derivation at once."""
+    desk = await locked_desk(core, BOTH)
+
+    await desk.sign(await desk.request())
+
+    assert (await desk.secret()).pepper_version == 2
+    assert await desk.opened() == INNER
+    work = await core.claiming().claim_next()
+    assert work is not None
+    assert work.credential is not None
+    assert work.claim.seal is not None
+    info = work.claim.binding(1).info()
+    unlock = open_seal(desk.host.private_bytes, work.claim.seal.sealed, info)
+    aad = work.credential.aad(INSTALLATION)
+    assert open_outer(unlock, work.credential.outer, aad) == INNER
+    assert "sign.pepper_renewed" in await core.audited()
+
+
+async def test_older_pepper_stays_while_a_key_is_in_use(core: CoreParts) -> None:
+    """What is on its way opens; the next signature after it renews."""
+    old = await locked_desk(core)
+    await old.sign(await old.request())
+    desk = replace(await locked_desk(core, BOTH), signer=old.signer)
+
+    await desk.sign(await desk.request())
+
+    assert (await desk.secret()).pepper_version == 1
+    assert await desk.opened() == INNER
+
+
+async def test_changed_password_is_under_the_present_pepper(core: CoreParts) -> None:
+    """Also where the old one was kept under an earlier."""
+    desk = await locked_desk(core, BOTH)
+
+    await desk.change.change(desk.signer, PASSWORD, NEW)
+
+    assert (await desk.secret()).pepper_version == 2
+    assert await desk.opened(NEW) == INNER
+
+
+# -- another key ---------------------------------------------------------------------
+
+
+async def test_failed_enrolment_can_be_asked_for_again(desk: LockedDesk) -> None:
+    """With the password chosen before; sealed, and open to the right host alone."""
+    first = await task_of(desk)
+    second = await desk.issuing.again(desk.signer, PASSWORD.decode())
+
+    worker = HsmTasks(desk.core.store, desk.core.clock, "signing/h/1", "p")
+    other = HsmTasks(desk.core.store, desk.core.clock, "signing/other/1", "p")
+    assert await other.claim_next() is None
+    claim = await worker.claim_next()
+    assert claim is not None
+    assert claim.id == second != first
+    assert claim.seal is not None
+    order = await worker.issue_order(claim)
+    unlock = open_seal(desk.host.private_bytes, claim.seal.sealed, order.binding.info())
+    name = CredentialId(claim.id)
+    found = await desk.passwords.check(PASSWORD, await desk.secret(), (name,))
+    assert found.unlock[name] == unlock
+
+
+async def test_key_is_not_asked_for_twice(desk: LockedDesk) -> None:
+    """Who has one, or is getting one, gets no other by it."""
+    has = await desk.code(desk.issuing.again(desk.signer, PASSWORD.decode()))
+    await task_of(desk, fail=False)
+    getting = await desk.code(desk.issuing.again(desk.signer, PASSWORD.decode()))
+
+    assert (has, getting) == (C.ALREADY_EXISTS, C.IN_PROGRESS)
+
+
+async def test_end_of_a_task_erases_its_seals(desk: LockedDesk) -> None:
+    """Done or failed, and when its time is over."""
+    failed = await task_of(desk)
+    late = await desk.issuing.again(desk.signer, PASSWORD.decode())
+    async with desk.core.store.read() as records:
+        kept = [len(await records.tasks.seals(task)) for task in (failed, late)]
+    desk.core.clock.forward(1200)
+
+    sweeping = Sweeping(desk.core.store, desk.core.outcomes, desk.core.clock)
+    assert await sweeping.fail_tasks() == 1
+
+    async with desk.core.store.read() as records:
+        status = await records.tasks.status(late)
+        left = await records.tasks.seals(late)
+    assert kept == [0, 1]
+    assert left == []
+    assert status is not None
+    assert (status.state, status.reason) == (TaskState.FAILED, "ACTIVATION_EXPIRED")
+    await desk.host.beat(desk.core.store, desk.core.now)
+    assert await desk.issuing.again(desk.signer, PASSWORD.decode())
+
+
+async def test_forgotten_password_is_replaced_with_the_key(desk: LockedDesk) -> None:
+    """What it locked is superseded; a lock is lifted; a key under the new one comes."""
+    old = await desk.credential()
+    for typed in (b"una", b"otra", b"tercera"):
+        await desk.code(desk.change.change(desk.signer, typed * 3, NEW))
+
+    await desk.issuing.replace_password(desk.signer.person, NEW.decode(), "operator")
+
+    async with desk.core.store.read() as records:
+        kept = await records.credentials.get(old.id)
+        coming = await records.tasks.open_for(desk.signer.person, TaskKind.ISSUE)
+    assert kept is not None
+    assert kept.state is CredentialState.SUPERSEDED
+    assert coming
+    secret = await desk.secret()
+    assert (secret.counted, secret.locked_at) == (0, None)
+    assert (await desk.passwords.check(NEW, secret)).right
+
+
+async def test_key_is_for_active_people_alone(plain: LockedDesk) -> None:
+    """Nobody who is disabled, and nobody unknown."""
+    nobody = replace(plain.signer, person=new_id())  # type: ignore[arg-type]  # an id
+    async with plain.core.store.write() as records:
+        await records.console_views.move_person(
+            plain.signer.person, PersonState.ACTIVE, PersonState.DISABLED
+        )
+
+    codes = [
+        await error_code(plain.issuing.replace_password(who.person, "12345678", "o"))
+        for who in (plain.signer, nobody)
+    ]
+
+    assert codes == [C.PERSON_STATE, C.PERSON_NOT_FOUND]

@@ -1,0 +1,273 @@
+"""Replacing the data key and the lookup key while the appliance runs.
+
+By the operator's command in a process of its own, as in life; what runs beside
+it reads the same key files and notices by itself.
+"""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, insert, select
+
+from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId, new_id
+from appliance.domain.vocab import EventKind, VouchedBy
+from appliance.services.login import email_indexes
+from appliance.storage import tables
+from appliance.storage.engines import open_engines
+from appliance.storage.key_files import KeyFile, read_key_ring
+from appliance.storage.secret_versions import SEALED
+from tests.parts.stores import Desk, open_desk
+
+MAIN = "import sys; from appliance.commands import main; sys.exit(main())"
+EMAIL = "maria@acme.example"
+SETTINGS = """\
+data_dir = "."
+run_dir = "."
+[database]
+url = "{url}"
+[hsm.firma]
+label = "firma"
+pin_file = "pin"
+[hsm.pki]
+label = "pki"
+pin_file = "pin"
+[secrets]
+pepper_file = "pepper"
+data_key_file = "data-key"
+lookup_key_file = "lookup-key"
+"""
+
+
+@dataclass
+class Place:
+    """An installation's folder, and services that run beside the command."""
+
+    folder: Path
+    desk: Desk
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        """Start `rubrica secrets …`."""
+        settings = ["--settings", str(self.folder / "settings.toml")]
+        return subprocess.Popen(
+            [sys.executable, "-c", MAIN, *settings, "secrets", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, status: int = 0) -> str:
+        """Run `rubrica secrets …` to its end; what it says."""
+        with self.begin(*words) as process:
+            out, err = process.communicate(timeout=120)
+        assert process.returncode == status, out + err
+        return out
+
+    async def versions(self) -> dict[str, set[int]]:
+        """The versions that sealed values name, by column."""
+        found: dict[str, set[int]] = {}
+        engines = open_engines(self.desk.settings)
+        async with engines.reader.connect() as connection:
+            for name, column in SEALED.items():
+                rows = await connection.execute(select(column))
+                values = {bytes(row[0])[0] for row in rows if row[0]}
+                if values:
+                    found[f"{name.table}.{name.column}"] = values
+        await engines.dispose()
+        return found
+
+    async def email(self, person: PersonId) -> str:
+        """A person's address, as what runs opens it."""
+        async with self.desk.store.read() as records:
+            contact = await records.people.contact(person)
+        assert contact is not None
+        return self.desk.sealer.open(
+            contact.email_sealed, table="person", row=person, column="email_sealed"
+        ).decode()
+
+    async def found(self, email: str) -> bool:
+        """Whether somebody is found by an address."""
+        indexes = email_indexes(self.desk.lookup, email)
+        async with self.desk.store.read() as records:
+            return await records.people.by_email_index(indexes) is not None
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    """A fresh installation with the integrator `acme`."""
+    url = "sqlite"
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
+    for name in ("pepper", "data-key", "lookup-key"):
+        path = tmp_path / name
+        path.write_text(secrets.token_hex(32))
+        path.chmod(0o600)
+    keys = KeyFile(tmp_path / "data-key"), KeyFile(tmp_path / "lookup-key")
+    async with open_desk(tmp_path, url, keys) as desk:
+        # The command is told the time by the machine.
+        desk.clock.at = SystemClock().now()
+        (tmp_path / "settings.toml").write_text(SETTINGS.format(url=url))
+        await desk.integrators.create("operator", "acme", "ACME S.A.")
+        yield Place(tmp_path, desk)
+
+
+async def invite(place: Place, email: str, cuil: str = "20055361682") -> PersonId:
+    """Somebody with a sealed address, and a sealed seed in their link."""
+    made = await place.desk.invitations.invite(
+        "operator", cuil, "María", email, VouchedBy.OFFICER
+    )
+    return made.person
+
+
+async def add_people(place: Place, count: int) -> None:
+    """So many persons, each with a sealed address that only they have."""
+    rows = []
+    for number in range(count):
+        person, email = new_id(), f"p{number}@acme.example"
+        sealed = place.desk.sealer.seal(
+            email.encode(), table="person", row=person, column="email_sealed"
+        )
+        rows.append(
+            {
+                "id": person,
+                "cuil": f"{number:011}",
+                "name": "P",
+                "email_sealed": sealed,
+                "email_index": email_indexes(place.desk.lookup, email)[0],
+                "locale": "es",
+                "state": "invited",
+                "vouched_by": "officer",
+                "created": place.desk.clock.now(),
+            }
+        )
+    engines = open_engines(place.desk.settings)
+    async with engines.writer.begin() as connection:
+        await connection.execute(insert(tables.person), rows)
+    await engines.dispose()
+
+
+def test_each_sealed_column_is_of_the_convention() -> None:
+    """One primary key, by which its values are bound; none is left out."""
+    assert {"person", "login_secret", "enrolment", "console_user", "jwt_key"} <= {
+        column.table for column in SEALED
+    }
+    for column in SEALED.values():
+        assert len(column.table.primary_key.columns) == 1
+
+
+async def test_data_key_is_replaced_while_the_appliance_runs(place: Place) -> None:
+    """Values move to the new version, open all the while, and the old one goes."""
+    person = await invite(place, EMAIL)
+
+    refused = place.run("retire", "data", "1", status=1)
+    said = place.run("rotate", "data")
+
+    assert "not one to retire" in refused
+    assert "version 2 is in use" in said
+    assert "2 values were brought to version 2" in said
+    expected = {"person.email_sealed": {2}, "enrolment.totp_sealed": {2}}
+    assert await place.versions() == expected
+    assert await place.email(person) == EMAIL
+    assert "retired" in place.run("retire", "data", "1")
+    assert set(read_key_ring(place.folder / "data-key").keys) == {2}
+    assert await place.email(person) == EMAIL
+    other = await invite(place, "otra@acme.example", "20267565393")
+    assert await place.email(other) == "otra@acme.example"
+    kinds = [EventKind.SECRET_ROTATED, EventKind.SECRET_APPLIED]
+    for kind in (*kinds, EventKind.SECRET_RETIRED):
+        assert len(await place.desk.audited(kind)) == 1
+
+
+async def test_version_in_need_is_not_retired(place: Place) -> None:
+    """The record would hold what nobody can open."""
+    await invite(place, EMAIL)
+    place.run("prepare", "data")
+    ring = read_key_ring(place.folder / "data-key")
+
+    assert (ring.present, ring.next) == (1, 2)
+    assert "prepared already" in place.run("prepare", "data")
+    assert read_key_ring(place.folder / "data-key") == ring
+    place.run("rotate", "lookup")
+    await invite(place, "otra@acme.example", "20267565393")
+    table = place.run("status")
+    assert "data    1        in use  2 enrolment.totp_sealed, 2 person" in table
+    assert "data    2        next    -" in table
+    assert "lookup  1        known   1 enrolment.code_index" in table
+    refused = place.run("retire", "lookup", "1", status=1)
+    assert "still needed by 1 enrolment.code_index" in refused
+
+
+async def test_killed_rotation_is_gone_on_with(place: Place) -> None:
+    """Killed in the middle, twice; no further version is made."""
+    await add_people(place, 4_000)
+
+    for _ in range(2):
+        with place.begin("rotate", "data") as process:
+            assert process.stderr is not None
+            process.stderr.readline()
+            os.kill(process.pid, signal.SIGKILL)
+    halfway = await place.versions()
+    said = place.run("rotate", "data")
+
+    assert halfway == {"person.email_sealed": {1, 2}}
+    assert "going on with version 2" in said
+    assert await place.versions() == {"person.email_sealed": {2}}
+    assert set(read_key_ring(place.folder / "data-key").keys) == {1, 2}
+    engines = open_engines(place.desk.settings)
+    async with engines.reader.connect() as connection:
+        count = select(func.count()).select_from(tables.person)
+        assert (await connection.execute(count)).scalar_one() == 4_000
+        ids = (await connection.execute(select(tables.person.c.id))).scalars().all()
+    await engines.dispose()
+    emails = {await place.email(PersonId(each)) for each in ids[::100]}
+    assert len(emails) == 40
+
+
+async def test_lookup_key_is_replaced_and_nobody_is_lost(place: Place) -> None:
+    """Addresses are indexed anew, an API key when it is used, the rest expires."""
+    await invite(place, EMAIL)
+    key = (await place.desk.integrators.create_key("operator", "acme", "b")).secret
+    session = await place.desk.sessions.open("acme", key)
+
+    said = place.run("rotate", "lookup")
+
+    assert "1 values were brought to version 2" in said
+    assert await place.found(EMAIL)
+    exchanged = await place.desk.sessions.exchange(session.token)
+    assert exchanged.session.integrator.code == "acme"
+    refused = place.run("retire", "lookup", "1", status=1)
+    assert "1 api_key.key_index" in refused
+    assert "person.email_index" not in refused
+    await place.desk.sessions.open("acme", key)
+    again = place.run("retire", "lookup", "1", status=1)
+    assert "api_key.key_index" not in again
+
+
+@pytest.mark.parametrize("step", ["prepare", "rotate"])
+async def test_address_stays_one_persons_over_versions(place: Place, step: str) -> None:
+    """The column's uniqueness alone would not see it."""
+    await invite(place, EMAIL)
+    place.run(step, "lookup")
+
+    with pytest.raises(ApplianceError) as caught:
+        await invite(place, EMAIL, "20267565393")
+
+    assert caught.value.code is ErrorCode.ALREADY_EXISTS
+
+
+async def test_status_tells_of_a_version_that_is_missing(place: Place) -> None:
+    """Somebody put an old file back: what cannot be opened is told."""
+    await invite(place, EMAIL)
+    before = (place.folder / "data-key").read_text()
+    place.run("rotate", "data")
+    (place.folder / "data-key").write_text(before)
+
+    assert "data    2        MISSING  1 enrolment" in place.run("status")

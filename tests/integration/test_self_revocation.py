@@ -1,0 +1,323 @@
+"""Revoking by PIN: what it does, whom it tells nothing, how often it is tried."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from quart.typing import TestClientProtocol as Client
+
+from appliance.asgi import create_api
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
+from appliance.domain.vocab import (
+    CredentialState,
+    EventKind,
+    PersonState,
+    RevocationReason,
+)
+from tests.parts.held import hold
+from tests.web_parts import CUIL, DATABASES, Parts, database, open_parts
+
+COMPROMISE = RevocationReason.KEY_COMPROMISE
+OTHER_CUIL = "20055361682"
+FORM = {"cuil": CUIL, "motivo": "clave_comprometida", "confirmo": "si"}
+
+
+@pytest.fixture(params=DATABASES)
+async def parts(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Parts]:
+    """Storage and services, on each database."""
+    url = database(request.param, request)
+    async with open_parts(tmp_path, database=url) as made:
+        yield made
+
+
+@pytest.fixture
+async def sqlite_parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    """Storage and services, for what is not about the database."""
+    async with open_parts(tmp_path) as made:
+        yield made
+
+
+async def somebody(parts: Parts) -> tuple[PersonId, str]:
+    """A person with two credentials, one of them superseded, and their PIN."""
+    person, _ = await parts.add_person()
+    for _ in range(2):
+        await hold(parts.store, person, CUIL, parts.clock.now())
+        parts.clock.forward(1)
+    return person, await parts.revocation_pins.renew(person, f"person:{person}")
+
+
+async def states(parts: Parts, person: PersonId) -> list[CredentialState]:
+    """How somebody's credentials stand."""
+    async with parts.store.read() as records:
+        return [held.state for held in await records.credentials.of_person(person)]
+
+
+async def kinds(parts: Parts) -> list[EventKind]:
+    """What was recorded."""
+    async with parts.store.read() as records:
+        rows = [
+            row
+            for writer in await records.audit.writers()
+            for row in await records.audit.of_writer(writer)
+        ]
+    return [row.event.event for row in rows]
+
+
+async def test_pin_revokes_every_key_of_its_person(parts: Parts) -> None:
+    """The one in use and the one before it; another person's stay."""
+    person, pin = await somebody(parts)
+    other, _ = await parts.add_person(OTHER_CUIL, "otra@example.com")
+    await hold(parts.store, other, OTHER_CUIL, parts.clock.now())
+
+    revoked = await parts.self_revocation.revoke(CUIL, pin, COMPROMISE, "192.0.2.1")
+
+    assert revoked == 2
+    assert await states(parts, person) == [CredentialState.REVOKING] * 2
+    assert await states(parts, other) == [CredentialState.ACTIVE]
+    assert (await kinds(parts)).count(EventKind.REVOCATION_ASKED) == 2
+
+
+async def test_pin_again_finds_nothing_to_revoke(parts: Parts) -> None:
+    """A repeat is no fault and does nothing."""
+    _, pin = await somebody(parts)
+    await parts.self_revocation.revoke(CUIL, pin, COMPROMISE, "192.0.2.1")
+
+    assert await parts.self_revocation.revoke(CUIL, pin, COMPROMISE, "192.0.2.1") == 0
+    assert (await kinds(parts)).count(EventKind.REVOCATION_ASKED) == 2
+
+
+async def refused(parts: Parts, cuil: str, pin: str) -> ErrorCode:
+    """How a try is refused."""
+    with pytest.raises(ApplianceError) as caught:
+        await parts.self_revocation.revoke(cuil, pin, COMPROMISE, "192.0.2.1")
+    return caught.value.code
+
+
+async def test_whatever_is_wrong_is_one_answer(parts: Parts) -> None:
+    """A wrong PIN, an unknown CUIL and a person without PIN are told alike."""
+    person, pin = await somebody(parts)
+    without, _ = await parts.add_person(OTHER_CUIL, "otra@example.com")
+    await hold(parts.store, without, OTHER_CUIL, parts.clock.now())
+    wrong = ErrorCode.REVOCATION_PIN_WRONG
+
+    assert await refused(parts, CUIL, "0000-0000-0000") is wrong
+    assert await refused(parts, OTHER_CUIL, pin) is wrong
+    assert await refused(parts, "27314159263", pin) is wrong
+    assert await refused(parts, CUIL, "") is wrong
+    assert await refused(parts, CUIL, "x" * 100_000) is wrong
+    assert await states(parts, person) == [
+        CredentialState.ACTIVE,
+        CredentialState.SUPERSEDED,
+    ]
+    assert (await kinds(parts)).count(EventKind.REVOCATION_PIN_WRONG) == 5
+
+
+async def test_new_pin_ends_the_earlier_one(parts: Parts) -> None:
+    """One PIN a person; the renewal is recorded, and holds no secret."""
+    person, first = await somebody(parts)
+    second = await parts.revocation_pins.renew(person, "console:a")
+
+    assert first != second
+    assert await refused(parts, CUIL, first) is ErrorCode.REVOCATION_PIN_WRONG
+    assert await parts.self_revocation.revoke(CUIL, second, COMPROMISE, "a") == 2
+    assert (await kinds(parts)).count(EventKind.REVOCATION_PIN_SET) == 2
+
+
+async def test_pin_is_kept_as_a_hash(sqlite_parts: Parts) -> None:
+    """Neither record nor audit has the PIN."""
+    person, pin = await somebody(sqlite_parts)
+    async with sqlite_parts.store.read() as records:
+        phc = await records.revocation_pins.get(person)
+
+    assert phc is not None
+    assert phc.startswith("$argon2id$")
+    database_file = next(sqlite_parts.settings.data_dir.glob("*.db*"))
+    for path in sqlite_parts.settings.data_dir.glob("*.db*"):
+        assert pin.encode() not in path.read_bytes()
+        assert pin.replace("-", "").encode() not in path.read_bytes()
+    assert database_file.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        str.lower,
+        lambda pin: pin.replace("-", ""),
+        lambda pin: "  " + pin.replace("-", " \u2013 ") + " ",
+        lambda pin: pin.replace("0", "O").replace("1", "l"),
+    ],
+    ids=["lower", "bare", "dashes", "misread"],
+)
+async def test_pin_is_read_as_people_write_it(
+    sqlite_parts: Parts, how: Callable[[str], str]
+) -> None:
+    """Case, separators and letters that look like digits do not count."""
+    _, pin = await somebody(sqlite_parts)
+
+    assert (
+        await sqlite_parts.self_revocation.revoke(CUIL, how(pin), COMPROMISE, "a") == 2
+    )
+
+
+async def test_somebody_disabled_may_still_revoke(sqlite_parts: Parts) -> None:
+    """To stop one's key nobody has to be allowed anything."""
+    person, pin = await somebody(sqlite_parts)
+    async with sqlite_parts.store.write() as records:
+        await records.console_views.move_person(
+            person, PersonState.ACTIVE, PersonState.DISABLED
+        )
+
+    assert await sqlite_parts.self_revocation.revoke(CUIL, pin, COMPROMISE, "a") == 2
+
+
+async def test_pin_of_somebody_who_has_not_enrolled(sqlite_parts: Parts) -> None:
+    """Nobody has a PIN before there is anything to revoke."""
+    person, _ = await sqlite_parts.add_person(state=PersonState.INVITED)
+
+    for who, code in (
+        (person, ErrorCode.PERSON_STATE),
+        (PersonId("nadie"), ErrorCode.PERSON_NOT_FOUND),
+    ):
+        with pytest.raises(ApplianceError) as caught:
+            await sqlite_parts.revocation_pins.renew(who, "operator")
+        assert caught.value.code is code
+
+
+async def test_tries_are_counted_by_account_and_by_address(tmp_path: Path) -> None:
+    """Five a minute on one CUIL from anywhere; ten from one address on any."""
+    limits = {"login_per_minute_account": 5, "login_per_minute_address": 10}
+    async with open_parts(tmp_path, auth=limits) as parts:
+        _, pin = await somebody(parts)
+
+        async def attempt(cuil: str, pin: str, address: str) -> ErrorCode | int:
+            try:
+                return await parts.self_revocation.revoke(
+                    cuil, pin, COMPROMISE, address
+                )
+            except ApplianceError as error:
+                return error.code
+
+        known = [await attempt(CUIL, "x", f"192.0.2.{n}") for n in range(6)]
+        unknown = [await attempt(OTHER_CUIL, "x", f"192.0.3.{n}") for n in range(6)]
+        wrong, over = ErrorCode.REVOCATION_PIN_WRONG, ErrorCode.RATE_LIMITED
+        assert known == unknown == [wrong] * 5 + [over]
+        assert await attempt(CUIL, pin, "198.51.100.1") is over
+        parts.clock.forward(61)
+        assert await attempt(CUIL, pin, "198.51.100.1") == 2
+
+
+# -- the page ---------------------------------------------------------------------
+
+
+def page(parts: Parts) -> Client:
+    """A browser without scripts."""
+    return create_api(parts).test_client(use_cookies=False)
+
+
+async def test_page_revokes(sqlite_parts: Parts) -> None:
+    """From the form to the word that it is done; again, there is nothing left."""
+    person, pin = await somebody(sqlite_parts)
+    client = page(sqlite_parts)
+
+    shown = await client.get("/revocar")
+    done = await client.post("/revocar", form={**FORM, "pin": pin})
+    again = await client.post("/revocar", form={**FORM, "pin": pin})
+
+    assert shown.status_code == 200
+    text = await done.get_data(as_text=True)
+    assert (done.status_code, "tu certificado está revocado" in text) == (200, True)
+    assert pin not in text
+    assert "No queda nada por revocar" in await again.get_data(as_text=True)
+    assert await states(sqlite_parts, person) == [CredentialState.REVOKING] * 2
+
+
+async def test_page_speaks_english(sqlite_parts: Parts) -> None:
+    """By the browser's choice."""
+    answer = await page(sqlite_parts).get(
+        "/revocar", headers={"Accept-Language": "en-GB"}
+    )
+
+    text = await answer.get_data(as_text=True)
+    assert '<html lang="en">' in text
+    assert "Revoke your certificate" in text
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"cuil": "20-26756539-2"}, "cuil"),
+        ({"pin": ""}, "pin"),
+        ({"pin": "x" * 65}, "pin"),
+        ({"motivo": "privilegeWithdrawn"}, "motivo"),
+        ({"confirmo": ""}, "confirmo"),
+    ],
+)
+async def test_page_says_what_is_missing(
+    sqlite_parts: Parts, fields: dict[str, str], fault: str
+) -> None:
+    """Each field that does not do is marked; nothing is tried."""
+    await somebody(sqlite_parts)
+
+    answer = await page(sqlite_parts).post(
+        "/revocar", form={**FORM, "pin": "ABCD-EFGH-JKMN", **fields}
+    )
+
+    text = await answer.get_data(as_text=True)
+    assert answer.status_code == 422
+    assert f'id="{fault}-error"' in text
+    assert f'href="#{fault}"' in text
+    assert "ABCD-EFGH-JKMN" not in text
+    assert EventKind.REVOCATION_PIN_WRONG not in await kinds(sqlite_parts)
+
+
+async def test_page_tells_known_and_unknown_alike(sqlite_parts: Parts) -> None:
+    """Byte for byte but for the CUIL that was typed."""
+    await somebody(sqlite_parts)
+    client = page(sqlite_parts)
+    texts = []
+
+    for cuil in (CUIL, OTHER_CUIL):
+        fields = {**FORM, "cuil": cuil, "pin": "ABCD-EFGH-JKMN"}
+        answer = await client.post("/revocar", form=fields)
+        assert answer.status_code == 403
+        texts.append((await answer.get_data(as_text=True)).replace(cuil, ""))
+
+    assert texts[0] == texts[1]
+    assert "El CUIL o el PIN de revocación no es correcto." in texts[0]
+
+
+async def test_page_too_many_tries(tmp_path: Path) -> None:
+    """429 with the time to wait, in words."""
+    async with open_parts(tmp_path, auth={"login_per_minute_account": 1}) as parts:
+        client = page(parts)
+        form = {**FORM, "pin": "ABCD-EFGH-JKMN"}
+        await client.post("/revocar", form=form)
+
+        answer = await client.post("/revocar", form=form)
+
+        assert answer.status_code == 429
+        assert int(answer.headers["Retry-After"]) > 0
+        assert answer.headers["Content-Type"].startswith("text/html")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "status"),
+    [
+        (b"{}", "application/json", 415),
+        (b"cuil=1&cuil=2", "application/x-www-form-urlencoded", 400),
+        (b"pin=%ff", "application/x-www-form-urlencoded", 400),
+        (b"pin=%00", "application/x-www-form-urlencoded", 400),
+        (b"", "application/x-www-form-urlencoded", 422),
+    ],
+)
+async def test_page_takes_nothing_but_its_form(
+    sqlite_parts: Parts, data: bytes, kind: str, status: int
+) -> None:
+    """Anything else is refused in words, and never a 500."""
+    answer = await page(sqlite_parts).post(
+        "/revocar", data=data, headers={"Content-Type": kind}
+    )
+
+    assert answer.status_code == status
+    assert answer.headers["Content-Type"].startswith("text/html")

@@ -1,0 +1,42 @@
+"""A pytest plugin that keeps tests together which share something dear.
+
+What drives a whole appliance by a browser goes to one process, what calls it over
+HTTP to another, each one after the other: they share appliances and browsers.
+Elsewhere the tests of one file share that file's fixtures. xdist's own groups
+(`--dist loadgroup`) are of no use here: xdist 3.8 writes them into an attribute
+that pytest 9.2 does not read, and hands out each test by itself.
+"""
+
+from pathlib import PurePath
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+_WHOLE = ("e2e", "functional")
+"""Folders of `tests` whose tests stay together, all of them."""
+
+
+def group_of(node_id: str) -> str:
+    """The group of a test.
+
+    Args:
+        node_id: as pytest has it, from the root folder on.
+    """
+    path = PurePath(node_id.partition("::")[0])
+    whole = [part for part in path.parts[:-1] if part in _WHOLE]
+    return whole[0] if whole else str(path)
+
+
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Hands out whole groups, in the order of the collection: the long ones first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
+    """Schedule by our groups, whatever `--dist` says."""
+    config.option.loadscopereorder = False
+    return GroupScheduling(config, log)

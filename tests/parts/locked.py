@@ -1,0 +1,161 @@
+"""A person whose key is locked with their signing password, and a front for them.
+
+desk = await locked_desk(core)
+await desk.sign(request)          # sealed to `desk.host`, not yet claimed
+await desk.change.change(desk.signer, PASSWORD, b"otra clave de firma")
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from appliance.domain.command import SignParameters
+from appliance.domain.errors import ErrorCode
+from appliance.domain.hsm import KeyMode, WrapMethod
+from appliance.domain.ids import ActivationId, CredentialId, RequestId, new_id
+from appliance.domain.key_ring import KeyRing
+from appliance.domain.person import Credential
+from appliance.domain.records.people import SigningSecret
+from appliance.domain.request import SignCommand, Signer
+from appliance.services.attempts import Attempts
+from appliance.services.envelope import lock_outer, open_outer
+from appliance.services.issuing import Issuing
+from appliance.services.password_change import PasswordChange
+from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.shielding import Shielded
+from appliance.services.signing import Signing
+from appliance.services.signing_password import SigningPasswords
+from appliance.settings import SigningSettings
+from tests.core_parts import PASSWORD, CoreParts, new_credential
+from tests.fakes import error_code
+from tests.parts.signing_host import INSTALLATION, SigningHost, issuing
+
+INNER: Final = b"a private key, wrapped by an HSM"
+LOGIN: Final = b"una clave de ingreso"
+FIRST, SECOND = b"p" * 32, b"q" * 32
+"""Peppers."""
+
+
+@dataclass
+class LockedDesk:
+    """Services of a face, over one person."""
+
+    core: CoreParts
+    host: SigningHost
+    signer: Signer
+    attempts: Attempts
+    signing: Signing
+    change: PasswordChange
+    issuing: Issuing
+    passwords: SigningPasswords
+    logins: Passwords
+
+    async def sign(
+        self, request: RequestId, password: bytes = PASSWORD
+    ) -> ActivationId:
+        """Call firmar and leave; gives the activation that it made."""
+        rung = len(self.core.doorbell.rung)
+        command = SignCommand(request, SignParameters(), password)
+        call = asyncio.create_task(self.signing.sign(command, self.signer))
+        heard = asyncio.create_task(self.core.doorbell.heard(rung + 1))
+        await asyncio.wait({call, heard}, return_when=asyncio.FIRST_COMPLETED)
+        if call.done():
+            heard.cancel()
+            call.result()
+        call.cancel()
+        await asyncio.wait({call})
+        return self.core.doorbell.rung[-1]
+
+    async def request(self) -> RequestId:
+        """One more document to sign."""
+        return await self.core.add_request(self.signer.person)
+
+    async def code(self, call: Awaitable[object]) -> ErrorCode | None:
+        """How a call is refused."""
+        return await error_code(call)
+
+    async def secret(self) -> SigningSecret:
+        """What is kept of the signing password."""
+        async with self.core.store.read() as records:
+            found = await records.people.signing_secret(self.signer.person)
+        assert found is not None
+        return found
+
+    async def credential(self) -> Credential:
+        """The person's key as it stands."""
+        async with self.core.store.read() as records:
+            found = await records.credentials.active(self.signer.person)
+        assert found is not None
+        return found
+
+    async def opened(
+        self, password: bytes = PASSWORD, passwords: SigningPasswords | None = None
+    ) -> bytes:
+        """What is in `outer`, by the password."""
+        credential = await self.credential()
+        found = await (passwords or self.passwords).check(
+            password, await self.secret(), (credential.id,)
+        )
+        unlock = found.unlock[credential.id]
+        return open_outer(unlock, credential.outer, credential.aad(INSTALLATION))
+
+
+async def locked_desk(core: CoreParts, peppers: KeyRing | None = None) -> LockedDesk:
+    """A face whose host is alive, and a person with a wrapped key.
+
+    Args:
+        core: the record.
+        peppers: of the face; the person's password is kept under the first.
+    """
+    slots = HashSlots(1)
+    first = SigningPasswords(KeyRing.of(FIRST), slots)
+    passwords = SigningPasswords(peppers or KeyRing.of(FIRST), slots)
+    logins = Passwords(slots)
+    name = CredentialId(new_id())
+    made = await first.derive_new(PASSWORD, (name,))
+    signer = await core.add_signer(
+        made.secret, credential=False, login_phc=await logins.hash(LOGIN)
+    )
+    await add_key(core, signer, name, made.unlock[name])
+    host = SigningHost(core.settings.data_dir)
+    await host.beat(core.store, core.now)
+    limits = SigningSettings(wrong_passwords=3)
+    attempts = Attempts(core.store, passwords, core.clock, limits, INSTALLATION)
+    hosts, shielded = host.hosts(core.store, core.clock), Shielded()
+    signing = Signing(
+        core.store,
+        attempts,
+        hosts,
+        core.doorbell,
+        core.outcomes,
+        core.clock,
+        limits,
+        shielded,
+    )
+    change = PasswordChange(
+        core.store, attempts, passwords, logins, INSTALLATION, shielded
+    )
+    asks = issuing(core.store, core.clock, hosts, passwords, logins)
+    return LockedDesk(
+        core, host, signer, attempts, signing, change, asks, passwords, logins
+    )
+
+
+async def add_key(
+    core: CoreParts, signer: Signer, name: CredentialId, unlock: bytes
+) -> None:
+    """A wrapped key, locked with an unlock key."""
+    blank = new_credential(
+        signer.person,
+        id=name,
+        key_mode=KeyMode.WRAPPED,
+        cka_id=None,
+        master=1,
+        blob_w=b"a wrapping key, wrapped",
+        method_w=WrapMethod.AES_KWP,
+        method_k=WrapMethod.AES_KWP,
+    )
+    outer = lock_outer(unlock, INNER, blank.aad(INSTALLATION))
+    async with core.store.write() as records:
+        await records.credentials.add(replace(blank, outer=outer))

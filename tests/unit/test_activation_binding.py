@@ -1,0 +1,317 @@
+"""What a seal is bound to: one canonical form, and every field in it.
+
+Source: design §4 "Activation keys"; RFC 8785.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from appliance.domain.activation import (
+    EPOCH_S,
+    MAX_HOSTS,
+    ActivationBinding,
+    ActivationKey,
+    BoundItem,
+    IssueBinding,
+    credential_aad,
+    epoch_at,
+    epoch_start,
+    key_statement,
+    newest_of_each,
+)
+from appliance.domain.command import SignParameters
+from appliance.domain.errors import ActivationInvalidError
+from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.ids import (
+    ActivationId,
+    CredentialId,
+    PersonId,
+    RequestId,
+    TaskId,
+)
+from appliance.domain.vocab import FontName, FontStyle, Restriction, VouchedBy
+from appliance.services.envelope import lock_outer, open_outer, open_seal, seal_to
+
+NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)
+PLAIN = SignParameters()
+ITEM = BoundItem(RequestId(7), "ab" * 32, PLAIN)
+BINDING = ActivationBinding(
+    activation=ActivationId("11111111-1111-4111-8111-111111111111"),
+    person=PersonId("22222222-2222-4222-8222-222222222222"),
+    credential=CredentialId("33333333-3333-4333-8333-333333333333"),
+    key_version=1,
+    items=(ITEM,),
+    factors=("pwd", "otp", "sign-pwd"),
+    created=NOON,
+    claim_by=NOON + timedelta(seconds=60),
+)
+ISSUE = IssueBinding(
+    task=TaskId("t"),
+    person=PersonId("p"),
+    credential=CredentialId("t"),
+    algorithm=KeyAlgorithm.RSA_2048,
+    vouched_by=VouchedBy.OFFICER,
+)
+UNLOCK = bytes(range(32))
+OTHERS: dict[str, Any] = {
+    "activation": ActivationId("x"),
+    "person": PersonId("x"),
+    "credential": CredentialId("x"),
+    "key_version": 2,
+    "factors": ("otp", "sign-pwd"),
+    "created": NOON + timedelta(microseconds=1),
+    "claim_by": NOON + timedelta(seconds=61),
+}
+OTHER_PARAMETERS: dict[str, Any] = {
+    "font_color": "RED",
+    "font_name": FontName.MONOSPACED,
+    "font_size": 13,
+    "font_style": FontStyle.BOLD,
+    "page": 2,
+    "x": 0,
+    "y": 0,
+    "zoom_percent": 99,
+    "restriction": Restriction.FORM_FILLING,
+    "visible": False,
+}
+OTHER_ISSUES: dict[str, Any] = {
+    "task": TaskId("x"),
+    "person": PersonId("x"),
+    "credential": CredentialId("x"),
+    "algorithm": KeyAlgorithm.EC_P256,
+    "vouched_by": VouchedBy.DEMO,
+}
+
+
+def with_item(**changes: Any) -> ActivationBinding:
+    """The binding, its one document other in something."""
+    return replace(BINDING, items=(replace(ITEM, **changes),))
+
+
+def test_info_is_the_hash_of_the_canonical_form() -> None:
+    """Written out by hand: names sorted, no spaces, times to the microsecond in UTC."""
+    canonical = (
+        '{"activation":"11111111-1111-4111-8111-111111111111",'
+        '"claimBy":"2026-05-25T12:01:00.000000+00:00",'
+        '"created":"2026-05-25T12:00:00.000000+00:00",'
+        '"credential":"33333333-3333-4333-8333-333333333333",'
+        '"factors":["pwd","otp","sign-pwd"],'
+        '"items":[{"documentSha256":"' + "ab" * 32 + '",'
+        '"parameters":{"fontColor":"BLACK","fontName":"Serif","fontSize":12,'
+        '"fontStyle":"PLAIN","page":1,"restriccion":"NO_VALUE","visible":true,'
+        '"x":null,"y":null,"zoomPercent":100},"request":7}],'
+        '"keyVersion":1,"person":"22222222-2222-4222-8222-222222222222"}'
+    )
+
+    assert BINDING.info() == hashlib.sha256(canonical.encode()).digest()
+
+
+def test_same_instant_in_another_zone_is_the_same_binding() -> None:
+    """A database may give a time back in a zone of its own."""
+    zone = timezone(timedelta(hours=-3))
+
+    same = replace(BINDING, created=NOON.astimezone(zone))
+
+    assert same.info() == BINDING.info()
+
+
+def test_every_field_is_bound() -> None:
+    """The lists of changes here leave no field out."""
+    assert {*OTHERS, "items"} == set(ActivationBinding.__slots__)
+    assert set(OTHER_PARAMETERS) == set(SignParameters.__slots__)
+    assert set(OTHER_ISSUES) == set(IssueBinding.__slots__)
+
+
+def with_parameter(name: str) -> ActivationBinding:
+    """The binding, its one document's mark other in something."""
+    return with_item(params=replace(PLAIN, **{name: OTHER_PARAMETERS[name]}))
+
+
+ALTERED: dict[str, Callable[[], ActivationBinding]] = {
+    **{name: partial(replace, BINDING, **{name: OTHERS[name]}) for name in OTHERS},
+    **{f"parameter {n}": partial(with_parameter, n) for n in OTHER_PARAMETERS},
+    "request": lambda: with_item(request=RequestId(8)),
+    "document": lambda: with_item(document_sha256="ac" + "ab" * 31),
+    "one more": lambda: replace(BINDING, items=(ITEM, ITEM)),
+    "none": lambda: replace(BINDING, items=()),
+}
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_altered_row_does_not_open(name: str) -> None:
+    """One field other than what was consented to, and the seal stays shut."""
+    host = X25519PrivateKey.generate()
+    sealed = seal_to(host.public_key().public_bytes_raw(), UNLOCK, BINDING.info())
+    private = host.private_bytes_raw()
+
+    assert open_seal(private, sealed, BINDING.info()) == UNLOCK
+    with pytest.raises(ActivationInvalidError) as caught:
+        open_seal(private, sealed, ALTERED[name]().info())
+
+    assert caught.value.layer == "seal"
+
+
+@pytest.mark.parametrize("name", OTHER_ISSUES)
+def test_altered_enrolment_does_not_open(name: str) -> None:
+    """Nobody changes whose key is made, of which kind, or who answers for it."""
+    altered = replace(ISSUE, **{name: OTHER_ISSUES[name]})
+
+    assert altered.info() != ISSUE.info()
+
+
+def test_order_of_documents_is_bound() -> None:
+    """Two documents the other way round are another consent."""
+    other = replace(ITEM, request=RequestId(8))
+
+    one = replace(BINDING, items=(ITEM, other))
+    two = replace(BINDING, items=(other, ITEM))
+
+    assert one.info() != two.info()
+
+
+@pytest.mark.parametrize("flip", range(0, 80, 13))
+def test_altered_seal_does_not_open(flip: int) -> None:
+    """Any byte of it, encapsulated key and tag included; nor cut or empty."""
+    host = X25519PrivateKey.generate()
+    sealed = seal_to(host.public_key().public_bytes_raw(), UNLOCK, b"info")
+    altered = bytearray(sealed)
+    altered[flip] ^= 1
+
+    for wrong in (bytes(altered), sealed[:flip], b""):
+        with pytest.raises(ActivationInvalidError):
+            open_seal(host.private_bytes_raw(), wrong, b"info")
+
+
+def test_seal_of_another_host_does_not_open() -> None:
+    """Each host opens its own."""
+    here, there = X25519PrivateKey.generate(), X25519PrivateKey.generate()
+    sealed = seal_to(here.public_key().public_bytes_raw(), UNLOCK, b"info")
+
+    with pytest.raises(ActivationInvalidError):
+        open_seal(there.private_bytes_raw(), sealed, b"info")
+
+
+def aad(**changes: Any) -> bytes:
+    """What `outer` of some credential is bound to."""
+    fields: dict[str, Any] = {
+        "installation": "Demo",
+        "person": "p",
+        "credential": "c",
+        "key_version": 1,
+        "spki": b"spki",
+        **changes,
+    }
+    return credential_aad(**fields)
+
+
+def test_aad_is_canonical() -> None:
+    """Written out by hand."""
+    spki = hashlib.sha256(b"spki").hexdigest()
+
+    assert (
+        aad()
+        == (
+            '{"credential":"c","installation":"Demo","keyVersion":1,"person":"p",'
+            f'"spkiSha256":"{spki}"}}'
+        ).encode()
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"installation": "Otra"},
+        {"person": "q"},
+        {"credential": "d"},
+        {"key_version": 2},
+        {"spki": b"other"},
+    ],
+)
+def test_outer_of_another_row_does_not_open(changes: dict[str, object]) -> None:
+    """A locked key moved to another person, credential or public key stays shut."""
+    outer = lock_outer(UNLOCK, b"wrapped", aad())
+
+    assert open_outer(UNLOCK, outer, aad()) == b"wrapped"
+    with pytest.raises(ActivationInvalidError) as caught:
+        open_outer(UNLOCK, outer, aad(**changes))
+
+    assert caught.value.layer == "outer"
+
+
+def test_outer_opens_with_its_own_unlock_key_alone() -> None:
+    """Another key, an altered byte, a cut or nothing."""
+    outer = lock_outer(UNLOCK, b"wrapped", aad())
+    altered = outer[:-1] + bytes([outer[-1] ^ 1])
+
+    for key, wrong in (
+        (bytes(32), outer),
+        (UNLOCK, altered),
+        (UNLOCK, outer[:20]),
+        (UNLOCK, b""),
+    ):
+        with pytest.raises(ActivationInvalidError):
+            open_outer(key, wrong, aad())
+
+
+def test_same_inside_is_locked_differently_each_time() -> None:
+    """Two locks of one thing have no byte of nonce in common."""
+    one, two = (lock_outer(UNLOCK, b"wrapped", aad()) for _ in range(2))
+
+    assert one[:12] != two[:12]
+
+
+def test_statement_of_a_key_is_canonical() -> None:
+    """A prefix of its own, so that no other statement can be taken for one."""
+    assert key_statement("Demo", "h", 5, bytes(32)) == (
+        b"rubrica/activation-key/1\0"
+        b'{"epoch":5,"host":"h","installation":"Demo","public":"' + b"00" * 32 + b'"}'
+    )
+
+
+def test_epochs_are_ten_minutes() -> None:
+    """Counted from the beginning of 1970."""
+    assert epoch_at(datetime(1970, 1, 1, 0, 19, 59, tzinfo=UTC)) == 1
+    assert epoch_start(2) == datetime(1970, 1, 1, 0, 20, tzinfo=UTC)
+    assert epoch_at(epoch_start(epoch_at(NOON))) == epoch_at(NOON)
+    assert EPOCH_S == 600
+
+
+def key(host: str, epoch: int) -> ActivationKey:
+    """A published key, already believed."""
+    return ActivationKey(host, epoch, bytes(32), "00", b"", NOON)
+
+
+def test_newest_key_of_each_live_host_is_chosen() -> None:
+    """Of hosts that are not asked for there is none, and too old is none."""
+    now = epoch_at(NOON)
+    keys = [
+        key("a", now - 1),
+        key("a", now),
+        key("a", now - 2),
+        key("b", now - 1),
+        key("c", now - 2),
+        key("d", now + 1),
+        key("d", now),
+        key("e", now + 2),
+        key("dead", now),
+    ]
+
+    chosen = newest_of_each(keys, ["a", "b", "c", "d", "e", "a"], NOON)
+
+    assert [(k.host, k.epoch - now) for k in chosen] == [("a", 0), ("b", -1), ("d", 1)]
+
+
+def test_eight_hosts_are_chosen_at_the_most() -> None:
+    """One more seal is one more place where it can be opened."""
+    hosts = [f"h{number}" for number in range(12)]
+
+    chosen = newest_of_each([key(h, epoch_at(NOON)) for h in hosts], hosts, NOON)
+
+    assert len(chosen) == MAX_HOSTS == 8

@@ -1,0 +1,154 @@
+"""The private halves of a host's activation keys: files that no backup holds.
+
+One file an epoch, shared by the signing workers of the host, in a folder of
+their user alone and in memory only: it survives a killed process, not a reboot.
+
+Source: design §4 "Activation keys".
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import structlog
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from appliance.domain.vocab import Environment
+from appliance.settings import SettingsError
+
+_log = structlog.get_logger(__name__)
+_IN_MEMORY: Final = frozenset({"tmpfs", "ramfs"})
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_OCTAL: Final = re.compile(r"\\([0-7]{3})")
+_LOCK: Final = "lock"
+_SUFFIX: Final = ".key"
+
+
+class ActivationFolder:
+    """A folder of private keys, one an epoch.
+
+    Args:
+        path: of the folder; see `open_folder`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def has(self, epoch: int) -> bool:
+        """Whether the key of an epoch is there."""
+        return self._file(epoch).exists()
+
+    def make(self, epoch: int) -> bytes:
+        """The public half of an epoch's key, made now unless it is there.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        with self._locked():
+            private = self.private(epoch)
+            if private is None:
+                private = X25519PrivateKey.generate().private_bytes_raw()
+                self._write(epoch, private)
+        key = X25519PrivateKey.from_private_bytes(private)
+        return key.public_key().public_bytes_raw()
+
+    def private(self, epoch: int) -> bytes | None:
+        """The private half of an epoch's key, 32 bytes; None once it is gone."""
+        try:
+            return self._file(epoch).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def sweep(self, oldest: int) -> None:
+        """Delete the keys of epochs before that, and what a killed write left.
+
+        Args:
+            oldest: the first epoch that is kept.
+        """
+        with self._locked():
+            for file in self._path.iterdir():
+                if file.name == _LOCK:
+                    continue
+                epoch = file.name.removesuffix(_SUFFIX)
+                if not epoch.isdigit() or int(epoch) < oldest:
+                    file.unlink()
+
+    def _file(self, epoch: int) -> Path:
+        return self._path / f"{epoch}{_SUFFIX}"
+
+    def _write(self, epoch: int, private: bytes) -> None:
+        """Write a key whole or not at all; nothing here is to outlive the memory."""
+        new = self._path / f".{epoch}.new"
+        with contextlib.suppress(FileNotFoundError):
+            new.unlink()
+        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(private)
+        new.rename(self._file(epoch))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep the host's other workers out; the lock ends with its holder."""
+        lock = os.open(self._path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+
+def open_folder(path: Path, environment: Environment) -> ActivationFolder:
+    """Make the folder where it is missing, and make sure that it is ours and in memory.
+
+    Args:
+        path: by the settings.
+        environment: in PROD a folder on a disk is refused, elsewhere warned about.
+
+    Raises:
+        SettingsError: it cannot be made, is another's, open to others, or on a disk.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.lstat()
+    except OSError as exc:
+        msg = f"{path}: cannot be made ({exc.strerror}); set hsm.activation_dir"
+        raise SettingsError(msg) from exc
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        # Whoever made it first in a folder of everybody's could read what is in it.
+        msg = f"{path}: is not a folder of this user; set hsm.activation_dir"
+        raise SettingsError(msg)
+    if found.st_mode & 0o077:
+        msg = f"{path}: others may enter it; set its mode to 0700"
+        raise SettingsError(msg)
+    kind = filesystem_of(path)
+    if kind not in _IN_MEMORY:
+        msg = f"{path}: is on {kind}, not on a tmpfs; set hsm.activation_dir"
+        if environment is Environment.PROD:
+            raise SettingsError(msg)
+        _log.warning("activation.folder_on_disk", path=str(path), filesystem=kind)
+    return ActivationFolder(path)
+
+
+def filesystem_of(path: Path, mounts: Path = _MOUNTS) -> str:
+    """Kind of the file system that a path is on, `unknown` where nothing says so.
+
+    Args:
+        path: of something that exists.
+        mounts: a table in the form of `/proc/self/mountinfo` (proc(5)).
+    """
+    wanted = str(path.resolve())
+    best, kind = "", "unknown"
+    for line in mounts.read_text("utf-8", "surrogateescape").splitlines():
+        left, _, right = line.partition(" - ")
+        point = _OCTAL.sub(lambda code: chr(int(code[1], 8)), left.split()[4])
+        inside = wanted == point or wanted.startswith(point.rstrip("/") + "/")
+        # Of two mounts on one point the later one is seen.
+        if inside and len(point) >= len(best):
+            best, kind = point, right.split()[0]
+    return kind
