@@ -7,6 +7,7 @@ tried once; the checks that need a login are left out where it fails.
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import pkcs11
@@ -19,17 +20,22 @@ from appliance.domain.errors import (
     HsmUnavailableError,
 )
 from appliance.domain.hsm import KeyAlgorithm, KeyMode, TokenRole, scheme_for
-from appliance.settings import Settings, SettingsError
-from hsm_config import check_own, pairs, rate, signatures
+from appliance.settings import (
+    HsmSettings,
+    Settings,
+    SettingsError,
+    TokenSettings,
+)
+from hsm_config import check_own, pairs, rate, replicas, signatures
 from hsm_config.check_keys import reason_of, try_resident, try_wrapped
 from hsm_config.check_report import CheckReport, Mark
 from hsm_config.module import (
     Library,
     find_token,
     log_in,
+    members,
     module_path,
     opened,
-    token_settings,
 )
 from hsm_config.pin import AskPin, Pin, obtain_pin, pin_whence
 from hsm_config.profile import HsmProfile, Standing, load_profile
@@ -97,7 +103,9 @@ def check(
         run.report.add("module", str(module_path(settings.hsm, profile)))
         with opened(settings.hsm, profile) as library:
             run.report.add("library", _library(library))
-            _look_at_firma(run, library)
+            session = _look_at_firma(run, library)
+            for own in members(settings.hsm)[1:]:
+                _look_at_member(run, own, library, session)
             _look_at_pki(run, library)
     except SettingsError as exc:
         run.report.add("module", str(exc), Mark.BAD)
@@ -131,10 +139,11 @@ def _library(library: Library) -> str:
     return f"{library.manufacturer_id} {version}, PKCS#11 {cryptoki}"
 
 
-def _look_at_firma(run: _Check, library: Library) -> None:
-    session = _log_in(run, library, TokenRole.FIRMA)
+def _look_at_firma(run: _Check, library: Library) -> pkcs11.Session | None:
+    """The lines of `hsm.firma`; its session, where there is one."""
+    session = _log_in(run, library, run.settings.hsm.firma, TokenRole.FIRMA)
     if session is None:
-        return
+        return None
     kind = run.settings.hsm.key_algorithm
     run.line("resident key", lambda: try_resident(session, kind))
     if not run.profile.resident_only:
@@ -145,10 +154,35 @@ def _look_at_firma(run: _Check, library: Library) -> None:
         run.line("master key", lambda: check_own.masters(session))
     run.line("worker identity", lambda: check_own.identity(session, run.settings))
     run.line("keep-alive key", lambda: check_own.keep_alive(session))
+    return session
+
+
+def _look_at_member(
+    run: _Check, own: HsmSettings, library: Library, primary: pkcs11.Session | None
+) -> None:
+    """The lines of one more token behind the logical HSM "firma"."""
+    label = own.firma.label
+    try:
+        with replicas.library_of(own, run.settings.hsm, run.profile, library) as its:
+            session = _log_in(run, its, own.firma, TokenRole.FIRMA)
+            if session is None:
+                return
+            if primary is not None and not run.profile.resident_only:
+                look = partial(check_own.same_masters, primary, session, run.profile)
+                run.line(f"master key {label}", partial(look, label))
+            run.line(
+                f"worker identity {label}",
+                lambda: check_own.identity(session, run.settings),
+            )
+            run.line(f"keep-alive key {label}", lambda: check_own.keep_alive(session))
+    except SettingsError as exc:
+        run.report.add(f"token {label}", str(exc), Mark.BAD)
+    except HsmUnavailableError as exc:
+        run.report.add(f"token {label}", exc.reason, Mark.BAD)
 
 
 def _look_at_pki(run: _Check, library: Library) -> None:
-    session = _log_in(run, library, TokenRole.PKI)
+    session = _log_in(run, library, run.settings.hsm.pki, TokenRole.PKI)
     if session is None:
         return
     kind = KeyAlgorithm.RSA_2048
@@ -156,10 +190,14 @@ def _look_at_pki(run: _Check, library: Library) -> None:
     run.line("CA", lambda: check_own.authority(session, run.settings, run.clock))
 
 
-def _log_in(run: _Check, library: Library, role: TokenRole) -> pkcs11.Session | None:
+def _log_in(
+    run: _Check, library: Library, wanted: TokenSettings, role: TokenRole
+) -> pkcs11.Session | None:
     """The lines of one token; its session, unless one of them hides the rest."""
-    wanted = token_settings(run.settings.hsm, role)
-    name = f"token {role}"
+    own = run.settings.hsm
+    known = wanted is own.pki or wanted is own.firma
+    called = role.value if known else wanted.label
+    name = f"token {called}"
     try:
         token = find_token(library, wanted.label)
     except NoSuchToken:
@@ -170,15 +208,16 @@ def _log_in(run: _Check, library: Library, role: TokenRole) -> pkcs11.Session | 
         return None
     serial = token.serial.decode("ascii", "replace").strip("\0 ")
     run.report.add(name, f"{wanted.label}: {token.model}, serial {serial}")
-    run.line(f"mechanisms {role}", lambda: _mechanisms(run, token, role))
+    run.line(f"mechanisms {called}", lambda: _mechanisms(run, token, role))
     try:
         pin = obtain_pin(wanted, run.settings.environment, run.ask)
         session = log_in(token, pin)
     except (SettingsError, HsmUnavailableError, PKCS11Error) as exc:
-        run.report.add(f"PIN {role}", reason_of(exc), Mark.BAD)
+        run.report.add(f"PIN {called}", reason_of(exc), Mark.BAD)
         return None
-    run.report.add(f"PIN {role}", f"right; from {pin_whence(wanted)}")
-    run.pins[role] = pin
+    run.report.add(f"PIN {called}", f"right; from {pin_whence(wanted)}")
+    if known:
+        run.pins[role] = pin
     return session
 
 

@@ -8,8 +8,16 @@ import pkcs11
 from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmRefusedError
 from appliance.settings import Settings
-from hsm_config import certificates, firma_keys, objects, pairs, pki_keys
+from hsm_config import (
+    certificates,
+    firma_keys,
+    objects,
+    pairs,
+    pki_keys,
+    replicas,
+)
 from hsm_config.masters import Masters
+from hsm_config.profile import HsmProfile
 
 
 def masters(session: pkcs11.Session) -> str:
@@ -26,6 +34,21 @@ def masters(session: pkcs11.Session) -> str:
         keys.get(version)
     listed = ", ".join(str(version) for version in versions)
     return f"versions {listed}; new keys are wrapped by {newest}"
+
+
+def same_masters(
+    primary: pkcs11.Session, member: pkcs11.Session, profile: HsmProfile, label: str
+) -> str:
+    """A member holds the master keys that `hsm.firma` holds: one opens the other's.
+
+    Raises:
+        KeyNotFoundError: it lacks one.
+        HsmRefusedError: it holds another one of that version.
+    """
+    versions = Masters(primary).versions()
+    for version in versions:
+        replicas.refuse_other_master(primary, member, version, profile, label)
+    return f"versions {', '.join(map(str, versions))}, the same as those of hsm.firma"
 
 
 def identity(session: pkcs11.Session, settings: Settings) -> str:

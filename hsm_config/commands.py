@@ -109,13 +109,15 @@ def _with_settings(args: argparse.Namespace, run: Callable[[Settings], int]) -> 
 
 
 def _asking(settings: Settings) -> Settings:
-    """The settings with both PINs asked for."""
+    """The settings with every PIN asked for."""
     prompt = {"pin_source": "prompt"}
+    hsm = settings.hsm
     tokens = {
-        "firma": settings.hsm.firma.model_copy(update=prompt),
-        "pki": settings.hsm.pki.model_copy(update=prompt),
+        "firma": hsm.firma.model_copy(update=prompt),
+        "pki": hsm.pki.model_copy(update=prompt),
+        "replicas": tuple(one.model_copy(update=prompt) for one in hsm.replicas),
     }
-    return settings.model_copy(update={"hsm": settings.hsm.model_copy(update=tokens)})
+    return settings.model_copy(update={"hsm": hsm.model_copy(update=tokens)})
 
 
 @cache

@@ -83,7 +83,7 @@ def make_tokens(
         conf = own.softhsm_conf
         if profile.config_env and profile.quirks.makes_tokens and conf:
             make_configuration(conf)
-        with _library(own, settings.hsm, profile, library) as its_library:
+        with library_of(own, settings.hsm, profile, library) as its_library:
             news = make_token(its_library, own.firma, settings, profile, ask)
         report.made.extend(news)
         if not news:
@@ -154,11 +154,11 @@ def _share(
             )
             raise HsmRefusedError(msg)
         transport(master, replica, version)
-    _refuse_other(primary, replica, version, profile, label)
+    refuse_other_master(primary, replica, version, profile, label)
     report.note(f"master key {version} on token {label}", made=made)
 
 
-def _refuse_other(
+def refuse_other_master(
     primary: pkcs11.Session,
     replica: pkcs11.Session,
     version: int,
@@ -167,7 +167,15 @@ def _refuse_other(
 ) -> None:
     """Refuse a replica whose master key does not open what the primary's wrapped.
 
+    Args:
+        primary: session of `hsm.firma`.
+        replica: session of the other member.
+        version: of the master key.
+        profile: the make of both.
+        label: of the replica's token.
+
     Raises:
+        KeyNotFoundError: one of them lacks it.
         HsmRefusedError: it does not.
         PKCS11Error: a token failed.
     """
@@ -236,7 +244,7 @@ def _session(
     Raises:
         HsmUnavailableError: the token is away.
     """
-    with _library(own, settings.hsm, profile, library) as its_library:
+    with library_of(own, settings.hsm, profile, library) as its_library:
         try:
             token = find_token(its_library, own.firma.label)
         except NoSuchToken:
@@ -246,10 +254,21 @@ def _session(
 
 
 @contextmanager
-def _library(
+def library_of(
     own: HsmSettings, hsm: HsmSettings, profile: HsmProfile, library: Library
 ) -> Iterator[Library]:
-    """A member's module: that of `hsm.firma`, or one of its own for a while."""
+    """A member's module: that of `hsm.firma`, or one of its own for a while.
+
+    Args:
+        own: the member's settings.
+        hsm: the installation's.
+        profile: the make of both.
+        library: of `hsm.firma`, initialised.
+
+    Raises:
+        SettingsError: there is no module.
+        HsmUnavailableError: it does not start.
+    """
     if module_path(own, profile) == module_path(hsm, profile):
         yield library
         return

@@ -175,6 +175,22 @@ def test_check_of_resident_keys_on_a_make_that_wraps_none(
     assert "wrapped" not in report.lines[-1].detail
 
 
+def test_check_looks_at_every_member(tmp_path: Path) -> None:
+    """Each has its lines, and a master key that is not the primary's is bad."""
+    installation = HsmInstallation(tmp_path, members=2)
+    provision(installation.settings)
+
+    whole = installation.check()
+    with installation.raw_members() as (_, second):
+        Masters(second).get(1).destroy()
+        Masters(second).make(1)
+    report = installation.check()
+
+    assert whole.good
+    assert "master key firma-2" in whole.named(Mark.OK)
+    assert _bad(report) == {"master key firma-2"}
+
+
 # PINs from elsewhere
 
 
