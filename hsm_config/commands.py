@@ -1,4 +1,4 @@
-"""`rubrica hsm init` and `rubrica hsm check`.
+"""`rubrica hsm init` and `rubrica hsm check`, and what the worker adds to them.
 
     rubrica --settings var/settings.toml hsm init
 
@@ -11,6 +11,8 @@ import getpass
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Final
 
 from appliance.domain.errors import (
@@ -49,12 +51,19 @@ def register(
         help="try keys of `hsm.key_algorithm` alone, and measure nothing",
     )
     check.set_defaults(run=_check)
-    for command in (init, check):
+    record = commands.add_parser(
+        "ceremony-record", help="write the sheet of a key ceremony (Markdown)"
+    )
+    record.add_argument("--out", type=Path, help="instead of the terminal")
+    record.set_defaults(run=_record)
+    for command in (init, check, record):
         command.add_argument(
             "--ask-pin",
             action="store_true",
             help="ask for the tokens' PINs, wherever else the settings have them",
         )
+    for point in sorted(entry_points(group="rubrica.hsm")):
+        point.load()(commands)
 
 
 def _init(args: argparse.Namespace) -> int:
@@ -88,6 +97,21 @@ def _check(args: argparse.Namespace) -> int:
         )
         _say(report.table())
         return 0 if report.good else 1
+
+    return _with_settings(args, run)
+
+
+def _record(args: argparse.Namespace) -> int:
+    from hsm_config.ceremony import ceremony_record  # noqa: PLC0415 (heavy)
+
+    def run(settings: Settings) -> int:
+        sheet = ceremony_record(settings, ask=ask_at_terminal)
+        if args.out is None:
+            _say(sheet)
+        else:
+            args.out.write_text(sheet, "utf-8")
+            _say(f"written to {args.out}")
+        return 0
 
     return _with_settings(args, run)
 

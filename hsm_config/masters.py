@@ -95,6 +95,18 @@ class Masters:
         )
         return self.get(version)
 
+    def destroy(self, version: int) -> int:
+        """Destroy a version, for good; how many keys that were.
+
+        Raises:
+            PKCS11Error: the token failed.
+        """
+        self._known.pop(version, None)
+        found = _all(self._session, version)
+        for key in found:
+            key.destroy()
+        return len(found)
+
 
 @contextmanager
 def temporary(session: pkcs11.Session) -> Iterator[pkcs11.SecretKey]:
@@ -127,14 +139,15 @@ def _label(key: pkcs11.Object) -> str:
 
 
 def _find(session: pkcs11.Session, version: int) -> pkcs11.SecretKey:
-    found = [
-        key
-        for key in find_label(session, label_of(version))
-        if isinstance(key, pkcs11.SecretKey)
-    ]
+    found = _all(session, version)
     if not found:
         raise KeyNotFoundError(f"no master key (MWK) of version {version}")
     if len(found) > 1:
         msg = f"{len(found)} keys are labelled {label_of(version)}"
         raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
     return found[0]
+
+
+def _all(session: pkcs11.Session, version: int) -> list[pkcs11.SecretKey]:
+    named = find_label(session, label_of(version))
+    return [key for key in named if isinstance(key, pkcs11.SecretKey)]

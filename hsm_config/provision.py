@@ -64,7 +64,7 @@ def provision(
     replicas.check_apart(settings)
     report = ProvisionReport()
     try:
-        with _alone(settings.data_dir):
+        with alone(settings.data_dir):
             _provision(settings, profile, clock, report, ask)
     except PKCS11Error as exc:
         msg = describe(exc)
@@ -73,8 +73,8 @@ def provision(
 
 
 @contextmanager
-def _alone(data_dir: Path) -> Iterator[None]:
-    """Let one `init` run at a time; a second one waits and finds all made."""
+def alone(data_dir: Path) -> Iterator[None]:
+    """Let one command change the HSM at a time; a second one waits."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (data_dir / "hsm-init.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

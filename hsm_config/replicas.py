@@ -96,7 +96,7 @@ def provision(
     settings: Settings,
     profile: HsmProfile,
     report: ProvisionReport,
-    ask: AskPin | None,
+    ask: AskPin | None = None,
 ) -> None:
     """Give each replica the master keys and keys of its own; then seal the former.
 
@@ -154,11 +154,11 @@ def _share(
             )
             raise HsmRefusedError(msg)
         transport(master, replica, version)
-    refuse_other_master(primary, replica, version, profile, label)
+    refuse_other(primary, replica, version, profile, label)
     report.note(f"master key {version} on token {label}", made=made)
 
 
-def refuse_other_master(
+def refuse_other(
     primary: pkcs11.Session,
     replica: pkcs11.Session,
     version: int,
@@ -229,6 +229,25 @@ def _replace(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)
+
+
+def sessions(
+    library: Library, settings: Settings, profile: HsmProfile
+) -> Iterator[pkcs11.Session]:
+    """A session of each replica's token, one after the other.
+
+    Args:
+        library: of `hsm.firma`, initialised.
+        settings: the installation.
+        profile: its HSM's make.
+
+    Raises:
+        HsmUnavailableError: a token is away.
+        PKCS11Error: a token failed.
+    """
+    for own in members(settings.hsm)[1:]:
+        with _session(own, settings, profile, library, None) as session:
+            yield session
 
 
 @contextmanager

@@ -6,7 +6,7 @@ Worker n prefers member n, so that all of them work while all are there.
 
 from pathlib import Path
 
-from appliance.call_watch import TOKENS, CallWatch
+from appliance.call_watch import CallWatch
 from appliance.domain.hsm import TokenRole
 from appliance.domain.vocab import Environment
 from appliance.settings import HsmSettings, SettingsError
@@ -50,9 +50,6 @@ def make_connections(
         pin = obtain_pin(token_settings(own, role), environment)
         token = HsmToken(token_number, role, label, pin, own, profile)
         connections.append(HsmConnection(token, module, watch))
-    if len(connections) > TOKENS:
-        msg = f"hsm.replicas: at most {TOKENS - 2}"
-        raise SettingsError(msg)
     pki = connections.pop()
     first = (number - 1) % len(connections)
     return [*connections[first:], *connections[:first], pki]
