@@ -35,7 +35,7 @@ from hsm_config.module import (
 )
 from hsm_config.objects import search
 from hsm_config.pairs import read_public, spki
-from hsm_config.pin import read_pin
+from hsm_config.pin import AskPin, obtain_pin
 from hsm_config.profile import load_profile
 
 _SYSTEM_CLOCK: Final = SystemClock()
@@ -49,9 +49,16 @@ _KEYS_NOTE: Final = (
     "maestra, su CKA_CHECK_VALUE si el equipo lo da."
 )
 _NO: Final = "—"
+_MARKS: Final = {
+    Mark.OK: "ok",
+    Mark.WEAK: "**débil / weak**",
+    Mark.BAD: "**MAL / BAD**",
+}
 
 
-def ceremony_record(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> str:
+def ceremony_record(
+    settings: Settings, clock: Clock = _SYSTEM_CLOCK, ask: AskPin | None = None
+) -> str:
     """Look at tokens and files, and write the sheet.
 
     Must not run in a process that has the HSM open.
@@ -59,6 +66,7 @@ def ceremony_record(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> str:
     Args:
         settings: the installation.
         clock: dates the sheet.
+        ask: asks an operator for a PIN, where the settings want that.
 
     Returns:
         Markdown.
@@ -68,8 +76,8 @@ def ceremony_record(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> str:
         HsmRefusedError: two tokens share a label.
         HsmUnavailableError: a module, a token or a PIN does not work.
     """
-    report = check(settings, clock)
-    tokens, keys = _look(settings)
+    report = check(settings, clock, ask=ask)
+    tokens, keys = _look(settings, ask)
     parts = [
         _head(settings, clock.now()),
         _section("Tokens", "Tokens"),
@@ -103,7 +111,9 @@ def _head(settings: Settings, at: datetime) -> str:
     return "\n".join(lines)
 
 
-def _look(settings: Settings) -> tuple[list[list[str]], list[list[str]]]:
+def _look(
+    settings: Settings, ask: AskPin | None
+) -> tuple[list[list[str]], list[list[str]]]:
     """The rows of tokens and of keys.
 
     Raises:
@@ -121,7 +131,7 @@ def _look(settings: Settings) -> tuple[list[list[str]], list[list[str]]]:
                 for use, own, role in _tokens(settings):
                     if module_path(own, profile) != path:
                         continue
-                    found, session = _open(library, own, role, settings)
+                    found, session = _open(library, own, role, settings, ask)
                     tokens.append([use, *_token(found)])
                     keys += [[found.label, *row] for row in _keys(session)]
     except PKCS11Error as exc:
@@ -138,7 +148,11 @@ def _tokens(settings: Settings) -> Iterable[tuple[str, HsmSettings, TokenRole]]:
 
 
 def _open(
-    library: Library, own: HsmSettings, role: TokenRole, settings: Settings
+    library: Library,
+    own: HsmSettings,
+    role: TokenRole,
+    settings: Settings,
+    ask: AskPin | None,
 ) -> tuple[pkcs11.Token, pkcs11.Session]:
     wanted = own.firma if role is TokenRole.FIRMA else own.pki
     try:
@@ -146,7 +160,7 @@ def _open(
     except NoSuchToken:
         msg = f"token {wanted.label} is away"
         raise HsmUnavailableError(msg) from None
-    return token, log_in(token, read_pin(wanted.pin_file, settings.environment))
+    return token, log_in(token, obtain_pin(wanted, settings.environment, ask))
 
 
 def _token(token: pkcs11.Token) -> list[str]:
@@ -205,11 +219,7 @@ def _files(settings: Settings) -> list[list[str]]:
 
 
 def _checked(report: CheckReport) -> str:
-    words = {Mark.OK: "ok", Mark.BAD: "**MAL / BAD**"}
-    rows = [
-        [words.get(one.mark, one.mark.value.strip()), one.name, one.detail]
-        for one in report.lines
-    ]
+    rows = [[_MARKS[one.mark], one.name, one.detail] for one in report.lines]
     verdict = "apto / fit" if report.good else "**NO APTO / NOT FIT**"
     return f"{_table(('', '', ''), rows)}\n\nResultado / verdict: {verdict}"
 

@@ -47,7 +47,7 @@ def same_masters(
     """
     versions = Masters(primary).versions()
     for version in versions:
-        replicas.refuse_other_master(primary, member, version, profile, label)
+        replicas.refuse_other(primary, member, version, profile, label)
     return f"versions {', '.join(map(str, versions))}, the same as those of hsm.firma"
 
 

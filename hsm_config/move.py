@@ -23,7 +23,7 @@ from hsm_config import replicas
 from hsm_config.master_rotation import firma
 from hsm_config.masters import Masters
 from hsm_config.module import Library, find_token, log_in, module_path, opened
-from hsm_config.pin import read_pin
+from hsm_config.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
 from hsm_config.provision_report import ProvisionReport
 from hsm_config.transport import transport
@@ -70,15 +70,15 @@ def share_master(settings: Settings, successor: Settings) -> Passage:
     ):
         version, made = _share(session, new)
         # Shares it with the other members too, and bars it from leaving.
-        replicas.provision(library, session, settings, profile, ProvisionReport(), None)
+        replicas.provision(library, session, settings, profile, ProvisionReport())
         label = successor.hsm.firma.label
-        replicas.refuse_other_master(session, new, version, profile, label)
+        replicas.refuse_other(session, new, version, profile, label)
         mechanisms = new.token.slot.get_mechanisms()
-        methods_of = WrapMethods(its_profile.keys)
+        its_methods = WrapMethods(its_profile.keys)
         methods = {
             method
             for method in its_profile.keys.wrap
-            if methods_of.mechanism(method) in mechanisms
+            if its_methods.mechanism(method) in mechanisms
         }
     algorithms = frozenset(its_profile.keys.algorithms)
     return Passage(version, made, frozenset(methods), algorithms)
@@ -134,4 +134,4 @@ def _token_session(library: Library, successor: Settings) -> pkcs11.Session:
     except NoSuchToken:
         msg = f"token {own.label} is away; `rubrica hsm init` prepares it"
         raise HsmUnavailableError(msg) from None
-    return log_in(token, read_pin(own.pin_file, successor.environment))
+    return log_in(token, obtain_pin(own, successor.environment))

@@ -96,7 +96,7 @@ def provision(
     settings: Settings,
     profile: HsmProfile,
     report: ProvisionReport,
-    ask: AskPin | None,
+    ask: AskPin | None = None,
 ) -> None:
     """Give each replica the master keys and keys of its own; then seal the former.
 
@@ -154,11 +154,11 @@ def _share(
             )
             raise HsmRefusedError(msg)
         transport(master, replica, version)
-    refuse_other_master(primary, replica, version, profile, label)
+    refuse_other(primary, replica, version, profile, label)
     report.note(f"master key {version} on token {label}", made=made)
 
 
-def refuse_other_master(
+def refuse_other(
     primary: pkcs11.Session,
     replica: pkcs11.Session,
     version: int,
