@@ -186,9 +186,7 @@ class CoreParts:
         number = next(self._numbers)
         person = PersonId(new_id())
         new = NewPerson(
-            person=Person(
-                person, cuil or f"20{number:09d}", "Ana Pérez", state, "es"
-            ),
+            person=Person(person, cuil or f"20{number:09d}", "Ana Pérez", state, "es"),
             email_sealed=b"-",
             email_index=f"{number:064d}",
             vouched_by=VouchedBy.DEMO,

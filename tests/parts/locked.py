@@ -101,7 +101,9 @@ class LockedDesk:
         return open_outer(unlock, credential.outer, credential.aad(INSTALLATION))
 
 
-async def locked_desk(core: CoreParts, peppers: KeyRing | None = None) -> LockedDesk:
+async def locked_desk(
+    core: CoreParts, peppers: KeyRing | None = None, cuil: str | None = None
+) -> LockedDesk:
     """A face whose host is alive, and a person with a wrapped key.
 
     Args:
