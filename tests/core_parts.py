@@ -180,12 +180,13 @@ class CoreParts:
         state: PersonState = PersonState.ACTIVE,
         credential: bool = True,
         login_phc: str = "-",
+        cuil: str | None = None,
     ) -> Signer:
         """A person, with a credential that works."""
         number = next(self._numbers)
         person = PersonId(new_id())
         new = NewPerson(
-            person=Person(person, f"20{number:09d}", "Ana Pérez", state, "es"),
+            person=Person(person, cuil or f"20{number:09d}", "Ana Pérez", state, "es"),
             email_sealed=b"-",
             email_index=f"{number:064d}",
             vouched_by=VouchedBy.DEMO,

@@ -98,6 +98,7 @@ class TaskRunner:
                 task=claim.id,
                 code=exc.code.value,
                 layer=getattr(exc, "layer", ""),
+                reason=getattr(exc, "reason", ""),
             )
             await self.tasks.failed(claim, exc.code.value)
         finally:

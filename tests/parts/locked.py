@@ -101,12 +101,15 @@ class LockedDesk:
         return open_outer(unlock, credential.outer, credential.aad(INSTALLATION))
 
 
-async def locked_desk(core: CoreParts, peppers: KeyRing | None = None) -> LockedDesk:
+async def locked_desk(
+    core: CoreParts, peppers: KeyRing | None = None, cuil: str | None = None
+) -> LockedDesk:
     """A face whose host is alive, and a person with a wrapped key.
 
     Args:
         core: the record.
         peppers: of the face; the person's password is kept under the first.
+        cuil: theirs, where a CA is to read it.
     """
     slots = HashSlots(1)
     first = SigningPasswords(KeyRing.of(FIRST), slots)
@@ -115,7 +118,10 @@ async def locked_desk(core: CoreParts, peppers: KeyRing | None = None) -> Locked
     name = CredentialId(new_id())
     made = await first.derive_new(PASSWORD, (name,))
     signer = await core.add_signer(
-        made.secret, credential=False, login_phc=await logins.hash(LOGIN)
+        made.secret,
+        credential=False,
+        login_phc=await logins.hash(LOGIN),
+        cuil=cuil,
     )
     await add_key(core, signer, name, made.unlock[name])
     host = SigningHost(core.settings.data_dir)

@@ -1,0 +1,241 @@
+"""A key for a person, made by a worker on a real SoftHSM.
+
+Source: design §4 "Enrolment"; reliability F16.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pkcs11
+import pytest
+
+from appliance.domain.activation import epoch_at
+from appliance.domain.clock import SystemClock
+from appliance.domain.hsm import KeyMode, KeyReference, SignatureScheme, TokenRole
+from appliance.domain.ids import TaskId
+from appliance.domain.person import Credential
+from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.vocab import Environment, TaskState
+from appliance.services.activation_keys import PublishedKeys
+from appliance.services.hsm_tasks import HsmTasks
+from hsm_config.certificates import read_ca
+from hsm_config.provision import provision
+from tests.core_parts import PASSWORD, CoreParts
+from tests.parts.hsm import HsmInstallation, verify
+from tests.parts.locked import LockedDesk, locked_desk
+from tests.parts.signing_host import INSTALLATION
+from worker.activation_folder import open_folder
+from worker.activation_keys import ActivationKeys
+from worker.authority import Authority
+from worker.hsm_session import HsmSession
+from worker.tasks import TaskRunner, cka_id_of
+
+DIGEST = bytes(range(32))
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+    """A trial after `hsm init`."""
+    made = HsmInstallation(tmp_path_factory.mktemp("trial"))
+    provision(made.settings)
+    return made
+
+
+@dataclass
+class Bench:
+    """A person who waits for a key, and a worker that makes it."""
+
+    desk: LockedDesk
+    session: HsmSession
+    installation: HsmInstallation
+    keys: ActivationKeys
+
+    def runner(self, mode: KeyMode) -> TaskRunner:
+        """A worker that keeps keys in a mode."""
+        core = self.desk.core
+        settings = self.installation.settings
+        return TaskRunner(
+            HsmTasks(core.store, core.clock, "signing/h/1", "p"),
+            Authority(self.session, read_ca(settings), settings),
+            self.session,
+            self.keys,
+            core.clock,
+            mode,
+            INSTALLATION,
+            certificates=None,  # type: ignore[arg-type]  # there are no such tasks here
+            requests=None,  # type: ignore[arg-type]  # nor such
+        )
+
+    async def ask(self) -> TaskId:
+        """Take the person's key away and ask for another."""
+        async with self.desk.core.store.write() as records:
+            await records.credentials.retire(self.desk.signer.person)
+        await self.desk.host.beat(self.desk.core.store, self.desk.core.now)
+        return await self.desk.issuing.again(self.desk.signer, PASSWORD.decode())
+
+    async def claimed(self, runner: TaskRunner) -> TaskClaim:
+        """Claim the task that is there."""
+        claim = await runner.claim_next()
+        assert claim is not None
+        return claim
+
+    async def made(self, mode: KeyMode) -> Credential:
+        """Ask for a key, and have it made."""
+        await self.ask()
+        runner = self.runner(mode)
+        await runner.run(await self.claimed(runner))
+        return await self.desk.credential()
+
+    async def state(self, task: TaskId) -> tuple[TaskState, str]:
+        """How a task stands."""
+        async with self.desk.core.store.read() as records:
+            status = await records.tasks.status(task)
+        assert status is not None
+        return status.state, status.reason
+
+    async def key_ids(self) -> set[bytes]:
+        """CKA_IDs of the private keys on the users' token."""
+        wanted = {pkcs11.Attribute.CLASS: pkcs11.ObjectClass.PRIVATE_KEY}
+
+        def look(link: Any) -> set[bytes]:
+            session = link.session(TokenRole.FIRMA)
+            return {key[pkcs11.Attribute.ID] for key in session.get_objects(wanted)}
+
+        return await self.session._call(look)
+
+
+@pytest.fixture
+async def bench(
+    sqlite_core: CoreParts, installation: HsmInstallation, tmp_path: Path
+) -> AsyncIterator[Bench]:
+    """With the HSM open, and a host whose activation key is in its folder."""
+    # The CA was made now, by the machine's clock.
+    sqlite_core.clock.at = SystemClock().now()
+    desk = await locked_desk(sqlite_core, cuil="20055361682")
+    folder = tmp_path / "activation"
+    opened = open_folder(folder, Environment.PREPROD)
+    for ahead in range(3):
+        file = folder / f"{epoch_at(sqlite_core.now) + ahead}.key"
+        file.write_bytes(desk.host.private_bytes)
+    async with installation.session() as session:
+        keys = ActivationKeys(
+            opened,
+            PublishedKeys(sqlite_core.store),
+            session,
+            sqlite_core.clock,
+            desk.host.name,
+            INSTALLATION,
+        )
+        yield Bench(desk, session, installation, keys)
+
+
+async def test_wrapped_key_leaves_nothing_on_the_token(bench: Bench) -> None:
+    """Made, tested, certified, locked: it opens by the password, and signs."""
+    before = await bench.key_ids()
+
+    credential = await bench.made(KeyMode.WRAPPED)
+
+    assert await bench.key_ids() == before
+    assert (credential.cka_id, credential.key_mode) == (None, KeyMode.WRAPPED)
+    key = credential.key(await bench.desk.opened())
+    value = await bench.session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
+    verify(credential.spki, value, DIGEST)
+
+
+async def test_resident_key_has_a_permit(bench: Bench) -> None:
+    """On the token by its CKA_ID; what is locked is nothing but a proof."""
+    credential = await bench.made(KeyMode.RESIDENT)
+
+    assert credential.cka_id in await bench.key_ids()
+    assert len(await bench.desk.opened()) == 32
+    key = credential.key(b"")
+    assert isinstance(key, KeyReference)
+    value = await bench.session.sign(key, DIGEST, SignatureScheme.RSA_PKCS1)
+    verify(credential.spki, value, DIGEST)
+
+
+@pytest.mark.parametrize("mode", KeyMode)
+async def test_altered_order_makes_no_key(bench: Bench, mode: KeyMode) -> None:
+    """Another way of vouching, written into the row: nothing is made."""
+    task = await bench.ask()
+    runner = bench.runner(mode)
+    claim = await bench.claimed(runner)
+    before = await bench.key_ids()
+
+    await runner.run(replace(claim, input={**claim.input, "vouchedBy": "officer"}))
+
+    assert await bench.state(task) == (TaskState.FAILED, "ACTIVATION_INVALID")
+    assert await bench.key_ids() == before
+
+
+async def test_order_of_a_gone_epoch_fails_with_a_reason(bench: Bench) -> None:
+    """And can be asked for again."""
+    task = await bench.ask()
+    runner = bench.runner(KeyMode.WRAPPED)
+    claim = await bench.claimed(runner)
+    assert claim.seal is not None
+
+    await runner.run(replace(claim, seal=replace(claim.seal, epoch=1)))
+
+    assert await bench.state(task) == (TaskState.FAILED, "ACTIVATION_EXPIRED")
+    assert (await bench.made(KeyMode.WRAPPED)).key_mode is KeyMode.WRAPPED
+
+
+async def test_key_of_a_killed_try_is_swept_after_an_hour(bench: Bench) -> None:
+    """What no credential names goes, once, audited; what one names stays."""
+    task = await bench.ask()
+    runner = bench.runner(KeyMode.RESIDENT)
+    killed = await bench.claimed(runner)
+    orphan = KeyReference(TokenRole.FIRMA, cka_id_of(task, killed.fence))
+    await bench.session.generate(orphan, bench.installation.settings.hsm.key_algorithm)
+    bench.desk.core.clock.forward(31)
+    await runner.run(await bench.claimed(runner))
+    credential = await bench.desk.credential()
+
+    early = await runner.sweep()
+    bench.desk.core.clock.forward(3600)
+    swept = [await runner.sweep(), await runner.sweep()]
+
+    assert early == 0
+    assert swept == [2, 0]
+    ids = await bench.key_ids()
+    assert orphan.cka_id not in ids
+    assert credential.cka_id in ids
+    rows = [
+        row.event
+        for row in await bench.desk.core.audit()
+        if row.event.event.value == "key.orphan_destroyed"
+    ]
+    assert [(row.detail["task"], row.detail["objects"]) for row in rows] == [(task, 2)]
+
+
+async def test_sweep_leaves_strangers_alone(bench: Bench) -> None:
+    """A key that no task of this record made may be somebody's after a restore."""
+    stranger = KeyReference(TokenRole.FIRMA, b"\x07" * 16)
+    algorithm = bench.installation.settings.hsm.key_algorithm
+    await bench.session.generate(stranger, algorithm)
+    bench.desk.core.clock.forward(7200)
+
+    await bench.runner(KeyMode.RESIDENT).sweep()
+
+    assert stranger.cka_id in await bench.key_ids()
+    await bench.session.destroy(stranger)
+
+
+async def test_overtaken_try_destroys_its_own_key(bench: Bench) -> None:
+    """Frozen while it made one, thawed when another had: one key is left."""
+    await bench.ask()
+    runner = bench.runner(KeyMode.RESIDENT)
+    slow = await bench.claimed(runner)
+    bench.desk.core.clock.forward(31)
+    await runner.run(await bench.claimed(runner))
+    credential = await bench.desk.credential()
+
+    await runner.run(slow)
+
+    ids = await bench.key_ids()
+    assert cka_id_of(slow.id, slow.fence) not in ids
+    assert credential.cka_id in ids
+    assert await bench.desk.credential() == credential
