@@ -5,7 +5,9 @@ wraps and unwraps and does nothing else.
 """
 
 import re
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 import pkcs11
 from pkcs11 import Attribute, KeyType, ObjectClass
@@ -84,16 +86,52 @@ class Masters:
             msg = f"there is a master key {version} already"
             raise HsmRefusedError(msg, ErrorCode.ALREADY_EXISTS)
         label = label_of(version)
-        self._session.generate_key(
-            KeyType.AES,
-            MASTER_BITS,
+        _generate(
+            self._session,
+            to_travel=to_travel,
             id=label.encode(),
             label=label,
             store=True,
-            capabilities=templates.UNSAID,
-            template={**templates.MASTER, Attribute.EXTRACTABLE: to_travel},
         )
         return self.get(version)
+
+    def destroy(self, version: int) -> int:
+        """Destroy a version, for good; how many keys that were.
+
+        Raises:
+            PKCS11Error: the token failed.
+        """
+        self._known.pop(version, None)
+        found = _all(self._session, version)
+        for key in found:
+            key.destroy()
+        return len(found)
+
+
+@contextmanager
+def temporary(session: pkcs11.Session) -> Iterator[pkcs11.SecretKey]:
+    """Have a master key that is on no token, to try an HSM with.
+
+    Raises:
+        PKCS11Error: the token failed.
+    """
+    key = _generate(session)
+    try:
+        yield key
+    finally:
+        key.destroy()
+
+
+def _generate(
+    session: pkcs11.Session, *, to_travel: bool = False, **names: Any
+) -> pkcs11.SecretKey:
+    return session.generate_key(
+        KeyType.AES,
+        MASTER_BITS,
+        capabilities=templates.UNSAID,
+        template={**templates.MASTER, Attribute.EXTRACTABLE: to_travel},
+        **names,
+    )
 
 
 def _label(key: pkcs11.Object) -> str:
@@ -101,14 +139,15 @@ def _label(key: pkcs11.Object) -> str:
 
 
 def _find(session: pkcs11.Session, version: int) -> pkcs11.SecretKey:
-    found = [
-        key
-        for key in find_label(session, label_of(version))
-        if isinstance(key, pkcs11.SecretKey)
-    ]
+    found = _all(session, version)
     if not found:
         raise KeyNotFoundError(f"no master key (MWK) of version {version}")
     if len(found) > 1:
         msg = f"{len(found)} keys are labelled {label_of(version)}"
         raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
     return found[0]
+
+
+def _all(session: pkcs11.Session, version: int) -> list[pkcs11.SecretKey]:
+    named = find_label(session, label_of(version))
+    return [key for key in named if isinstance(key, pkcs11.SecretKey)]

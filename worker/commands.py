@@ -1,6 +1,7 @@
 """Sub-commands of the workers and the sandbox."""
 
 import argparse
+from pathlib import Path
 
 from appliance.settings import load_settings
 
@@ -24,6 +25,51 @@ def register(
     worker.set_defaults(run=_worker)
     sandbox = commands.add_parser("sandbox", help="run the PDF sandbox")
     sandbox.set_defaults(run=_sandbox)
+
+
+def register_hsm(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `rotate-master` and `move` to `rubrica hsm`.
+
+    Args:
+        commands: of `rubrica hsm`.
+    """
+    rotate = commands.add_parser(
+        "rotate-master",
+        help="make a new master key and move all users' keys under it; "
+        "begun again, it goes on",
+    )
+    rotate.add_argument(
+        "--retire",
+        type=int,
+        metavar="N",
+        help="destroy version N on every token instead; no key may be under it",
+    )
+    rotate.set_defaults(run=_rotate_master)
+    move = commands.add_parser(
+        "move", help="let users' keys follow to another HSM; tells which cannot"
+    )
+    move.add_argument(
+        "--to",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="settings file with the new HSM, prepared by `rubrica hsm init`",
+    )
+    move.set_defaults(run=_move)
+
+
+def _rotate_master(args: argparse.Namespace) -> int:
+    from worker.hsm_commands import rotate_master  # noqa: PLC0415 (heavy)
+
+    return rotate_master(args)
+
+
+def _move(args: argparse.Namespace) -> int:
+    from worker.hsm_commands import move  # noqa: PLC0415 (heavy)
+
+    return move(args)
 
 
 def _worker(args: argparse.Namespace) -> int:

@@ -27,6 +27,7 @@ from appliance.storage.engines import Engines
 from appliance.storage.inserting import insert_into
 from appliance.storage.integrators import SqlIntegrators
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
+from appliance.storage.masters import SqlMasters
 from appliance.storage.people import SqlCredentials, SqlPeople
 from appliance.storage.publications import SqlPublications
 from appliance.storage.requests import SqlDocuments, SqlRequests
@@ -73,6 +74,7 @@ class SqlRecords:
         self.console = SqlConsole(connection)
         self.enrolments = SqlEnrolments(connection)
         self.console_views = SqlConsoleViews(connection)
+        self.masters = SqlMasters(connection)
         self.secret_versions = SqlSecretVersions(connection)
         self.audit = SqlAudit(connection, writer, clock)
 

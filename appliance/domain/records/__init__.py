@@ -21,6 +21,7 @@ from appliance.domain.records.login import (
     LinkRecords,
     LoginRecords,
 )
+from appliance.domain.records.masters import MasterRecords
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
 from appliance.domain.records.secret_versions import SecretVersionRecords
@@ -177,6 +178,11 @@ class Records(Protocol):
     @property
     def console_views(self) -> ConsoleViewRecords:
         """What the console reads."""
+        ...
+
+    @property
+    def masters(self) -> MasterRecords:
+        """Wrapped keys by the master key that wraps them."""
         ...
 
     @property

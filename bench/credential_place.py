@@ -1,0 +1,325 @@
+"""A record with any number of credentials, and one signature of it at a time.
+
+The keys that sign are made in the HSM and wrapped; all other credentials are
+clones of them, row by row with a person, a CUIL and a lock of their own. Clones
+are re-wrapped for real and sign for real; what they share is the private key.
+"""
+
+import datetime as dt
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from sqlalchemy import insert, select
+
+from appliance.bootstrap import Core
+from appliance.domain.activation import (
+    ActivationBinding,
+    BoundItem,
+    Seal,
+    credential_aad,
+    epoch_at,
+)
+from appliance.domain.command import SignParameters
+from appliance.domain.document import Inspection, PageBox
+from appliance.domain.errors import FieldInvalidError
+from appliance.domain.hsm import KeyMode, WrappedKey
+from appliance.domain.ids import (
+    ActivationId,
+    CredentialId,
+    DocumentId,
+    IntegratorId,
+    PersonId,
+    new_id,
+)
+from appliance.domain.person import Credential, parse_cuil
+from appliance.domain.records.activations import NewActivation, NewItem
+from appliance.domain.records.people import Integrator
+from appliance.domain.records.requests import NewRequest, StoredDocument
+from appliance.domain.vocab import CredentialState, VouchedBy
+from appliance.services.activation_keys import PublishedKeys
+from appliance.services.claiming import Claiming
+from appliance.services.envelope import lock_outer, seal_to
+from appliance.storage import tables
+from appliance.storage.engines import open_engines
+from tests import pdfs
+from worker.activation_folder import ActivationFolder
+from worker.activation_keys import ActivationKeys
+from worker.hsm_session import HsmSession
+from worker.item import ItemSigner
+from worker.stamp import StampFonts
+
+HOST: Final = "bench"
+_BATCH: Final = 1_000
+_PAGE: Final = PageBox(0, 0, 595.28, 841.89, 0)
+_MS: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A key that was made in the HSM, its certificate, and what unlocks it."""
+
+    key: WrappedKey
+    certificate: bytes
+    unlock: bytes
+
+
+def certify(key: WrappedKey) -> Owner:
+    """Give a key a certificate; its issuer is nobody's."""
+    issuer = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Bench")])
+    public = serialization.load_der_public_key(key.spki)
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(public)  # type: ignore[arg-type]  # an RSA or EC key of the HSM
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=30))
+        .sign(issuer, hashes.SHA256())
+    )
+    der = certificate.public_bytes(serialization.Encoding.DER)
+    return Owner(key, der, secrets.token_bytes(32))
+
+
+def cuils(count: int) -> list[str]:
+    """So many valid CUILs."""
+    found: list[str] = []
+    number = 10_000_000
+    while len(found) < count:
+        for digit in range(10):
+            try:
+                found.append(parse_cuil(f"20{number}{digit}"))
+            except FieldInvalidError:
+                continue
+            break
+        number += 1
+    return found
+
+
+class CredentialPlace:
+    """One installation's record, and a worker's parts over it.
+
+    Args:
+        core: of the installation.
+        session: its HSM.
+        owners: whose keys its credentials have, in turn.
+        fonts: of the stamp.
+        folder: for the activation keys.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        session: HsmSession,
+        owners: Sequence[Owner],
+        fonts: StampFonts,
+        folder: Path,
+    ) -> None:
+        self.core = core
+        self._owners = owners
+        self._folder = ActivationFolder(folder)
+        installation = core.settings.installation
+        self._keys = ActivationKeys(
+            self._folder,
+            PublishedKeys(core.store),
+            session,
+            core.clock,
+            HOST,
+            installation,
+        )
+        self._claiming = Claiming(
+            core.store,
+            core.outcomes,
+            core.clock,
+            core.settings.signing,
+            f"signing/{HOST}/1",
+            core.process,
+        )
+        self._signer = ItemSigner(
+            self._claiming,
+            core.documents,
+            session,
+            self._keys,
+            fonts,
+            core.clock,
+            installation,
+        )
+        self._integrator = IntegratorId(new_id())
+        self._document = ""
+        self._document_row = DocumentId("")
+
+    async def fill(self, count: int) -> None:
+        """Record so many persons, each with a credential."""
+        engines = open_engines(self.core.settings)
+        numbers = cuils(count)
+        for start in range(0, count, _BATCH):
+            rows = [
+                self._person(start + at, cuil)
+                for at, cuil in enumerate(numbers[start : start + _BATCH])
+            ]
+            async with engines.writer.begin() as connection:
+                await connection.execute(
+                    insert(tables.person), [person for person, _ in rows]
+                )
+                await connection.execute(
+                    insert(tables.credential), [credential for _, credential in rows]
+                )
+        if engines.writer.dialect.name == "postgresql":
+            # As autovacuum would, some time later.
+            async with engines.writer.begin() as connection:
+                await connection.exec_driver_sql("ANALYZE")
+        await engines.dispose()
+        pdf = pdfs.one_page()
+        self._document = await self.core.documents.put(self._integrator, pdf)
+        integrator = Integrator(self._integrator, "bench", "Bench")
+        async with self.core.store.write() as records:
+            await records.people.add_integrator(integrator)
+            made = StoredDocument(
+                DocumentId(new_id()),
+                self._integrator,
+                self._document,
+                Inspection(len(pdf), (_PAGE,), (), 0, None),
+            )
+            kept = await records.documents.add(made, self.core.clock.now())
+        self._document_row = kept.id
+
+    def _person(self, number: int, cuil: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The rows of a person and their credential."""
+        owner = self._owners[number % len(self._owners)]
+        key, now = owner.key, self.core.clock.now()
+        person, credential = PersonId(new_id()), CredentialId(new_id())
+        aad = credential_aad(
+            self.core.settings.installation, person, credential, 1, key.spki
+        )
+        return {
+            "id": person,
+            "cuil": cuil,
+            "name": "Ana Núñez",
+            "email_sealed": b"-",
+            "email_index": f"{number:064}",
+            "locale": "es",
+            "state": "active",
+            "vouched_by": VouchedBy.DEMO.value,
+            "created": now,
+        }, {
+            "id": credential,
+            "person": person,
+            "key_mode": KeyMode.WRAPPED.value,
+            "algorithm": key.algorithm.value,
+            "key_version": 1,
+            "key_token": "firma",
+            "master": key.master,
+            "blob_w": key.blob_w,
+            "method_w": key.method_w.value,
+            "method_k": key.method_k.value,
+            "outer": lock_outer(owner.unlock, key.blob_k, aad),
+            "spki": key.spki,
+            # One of its own for each row, whatever they share.
+            "spki_sha256": f"{number:064}",
+            "certificate": owner.certificate,
+            "chain": b"",
+            "not_before": now - dt.timedelta(days=1),
+            "not_after": now + dt.timedelta(days=30),
+            "vouched_by": VouchedBy.DEMO.value,
+            "state": CredentialState.ACTIVE.value,
+            "created": now,
+        }
+
+    async def people(self) -> list[PersonId]:
+        """Everybody, in the order of their ids, which says nothing."""
+        engines = open_engines(self.core.settings)
+        async with engines.reader.connect() as connection:
+            column = tables.person.c.id
+            rows = await connection.execute(select(column).order_by(column))
+            found = [PersonId(row.id) for row in rows]
+        await engines.dispose()
+        return found
+
+    async def sign(self, person: PersonId) -> float:
+        """Sign a document by a person's key; milliseconds of the worker's part.
+
+        Not in the time: what a front does (the password, the activation).
+        In it: claim, open the seal and the lock, prepare, intent, unwrap, sign,
+        destroy, commit, check, store the document durably, publish.
+        """
+        activation = await self._activate(person)
+        begun = time.perf_counter()
+        work = await self._claiming.claim_next()
+        if work is None or work.claim.id != activation:
+            msg = "another activation was waiting"
+            raise RuntimeError(msg)
+        key = self._signer.unlock(work)
+        await self._signer.sign(work, work.claim.items[0], key)
+        return (time.perf_counter() - begun) * _MS
+
+    async def _activate(self, person: PersonId) -> ActivationId:
+        """Make a request and an activation of it, as a front does."""
+        await self._keys.keep()
+        now = self.core.clock.now()
+        activation, params = ActivationId(new_id()), SignParameters()
+        async with self.core.store.write() as records:
+            credential = await records.credentials.active(person)
+            if credential is None:
+                msg = "a person without a credential"
+                raise RuntimeError(msg)
+            request = await records.requests.add(self._request(person, now))
+            binding = ActivationBinding(
+                activation=activation,
+                person=person,
+                credential=credential.id,
+                key_version=credential.key_version,
+                items=(BoundItem(request, self._document, params),),
+                factors=("pwd", "otp", "sign-pwd"),
+                created=now,
+                claim_by=now + dt.timedelta(seconds=60),
+            )
+            item = NewItem(request, self._document, params, params.sha256(request))
+            new = NewActivation(
+                id=activation,
+                person=person,
+                credential=credential.id,
+                factors=binding.factors,
+                created=now,
+                claim_by=binding.claim_by,
+                items=(item,),
+                seals=(self._seal(binding, credential),),
+            )
+            await records.activations.add(new)
+            await records.requests.begin(request, params.sha256(request), activation)
+        return activation
+
+    def _request(self, person: PersonId, now: dt.datetime) -> NewRequest:
+        return NewRequest(
+            person=person,
+            integrator=self._integrator,
+            document=self._document_row,
+            name="bench.pdf",
+            origin="operador",
+            created=now,
+            expires=None,
+        )
+
+    def _seal(self, binding: ActivationBinding, credential: Credential) -> Seal:
+        """What the owner's password would have a front seal to this host."""
+        epoch = epoch_at(binding.created)
+        public = self._folder.make(epoch)
+        unlock = self._unlock(credential)
+        return Seal(HOST, epoch, seal_to(public, unlock, binding.info()))
+
+    def _unlock(self, credential: Credential) -> bytes:
+        """What the owner's password would give."""
+        for owner in self._owners:
+            if owner.certificate == credential.certificate:
+                return owner.unlock
+        msg = "a credential of nobody's"
+        raise RuntimeError(msg)

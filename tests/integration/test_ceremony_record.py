@@ -1,0 +1,85 @@
+"""The sheet of a key ceremony: what it says, and that no secret is in it."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_public_key,
+)
+
+from appliance.domain.hsm import TokenRole
+from hsm_config.ceremony import ceremony_record
+from hsm_config.firma_keys import identity_path
+from hsm_config.module import find_token, opened
+from hsm_config.provision import provision
+from tests.parts.hsm import HsmInstallation
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+    """An installation with two members after `hsm init`."""
+    installation = HsmInstallation(tmp_path_factory.mktemp("made"), members=2)
+    provision(installation.settings)
+    return installation
+
+
+@pytest.fixture(scope="module")
+def sheet(made: HsmInstallation) -> str:
+    """Its record."""
+    return ceremony_record(made.settings)
+
+
+def test_sheet_names_tokens_by_their_serial_numbers(
+    made: HsmInstallation, sheet: str
+) -> None:
+    """All three of them."""
+    with opened(made.settings.hsm, made.profile) as library:
+        for label in ("firma", "firma-2", "pki"):
+            serial = find_token(library, label).serial.decode().strip("\0 ")
+            assert any(label in row and serial in row for row in sheet.splitlines())
+
+
+def test_sheet_has_the_fingerprint_of_each_key(
+    made: HsmInstallation, sheet: str
+) -> None:
+    """Of pairs by their public half; none may leave its token."""
+    plain = sheet.replace(" ", "")
+    pem = identity_path(made.settings).read_bytes()
+    end = b"-----END PUBLIC KEY-----\n"
+    pinned = [load_pem_public_key(part + end) for part in pem.split(end) if part]
+    for key in pinned:
+        der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        assert hashlib.sha256(der).hexdigest() in plain
+
+    keys = [row for row in sheet.splitlines() if "| rubrica-" in row]
+    assert sum("rubrica-mwk-1" in row for row in keys) == 2
+    assert sum("rubrica-ca" in row for row in keys) >= 1
+    assert all(row.endswith("| no |") for row in keys)
+
+
+def test_sheet_has_the_check_and_room_for_names(sheet: str) -> None:
+    """Spanish first."""
+    assert sheet.startswith("# Acta de ceremonia de claves / Key ceremony record")
+    assert "Resultado / verdict: apto / fit" in sheet
+    assert sheet.count("| &nbsp; | &nbsp; | &nbsp; | &nbsp; |") == 10
+
+
+def test_sheet_holds_no_secret(made: HsmInstallation, sheet: str) -> None:
+    """It is printed and filed."""
+    for role in TokenRole:
+        assert made.pin(role) not in sheet
+
+
+def test_sheet_is_written_where_it_is_asked_for(
+    made: HsmInstallation, tmp_path: Path
+) -> None:
+    """By the command, in a process of its own."""
+    out = tmp_path / "acta.md"
+
+    status, said = made.command("ceremony-record", "--out", str(out))
+
+    assert status == 0, said
+    assert out.read_text("utf-8").startswith("# Acta")

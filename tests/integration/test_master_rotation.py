@@ -1,0 +1,206 @@
+"""A new master key while signing goes on: killed, gone on with, brought to its end."""
+
+import asyncio
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pkcs11 import Attribute
+from sqlalchemy import update
+
+from appliance.domain.clock import SystemClock
+from appliance.domain.hsm import KeyAlgorithm, WrappedKey
+from appliance.domain.vocab import EventKind
+from appliance.storage import tables
+from appliance.storage.engines import open_engines
+from appliance.storage.migrate import migrate
+from appliance.storage.store import SqlStore
+from hsm_config.masters import Masters
+from hsm_config.pairs import load_spki
+from hsm_config.provision import provision
+from hsm_config.signatures import verify
+from tests.parts.hsm import HsmInstallation
+from tests.parts.wrapped import SCHEME, add_keys, read_keys
+from worker.hsm_session import HsmSession
+
+MAIN = "import sys; from appliance.commands import main; sys.exit(main())"
+DIGEST = hashlib.sha256(b"a document").digest()
+
+
+@dataclass
+class Place:
+    """An installation with an HSM and a record."""
+
+    hsm: HsmInstallation
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        """Start `rubrica hsm rotate-master …`."""
+        return subprocess.Popen(
+            [sys.executable, "-c", MAIN, "--settings", str(self.hsm.file),
+             "hsm", "rotate-master", *words],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    async def run(self, *words: str, status: int = 0) -> str:
+        """Run it to its end; what it says."""
+        process = self.begin(*words)
+        out, err = await asyncio.to_thread(process.communicate, timeout=240)
+        assert process.returncode == status, out + err
+        return out + err
+
+    async def add(self, count: int, kinds: int = 3) -> None:
+        """So many persons, whose keys are of a few that were made in the HSM."""
+        async with self.hsm.session() as session:
+            keys = [
+                await session.generate_wrapped(KeyAlgorithm.EC_P256)
+                for _ in range(kinds)
+            ]
+        await add_keys(self.hsm.settings, SystemClock(), keys, count)
+
+    async def keys(self) -> list[WrappedKey]:
+        """Every key as its row has it."""
+        return await read_keys(self.hsm.settings)
+
+    def versions(self) -> list[tuple[int, ...]]:
+        """The master keys of each member."""
+        with self.hsm.raw_members() as sessions:
+            return [Masters(session).versions() for session in sessions]
+
+    async def audited(self) -> list[EventKind]:
+        """What was recorded of master keys, in order."""
+        store = SqlStore(open_engines(self.hsm.settings), SystemClock(), "test")
+        async with store.read() as records:
+            writers = await records.audit.writers()
+            rows = [row for w in writers for row in await records.audit.of_writer(w)]
+        await store.close()
+        ordered = sorted(rows, key=lambda row: row.at)
+        return [row.event.event for row in ordered]
+
+
+async def sign(session: HsmSession, key: WrappedKey) -> None:
+    """A signature that verifies."""
+    value = await session.sign(key, DIGEST, SCHEME)
+    verify(load_spki(key.spki), value, DIGEST, SCHEME)
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["one-token", "two-tokens"])
+def template(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> HsmInstallation:
+    """An installation after `hsm init`, to copy."""
+    folder = tmp_path_factory.mktemp("template")
+    installation = HsmInstallation(folder, members=request.param)
+    provision(installation.settings)
+    return installation
+
+
+@pytest.fixture
+async def place(template: HsmInstallation, tmp_path: Path) -> Place:
+    """An installation of the test's own, with its tables."""
+    hsm = template.copy(tmp_path)
+    await migrate(hsm.settings)
+    return Place(hsm)
+
+
+async def test_keys_move_though_killed_and_sign_all_the_while(place: Place) -> None:
+    """Killed in the middle, twice: no further version, no key lost."""
+    await place.add(2_500)
+    before = await place.keys()
+    signed = 0
+
+    for _ in range(2):
+        process = place.begin()
+        assert process.stderr is not None
+        await asyncio.to_thread(process.stderr.readline)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    halfway = {key.master for key in await place.keys()}
+    async with place.hsm.session() as session:
+        running = asyncio.create_task(place.run())
+        while not running.done():
+            # As read before, as a worker has it in hand, and as it is now.
+            await sign(session, before[signed % len(before)])
+            await sign(session, (await place.keys())[signed % len(before)])
+            signed += 1
+        said = await running
+        after = await place.keys()
+        for key in [*before[::100], *after[::100]]:
+            await sign(session, key)
+
+    assert halfway == {1, 2}
+    assert signed
+    assert "going on with master key 2" in said
+    assert {key.master for key in after} == {2}
+    assert len({key.blob_w for key in after}) >= 3
+    assert [key.spki for key in after] == [key.spki for key in before]
+    assert set(place.versions()) == {(1, 2)}
+    kinds = await place.audited()
+    assert kinds.count(EventKind.MASTER_CREATED) == 1
+    assert kinds[-1] is EventKind.MASTER_APPLIED
+
+
+async def test_old_version_goes_when_no_key_needs_it(place: Place) -> None:
+    """Refused before; destroyed on every member after; what moved signs on."""
+    await place.add(3)
+
+    refused = await place.run("--retire", "1", status=1)
+    await place.run()
+    newest = await place.run("--retire", "2", status=1)
+    said = await place.run("--retire", "1")
+    again = await place.run("--retire", "1", status=1)
+
+    members = len(place.versions())
+    assert "3 keys are under it" in refused
+    assert "2 stays: 3 keys" in newest
+    assert f"destroyed on {members} token(s)" in said
+    assert "there is no master key 1" in again
+    assert set(place.versions()) == {(2,)}
+    async with place.hsm.session() as session:
+        for key in await place.keys():
+            await sign(session, key)
+    assert EventKind.MASTER_RETIRED in await place.audited()
+
+
+async def test_new_version_is_as_safe_as_the_first(place: Place) -> None:
+    """Not extractable on any member; new keys are under it."""
+    said = await place.run()
+
+    assert "master key 2 was made" in said
+    with place.hsm.raw_members() as sessions:
+        for member in sessions:
+            master = Masters(member).get(2)
+            assert not master[Attribute.EXTRACTABLE]
+            assert master[Attribute.SENSITIVE]
+    async with place.hsm.session() as session:
+        key = await session.generate_wrapped(KeyAlgorithm.EC_P256)
+        assert key.master == 2
+    assert "master key 7 is not an old one" in await place.run(
+        "--retire", "7", status=1
+    )
+
+
+async def test_key_that_does_not_open_keeps_no_other_back(place: Place) -> None:
+    """It is named, and the version that it needs stays."""
+    await place.add(10)
+    engines = open_engines(place.hsm.settings)
+    async with engines.writer.begin() as connection:
+        column = tables.credential.c
+        await connection.execute(
+            update(tables.credential)
+            .where(column.spki_sha256 == f"{4:064}")
+            .values(blob_w=bytes(40))
+        )
+    await engines.dispose()
+
+    said = await place.run(status=1)
+
+    assert "9 keys were moved" in said
+    assert said.count("stays where it was") == 1
+    masters = sorted(key.master for key in await place.keys())
+    assert masters == [1] + [2] * 9
+    assert "1 keys are under it" in await place.run("--retire", "1", status=1)
