@@ -44,7 +44,7 @@ from tests.parts.places import free_port
 
 Result = TypeVar("Result")
 _INTEGRATOR = "demo"
-_READY_S = 120.0
+_READY_S = 300.0
 _MAIN = "from appliance.commands import main; import sys; sys.exit(main())"
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
