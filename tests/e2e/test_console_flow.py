@@ -382,3 +382,23 @@ async def test_firefox_signs_in_and_makes_a_key(
     await expect(page.get_by_role("heading", level=1)).to_have_text("Ingresar")
     await page.goto(administrator.url())
     await expect(page).to_have_url(re.compile("/admin/login"))
+
+
+async def test_certificate_is_revoked_by_keyboard(
+    page: Page, appliance: Appliance, administrator: Administrator
+) -> None:
+    """Reason, confirmation, and the page that sees it published by itself."""
+    person = appliance.new_person("Delfina Acuña")
+    await administrator.sign_in(page, f"/admin/people/{person.id}")
+    card = page.get_by_role("article")
+    await press_on(page, card.get_by_role("link", name="Revocar"))
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("Delfina Acuña")
+
+    await tab_to(page, page.get_by_label("Por qué"))
+    await page.keyboard.type("Alguien")
+    await press_on(page, button(page, "Revocar"))
+
+    await expect(card).to_contain_text("Alguien más puede usar la clave")
+    await expect(card).to_contain_text("Ya no vale", timeout=60_000)
+    await expect(card.get_by_role("link", name="Revocar")).to_have_count(0)
+    assert await axe(page) == []
