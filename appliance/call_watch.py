@@ -20,7 +20,8 @@ from appliance.settings import SettingsError
 
 _WORD: Final = 8
 TOKENS: Final = 16
-"""Tokens that a process may use."""
+"""Tokens that a process may use: firma, pki, and as many replicas as the settings
+allow."""
 _START, _TOKEN, _HUNG_AT, _HANGS = 0, 1, 2, 2 + TOKENS
 _BYTES: Final = _WORD * (2 + 2 * TOKENS)
 _SECOND: Final = 1_000_000_000

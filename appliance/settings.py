@@ -133,6 +133,11 @@ class TokenSettings(_Section):
 
     label: str
     """Its label."""
+    pin_source: Literal["file", "credential", "environment", "prompt"] = "file"
+    """Where its PIN is: `file` (see `pin_file`); `credential`, the systemd
+    credential with the name of `pin_file`; `environment`, the variable
+    `RUBRICA_PIN_` and the label in capitals, refused in PROD; `prompt`, asked for
+    at the terminal, which only `rubrica hsm` can do."""
     pin_file: Path
     """File with its PIN, read once at the start of the worker."""
 
@@ -162,7 +167,8 @@ class HsmSettings(_Section):
     """More tokens that hold what `firma` holds (see docs/hsm-faults.md). A worker
     uses any that is there; worker n prefers the n-th."""
     softhsm_conf: Path | None = None
-    """SoftHSM only: its configuration file (`SOFTHSM2_CONF`)."""
+    """The module's own configuration file, where the profile has a `config_env`
+    (SoftHSM: `SOFTHSM2_CONF`)."""
     keep_alive_s: Seconds = 60
     """Time between two test signatures of an idle worker, in seconds."""
     call_limit_s: Seconds = 20

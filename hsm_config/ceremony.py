@@ -22,7 +22,8 @@ from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.hsm import TokenRole
 from appliance.settings import HsmSettings, Settings
-from hsm_config.check import CheckReport, check
+from hsm_config.check import check
+from hsm_config.check_report import CheckReport, Mark
 from hsm_config.module import (
     Library,
     describe,
@@ -204,8 +205,11 @@ def _files(settings: Settings) -> list[list[str]]:
 
 
 def _checked(report: CheckReport) -> str:
-    rows = [["ok" if one.good else "**MAL / BAD**", one.name, one.detail]
-            for one in report.lines]  # fmt: skip
+    words = {Mark.OK: "ok", Mark.BAD: "**MAL / BAD**"}
+    rows = [
+        [words.get(one.mark, one.mark.value.strip()), one.name, one.detail]
+        for one in report.lines
+    ]
     verdict = "apto / fit" if report.good else "**NO APTO / NOT FIT**"
     return f"{_table(('', '', ''), rows)}\n\nResultado / verdict: {verdict}"
 

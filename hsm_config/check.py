@@ -1,13 +1,13 @@
 """`rubrica hsm check`: does this HSM do what the appliance needs, and how fast.
 
-Makes and destroys a key of its own on each token; touches no other. A PIN is
+Makes and destroys keys of its own on each token; touches no other. A PIN is
 tried once; the checks that need a login are left out where it fails.
 """
 
-import secrets
-import time
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import pkcs11
@@ -18,71 +18,61 @@ from appliance.domain.errors import (
     ApplianceError,
     HsmRefusedError,
     HsmUnavailableError,
-    KeyNotFoundError,
 )
-from appliance.domain.hsm import KeyAlgorithm, SignatureScheme, TokenRole
-from appliance.settings import Settings, SettingsError
-from hsm_config import certificates, objects, pki_keys, signatures
-from hsm_config.exposure import refuse_readable
+from appliance.domain.hsm import KeyAlgorithm, KeyMode, TokenRole, scheme_for
+from appliance.settings import (
+    HsmSettings,
+    Settings,
+    SettingsError,
+    TokenSettings,
+)
+from hsm_config import check_own, pairs, rate, replicas, signatures
+from hsm_config.check_keys import reason_of, try_resident, try_wrapped
+from hsm_config.check_report import CheckReport, Mark
 from hsm_config.module import (
     Library,
-    describe,
     find_token,
     log_in,
+    members,
     module_path,
     opened,
-    token_settings,
 )
-from hsm_config.pin import read_pin
-from hsm_config.profile import load_profile
+from hsm_config.pin import AskPin, Pin, obtain_pin, pin_whence
+from hsm_config.profile import HsmProfile, Standing, load_profile
+from hsm_config.wrap_methods import WrapMethods
 
-MECHANISMS: Final = (
-    pkcs11.Mechanism.RSA_PKCS_KEY_PAIR_GEN,
-    pkcs11.Mechanism.RSA_PKCS,
-)
-"""What a token must be able to do."""
-_LABEL: Final = "rubrica-check"
 _SYSTEM_CLOCK: Final = SystemClock()
 
 
-@dataclass(frozen=True, slots=True)
-class CheckLine:
-    """One thing that was looked at."""
-
-    name: str
-    good: bool
-    detail: str
-
-
 @dataclass(slots=True)
-class CheckReport:
-    """All that was looked at, in order."""
+class _Check:
+    """One run: what it looks at, and what it found."""
 
-    lines: list[CheckLine] = field(default_factory=list)
+    settings: Settings
+    profile: HsmProfile
+    clock: Clock
+    ask: AskPin | None
+    algorithms: Sequence[KeyAlgorithm]
+    report: CheckReport = field(default_factory=CheckReport)
+    pins: dict[TokenRole, Pin] = field(default_factory=dict)
+    """Those that were right."""
 
-    @property
-    def good(self) -> bool:
-        """Whether the appliance can work with this HSM."""
-        return all(line.good for line in self.lines)
-
-    def add(self, name: str, detail: str, *, good: bool = True) -> None:
-        """Add a line."""
-        self.lines.append(CheckLine(name, good, detail))
-
-    def table(self) -> str:
-        """The lines and the verdict, for a terminal."""
-        width = max(len(line.name) for line in self.lines)
-        rows = [
-            f"{'ok ' if line.good else 'BAD'}  {line.name:<{width}}  {line.detail}"
-            for line in self.lines
-        ]
-        bad = sum(not line.good for line in self.lines)
-        verdict = "This HSM is ready." if self.good else f"Not ready: {bad} BAD."
-        return "\n".join([*rows, "", verdict])
+    def line(self, name: str, look: Callable[[], str]) -> None:
+        """Add what `look` says, or why it failed."""
+        try:
+            self.report.add(name, look())
+        except (ApplianceError, PKCS11Error) as exc:
+            self.report.add(name, reason_of(exc), Mark.BAD)
 
 
 def check(
-    settings: Settings, clock: Clock = _SYSTEM_CLOCK, rate_s: float = 1.0
+    settings: Settings,
+    clock: Clock = _SYSTEM_CLOCK,
+    *,
+    ask: AskPin | None = None,
+    algorithms: Sequence[KeyAlgorithm] | None = None,
+    processes: Sequence[int] | None = None,
+    rate_s: float = 1.0,
 ) -> CheckReport:
     """Look at module, tokens, PINs, mechanisms, keys, certificate and speed.
 
@@ -91,7 +81,12 @@ def check(
     Args:
         settings: the installation.
         clock: judges the CA certificate's dates.
-        rate_s: how long to sign for the speed line, in seconds.
+        ask: asks an operator for a PIN, where the settings want that.
+        algorithms: kinds of keys to try, at least one; by default all of the
+            profile.
+        processes: how many to measure the speed with; by default one, two and
+            as many as there are processors.
+        rate_s: how long to sign for each figure, in seconds.
 
     Returns:
         The report; HSM trouble is a line of it, never an exception.
@@ -100,23 +95,42 @@ def check(
         SettingsError: the profile cannot be used.
     """
     profile = load_profile(settings.hsm.profile)
-    report = CheckReport()
-    report.add("profile", profile.name)
+    kinds = profile.keys.algorithms if algorithms is None else algorithms
+    run = _Check(settings, profile, clock, ask, kinds)
+    counts = sorted({1, 2, os.cpu_count() or 1}) if processes is None else processes
+    _look_at_profile(run)
     try:
-        report.add("module", str(module_path(settings.hsm, profile)))
+        run.report.add("module", str(module_path(settings.hsm, profile)))
         with opened(settings.hsm, profile) as library:
-            report.add("library", _library(library))
-            firma = _check_token(report, library, settings, TokenRole.FIRMA)
-            if firma is not None:
-                _line(report, "speed", lambda: _speed(firma, rate_s))
-            pki = _check_token(report, library, settings, TokenRole.PKI)
-            if pki is not None:
-                _line(report, "CA", lambda: _authority(pki, settings, clock))
+            run.report.add("library", _library(library))
+            session = _look_at_firma(run, library)
+            for own in members(settings.hsm)[1:]:
+                _look_at_member(run, own, library, session)
+            _look_at_pki(run, library)
     except SettingsError as exc:
-        report.add("module", str(exc), good=False)
+        run.report.add("module", str(exc), Mark.BAD)
     except HsmUnavailableError as exc:
-        report.add("module", exc.reason, good=False)
-    return report
+        run.report.add("module", exc.reason, Mark.BAD)
+    # The module is closed here, so these processes are nobody's children in it.
+    for count in counts:
+        _measure(run, count, rate_s)
+    return run.report
+
+
+def _look_at_profile(run: _Check) -> None:
+    said = {
+        Standing.TESTED: "our tests run on this make",
+        Standing.DOCUMENTED: "from the vendor's documents, never run by us",
+        Standing.REFUSED: "tested, and not fit for users' keys",
+    }[run.profile.standing]
+    run.report.add("profile", f"{run.profile.name} ({said})")
+    hsm = run.settings.hsm
+    if hsm.key_mode is KeyMode.WRAPPED and run.profile.resident_only:
+        detail = 'this make keeps keys resident only: set `hsm.key_mode = "resident"`'
+        run.report.add("key mode", detail, Mark.BAD)
+    if hsm.key_algorithm not in run.profile.keys.algorithms:
+        detail = f"this make has no keys of kind {hsm.key_algorithm}"
+        run.report.add("key algorithm", detail, Mark.BAD)
 
 
 def _library(library: Library) -> str:
@@ -125,123 +139,129 @@ def _library(library: Library) -> str:
     return f"{library.manufacturer_id} {version}, PKCS#11 {cryptoki}"
 
 
-def _check_token(
-    report: CheckReport,
-    library: Library,
-    settings: Settings,
-    role: TokenRole,
-) -> pkcs11.Session | None:
-    """The lines of one token; its session, unless one of them hides the rest."""
-    wanted = token_settings(settings.hsm, role)
-    name = f"token {role}"
-    try:
-        token = find_token(library, wanted.label)
-    except NoSuchToken:
-        report.add(name, f"no token labelled {wanted.label}", good=False)
+def _look_at_firma(run: _Check, library: Library) -> pkcs11.Session | None:
+    """The lines of `hsm.firma`; its session, where there is one."""
+    session = _log_in(run, library, run.settings.hsm.firma, TokenRole.FIRMA)
+    if session is None:
         return None
-    except (HsmRefusedError, PKCS11Error) as exc:
-        report.add(name, _reason(exc), good=False)
-        return None
-    serial = token.serial.decode("ascii", "replace").strip("\0 ")
-    report.add(name, f"{wanted.label}: {token.model}, serial {serial}")
-    _check_mechanisms(report, token, role)
-    try:
-        pin = read_pin(wanted.pin_file, settings.environment)
-        session = log_in(token, pin)
-    except (SettingsError, HsmUnavailableError, PKCS11Error) as exc:
-        report.add(f"PIN {role}", _reason(exc), good=False)
-        return None
-    report.add(f"PIN {role}", f"right; from {wanted.pin_file}")
-    _line(report, f"keys {role}", lambda: _exercise(session))
+    kind = run.settings.hsm.key_algorithm
+    run.line("resident key", lambda: try_resident(session, kind))
+    if not run.profile.resident_only:
+        try:
+            try_wrapped(run.report, session, run.profile, run.algorithms)
+        except (HsmRefusedError, PKCS11Error) as exc:
+            run.report.add("wrapped keys", reason_of(exc), Mark.BAD)
+        run.line("master key", lambda: check_own.masters(session))
+    run.line("worker identity", lambda: check_own.identity(session, run.settings))
+    run.line("keep-alive key", lambda: check_own.keep_alive(session))
     return session
 
 
-def _line(report: CheckReport, name: str, look: Callable[[], str]) -> None:
-    """Add what `look` says, or why it failed."""
-    try:
-        report.add(name, look())
-    except (ApplianceError, PKCS11Error) as exc:
-        report.add(name, _reason(exc), good=False)
-
-
-def _reason(exc: Exception) -> str:
-    if isinstance(exc, PKCS11Error):
-        return describe(exc)
-    if isinstance(exc, (HsmRefusedError, HsmUnavailableError, KeyNotFoundError)):
-        return exc.reason
-    return str(exc)
-
-
-def _check_mechanisms(
-    report: CheckReport, token: pkcs11.Token, role: TokenRole
+def _look_at_member(
+    run: _Check, own: HsmSettings, library: Library, primary: pkcs11.Session | None
 ) -> None:
-    has = token.slot.get_mechanisms()
-    missing = [mechanism.name for mechanism in MECHANISMS if mechanism not in has]
-    listed = ", ".join(mechanism.name for mechanism in MECHANISMS)
-    detail = f"missing: {', '.join(missing)}" if missing else listed
-    report.add(f"mechanisms {role}", detail, good=not missing)
-
-
-def _exercise(session: pkcs11.Session) -> str:
-    """Generate a pair, look whether it can be read, sign, verify, destroy.
-
-    Raises:
-        HsmRefusedError: the private key can be read, or the pair does not fit.
-    """
-    # What an interrupted check left.
-    for left in objects.find_label(session, _LABEL):
-        objects.destroy(session, left[pkcs11.Attribute.ID])
-    cka_id = b"rubrica-check-" + secrets.token_bytes(8)
-    started = time.perf_counter()
+    """The lines of one more token behind the logical HSM "firma"."""
+    label = own.firma.label
     try:
-        objects.generate(session, cka_id, _LABEL, KeyAlgorithm.RSA_2048)
-        took_ms = (time.perf_counter() - started) * 1000
-        refuse_readable(objects.private_key(session, cka_id))
-        objects.self_test(session, cka_id)
-    finally:
-        objects.destroy(session, cka_id)
-    if objects.find(session, cka_id):
-        msg = "a destroyed key is still there"
-        raise HsmRefusedError(msg)
-    return f"RSA-2048 generated ({took_ms:.0f} ms), signed, verified, destroyed"
+        with replicas.library_of(own, run.settings.hsm, run.profile, library) as its:
+            session = _log_in(run, its, own.firma, TokenRole.FIRMA)
+            if session is None:
+                return
+            if primary is not None and not run.profile.resident_only:
+                look = partial(check_own.same_masters, primary, session, run.profile)
+                run.line(f"master key {label}", partial(look, label))
+            run.line(
+                f"worker identity {label}",
+                lambda: check_own.identity(session, run.settings),
+            )
+            run.line(f"keep-alive key {label}", lambda: check_own.keep_alive(session))
+    except SettingsError as exc:
+        run.report.add(f"token {label}", str(exc), Mark.BAD)
+    except HsmUnavailableError as exc:
+        run.report.add(f"token {label}", exc.reason, Mark.BAD)
 
 
-def _speed(session: pkcs11.Session, rate_s: float) -> str:
-    """Sign for a while with the keep-alive key."""
-    objects.self_test(session, objects.KEEP_ALIVE_KEY.cka_id)
-    key = objects.private_key(session, objects.KEEP_ALIVE_KEY.cka_id)
-    digest = secrets.token_bytes(32)
-    count = 0
-    started = time.perf_counter()
-    while (elapsed := time.perf_counter() - started) < rate_s:
-        signatures.sign(key, digest, SignatureScheme.RSA_PKCS1)
-        count += 1
-    return f"{count / elapsed:.0f} RSA-2048 signatures a second in one process"
+def _look_at_pki(run: _Check, library: Library) -> None:
+    session = _log_in(run, library, run.settings.hsm.pki, TokenRole.PKI)
+    if session is None:
+        return
+    kind = KeyAlgorithm.RSA_2048
+    run.line("keys pki", lambda: try_resident(session, kind))
+    run.line("CA", lambda: check_own.authority(session, run.settings, run.clock))
 
 
-def _authority(session: pkcs11.Session, settings: Settings, clock: Clock) -> str:
-    """Root, CA and responder: keys that sign, certificates of them and in date.
+def _log_in(
+    run: _Check, library: Library, wanted: TokenSettings, role: TokenRole
+) -> pkcs11.Session | None:
+    """The lines of one token; its session, unless one of them hides the rest."""
+    own = run.settings.hsm
+    known = wanted is own.pki or wanted is own.firma
+    called = role.value if known else wanted.label
+    name = f"token {called}"
+    try:
+        token = find_token(library, wanted.label)
+    except NoSuchToken:
+        run.report.add(name, f"no token labelled {wanted.label}", Mark.BAD)
+        return None
+    except (HsmRefusedError, PKCS11Error) as exc:
+        run.report.add(name, reason_of(exc), Mark.BAD)
+        return None
+    serial = token.serial.decode("ascii", "replace").strip("\0 ")
+    run.report.add(name, f"{wanted.label}: {token.model}, serial {serial}")
+    run.line(f"mechanisms {called}", lambda: _mechanisms(run, token, role))
+    try:
+        pin = obtain_pin(wanted, run.settings.environment, run.ask)
+        session = log_in(token, pin)
+    except (SettingsError, HsmUnavailableError, PKCS11Error) as exc:
+        run.report.add(f"PIN {called}", reason_of(exc), Mark.BAD)
+        return None
+    run.report.add(f"PIN {called}", f"right; from {pin_whence(wanted)}")
+    if known:
+        run.pins[role] = pin
+    return session
+
+
+def _mechanisms(run: _Check, token: pkcs11.Token, role: TokenRole) -> str:
+    """What this installation needs of a token.
 
     Raises:
-        HsmRefusedError: one of these is not so.
+        HsmRefusedError: something is missing.
     """
-    held = (
-        ("root", objects.ROOT_KEY, certificates.read_root(settings)),
-        ("CA", objects.CA_KEY, certificates.read_ca(settings)),
-    )
-    for name, ref, certificate in held:
-        objects.self_test(session, ref.cka_id)
-        if certificate.public_key() != objects.public_key(session, ref.cka_id):
-            msg = f"the {name} certificate is of another key than the token's"
-            raise HsmRefusedError(msg)
-        if not certificate.not_valid_before_utc <= clock.now():
-            msg = f"the {name} certificate is not valid yet: look at the clock"
-            raise HsmRefusedError(msg)
-        if not clock.now() <= certificate.not_valid_after_utc:
-            msg = f"the {name} certificate has expired"
-            raise HsmRefusedError(msg)
-    objects.self_test(session, objects.OCSP_KEY.cka_id)
-    pki_keys.check_certificates(settings)
-    _, _, ca = held[1]
-    until = ca.not_valid_after_utc.date().isoformat()
-    return f"{ca.subject.rfc4514_string()}, until {until}, keys match, chain holds"
+    hsm, available = run.settings.hsm, token.slot.get_mechanisms()
+    kinds = {KeyAlgorithm.RSA_2048}
+    if role is TokenRole.FIRMA:
+        kinds.add(hsm.key_algorithm)
+    pss = hsm.signature_scheme == "rsa-pss"
+    needed = {pairs.GENERATES[kind] for kind in kinds}
+    needed |= {signatures.MECHANISMS[scheme_for(kind)] for kind in kinds}
+    needed |= {signatures.MECHANISMS[scheme_for(kind, pss=pss)] for kind in kinds}
+    names = sorted(mechanism.name for mechanism in needed)
+    missing = sorted(mechanism.name for mechanism in needed - available)
+    if missing:
+        msg = f"missing: {', '.join(missing)}"
+        raise HsmRefusedError(msg)
+    if role is TokenRole.FIRMA and hsm.key_mode is KeyMode.WRAPPED:
+        methods = WrapMethods(run.profile.keys)
+        method = methods.pick(available)
+        names.append(f"{methods.mechanism(method).name} for {method}")
+    return ", ".join(names)
+
+
+def _measure(run: _Check, processes: int, rate_s: float) -> None:
+    """The speed of some processes; nothing where the PIN was not right."""
+    pin = run.pins.get(TokenRole.FIRMA)
+    if pin is None:
+        return
+    hsm = run.settings.hsm
+    order = rate.RateOrder(hsm, run.profile, pin, hsm.key_algorithm, rate_s)
+    name = f"rate {processes} process{'es' if processes > 1 else ''}"
+    try:
+        made = rate.measure(order, processes)
+    except rate.RateFailedError as exc:
+        run.report.add(name, str(exc), Mark.BAD)
+        return
+    raw = f"{made.raw:.0f} {hsm.key_algorithm} signatures a second"
+    if made.wrapped is None:
+        run.report.add(name, raw)
+        return
+    run.report.add(name, f"{made.wrapped:.0f} wrapped, {raw} with the key at hand")

@@ -7,8 +7,10 @@ worker. What they need is imported when they run.
 """
 
 import argparse
+import getpass
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
@@ -43,7 +45,18 @@ def register(
     check = commands.add_parser(
         "check", help="look whether the HSM does what is needed, and how fast"
     )
+    check.add_argument(
+        "--quick",
+        action="store_true",
+        help="try keys of `hsm.key_algorithm` alone, and measure nothing",
+    )
     check.set_defaults(run=_check)
+    for command in (init, check):
+        command.add_argument(
+            "--ask-pin",
+            action="store_true",
+            help="ask for the tokens' PINs, wherever else the settings have them",
+        )
     record = commands.add_parser(
         "ceremony-record", help="write the sheet of a key ceremony (Markdown)"
     )
@@ -57,7 +70,7 @@ def _init(args: argparse.Namespace) -> int:
     from hsm_config.provision import provision  # noqa: PLC0415 (heavy, when it runs)
 
     def run(settings: Settings) -> int:
-        report = provision(settings)
+        report = provision(settings, ask=ask_at_terminal)
         for line in report.kept:
             _say(f"kept  {line}")
         for line in report.made:
@@ -72,7 +85,16 @@ def _check(args: argparse.Namespace) -> int:
     from hsm_config.check import check  # noqa: PLC0415 (heavy, when it runs)
 
     def run(settings: Settings) -> int:
-        report = check(settings)
+        report = (
+            check(
+                settings,
+                ask=ask_at_terminal,
+                algorithms=(settings.hsm.key_algorithm,),
+                processes=(),
+            )
+            if args.quick
+            else check(settings, ask=ask_at_terminal)
+        )
         _say(report.table())
         return 0 if report.good else 1
 
@@ -97,7 +119,8 @@ def _record(args: argparse.Namespace) -> int:
 def _with_settings(args: argparse.Namespace, run: Callable[[Settings], int]) -> int:
     """Run a command on the settings; say in one line why it cannot."""
     try:
-        return run(load_settings(args.settings))
+        settings = load_settings(args.settings)
+        return run(_asking(settings) if args.ask_pin else settings)
     except SettingsError as exc:
         sys.stderr.write(f"{exc}\n")
         return _EX_CONFIG
@@ -107,6 +130,31 @@ def _with_settings(args: argparse.Namespace, run: Callable[[Settings], int]) -> 
     except ApplianceError as exc:
         sys.stderr.write(f"{exc}\n")
         return 1
+
+
+def _asking(settings: Settings) -> Settings:
+    """The settings with every PIN asked for."""
+    prompt = {"pin_source": "prompt"}
+    hsm = settings.hsm
+    tokens = {
+        "firma": hsm.firma.model_copy(update=prompt),
+        "pki": hsm.pki.model_copy(update=prompt),
+        "replicas": tuple(one.model_copy(update=prompt) for one in hsm.replicas),
+    }
+    return settings.model_copy(update={"hsm": hsm.model_copy(update=tokens)})
+
+
+@cache
+def ask_at_terminal(prompt: str) -> str:
+    """Ask a person at the terminal, once for each token.
+
+    Raises:
+        SettingsError: there is no terminal.
+    """
+    if not sys.stdin.isatty():
+        msg = f"{prompt.rstrip(': ')}: there is no terminal to ask at"
+        raise SettingsError(msg)
+    return getpass.getpass(prompt)
 
 
 def _say(line: str) -> None:

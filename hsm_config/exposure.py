@@ -30,7 +30,7 @@ def refuse_readable(key: pkcs11.Key) -> None:
         PKCS11Error: the token failed at telling the attributes.
     """
     if any(_value(key, part) for part in _SECRET_PARTS[key.key_type]):
-        msg = f"the secret value of a {key.key_type.name} key can be read"
+        msg = f"the secret value of the {key.key_type.name} key can be read"
         raise HsmRefusedError(msg)
     if not key[Attribute.SENSITIVE] or key[Attribute.EXTRACTABLE]:
         msg = "a key is not sensitive, or extractable, against its template"

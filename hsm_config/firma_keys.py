@@ -103,7 +103,7 @@ def _identity(
     made = identity_key(session, profile)
     report.note("worker identity", made=made)
     public = objects.public_key(session, objects.IDENTITY_KEY.cka_id)
-    _pin(public, path, report)
+    _pin(public, settings, report)
 
 
 def identity_key(session: pkcs11.Session, profile: HsmProfile) -> bool:
@@ -133,21 +133,43 @@ def _identity_algorithm(profile: HsmProfile) -> KeyAlgorithm:
     return KeyAlgorithm.EC_P256 if KeyAlgorithm.EC_P256 in kinds else kinds[0]
 
 
-def _pin(public: PublicKey, path: Path, report: ProvisionReport) -> None:
+def _pin(public: PublicKey, settings: Settings, report: ProvisionReport) -> None:
     """Write the file, or see that it names this very key.
 
     Raises:
         HsmRefusedError: it does not.
     """
-    pem = public.public_bytes(
+    path = identity_path(settings)
+    made = not path.exists()
+    if made:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        write_new(path, _pem(public), 0o644)
+    refuse_unpinned(public, settings)
+    report.note(f"pinned identity {path}", made=made)
+
+
+def refuse_unpinned(public: PublicKey, settings: Settings) -> None:
+    """See that the file pins a worker identity.
+
+    Args:
+        public: of the token's worker identity.
+        settings: the installation.
+
+    Raises:
+        HsmRefusedError: it is not there, or pins others alone.
+    """
+    path = identity_path(settings)
+    try:
+        pinned = path.read_bytes()
+    except OSError as exc:
+        msg = f"{path} cannot be read; run `rubrica hsm init`"
+        raise HsmRefusedError(msg) from exc
+    if _pem(public) not in pinned:
+        msg = f"{path} pins another key than the token's worker identity"
+        raise HsmRefusedError(msg)
+
+
+def _pem(public: PublicKey) -> bytes:
+    return public.public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    if path.exists():
-        if pem not in path.read_bytes():
-            msg = f"{path} pins another key than the token's worker identity"
-            raise HsmRefusedError(msg)
-        report.note(f"pinned identity {path}", made=False)
-        return
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    write_new(path, pem, 0o644)
-    report.note(f"pinned identity {path}", made=True)

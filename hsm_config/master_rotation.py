@@ -56,7 +56,7 @@ def next_master(settings: Settings, oldest: int | None) -> tuple[int, bool]:
             masters.make(version, to_travel=bool(settings.hsm.replicas))
         # Also completes what a killed run left: a version that is not yet on
         # every member, or could still leave its token.
-        replicas.provision(library, session, settings, profile, ProvisionReport())
+        replicas.provision(library, session, settings, profile, ProvisionReport(), None)
     return version, made
 
 

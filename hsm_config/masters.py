@@ -5,7 +5,9 @@ wraps and unwraps and does nothing else.
 """
 
 import re
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
 import pkcs11
 from pkcs11 import Attribute, KeyType, ObjectClass
@@ -84,14 +86,12 @@ class Masters:
             msg = f"there is a master key {version} already"
             raise HsmRefusedError(msg, ErrorCode.ALREADY_EXISTS)
         label = label_of(version)
-        self._session.generate_key(
-            KeyType.AES,
-            MASTER_BITS,
+        _generate(
+            self._session,
+            to_travel=to_travel,
             id=label.encode(),
             label=label,
             store=True,
-            capabilities=templates.UNSAID,
-            template={**templates.MASTER, Attribute.EXTRACTABLE: to_travel},
         )
         return self.get(version)
 
@@ -106,6 +106,32 @@ class Masters:
         for key in found:
             key.destroy()
         return len(found)
+
+
+@contextmanager
+def temporary(session: pkcs11.Session) -> Iterator[pkcs11.SecretKey]:
+    """Have a master key that is on no token, to try an HSM with.
+
+    Raises:
+        PKCS11Error: the token failed.
+    """
+    key = _generate(session)
+    try:
+        yield key
+    finally:
+        key.destroy()
+
+
+def _generate(
+    session: pkcs11.Session, *, to_travel: bool = False, **names: Any
+) -> pkcs11.SecretKey:
+    return session.generate_key(
+        KeyType.AES,
+        MASTER_BITS,
+        capabilities=templates.UNSAID,
+        template={**templates.MASTER, Attribute.EXTRACTABLE: to_travel},
+        **names,
+    )
 
 
 def _label(key: pkcs11.Object) -> str:

@@ -65,7 +65,11 @@ def members(hsm: HsmSettings) -> list[HsmSettings]:
     return [hsm] + [
         hsm.model_copy(
             update={
-                "firma": TokenSettings(label=one.label, pin_file=one.pin_file),
+                "firma": TokenSettings(
+                    label=one.label,
+                    pin_source=one.pin_source,
+                    pin_file=one.pin_file,
+                ),
                 "module": one.module or hsm.module,
                 "softhsm_conf": one.config or hsm.softhsm_conf,
                 "replicas": (),

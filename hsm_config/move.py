@@ -19,7 +19,7 @@ from pkcs11.exceptions import NoSuchToken
 from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
 from appliance.domain.hsm import KeyAlgorithm, WrapMethod
 from appliance.settings import Settings, SettingsError
-from hsm_config import replicas, wrapping
+from hsm_config import replicas
 from hsm_config.master_rotation import firma
 from hsm_config.masters import Masters
 from hsm_config.module import Library, find_token, log_in, module_path, opened
@@ -27,6 +27,7 @@ from hsm_config.pin import read_pin
 from hsm_config.profile import HsmProfile, load_profile
 from hsm_config.provision_report import ProvisionReport
 from hsm_config.transport import transport
+from hsm_config.wrap_methods import WrapMethods
 
 FIRST_MASTER: Final = 1
 """What `hsm init` makes in an HSM that has no master key."""
@@ -69,14 +70,15 @@ def share_master(settings: Settings, successor: Settings) -> Passage:
     ):
         version, made = _share(session, new)
         # Shares it with the other members too, and bars it from leaving.
-        replicas.provision(library, session, settings, profile, ProvisionReport())
+        replicas.provision(library, session, settings, profile, ProvisionReport(), None)
         label = successor.hsm.firma.label
-        replicas.refuse_other(session, new, version, profile, label)
+        replicas.refuse_other_master(session, new, version, profile, label)
         mechanisms = new.token.slot.get_mechanisms()
+        methods_of = WrapMethods(its_profile.keys)
         methods = {
             method
             for method in its_profile.keys.wrap
-            if wrapping.mechanism_of(method) in mechanisms
+            if methods_of.mechanism(method) in mechanisms
         }
     algorithms = frozenset(its_profile.keys.algorithms)
     return Passage(version, made, frozenset(methods), algorithms)

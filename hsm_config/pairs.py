@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 import pkcs11
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from pkcs11 import Attribute, KeyType
+from pkcs11 import Attribute, KeyType, Mechanism
 
 from appliance.domain.errors import HsmRefusedError
 from appliance.domain.hsm import KeyAlgorithm
@@ -25,6 +25,11 @@ EC_PARAMS: Final = {
     KeyAlgorithm.EC_P384: bytes.fromhex("06052b81040022"),
 }
 """The named curves as CKA_EC_PARAMS, DER. Source: RFC 5480, 2.1.1.1."""
+GENERATES: Final = {
+    **dict.fromkeys(RSA_BITS, Mechanism.RSA_PKCS_KEY_PAIR_GEN),
+    **dict.fromkeys(EC_PARAMS, Mechanism.EC_KEY_PAIR_GEN),
+}
+"""The mechanism that makes each kind."""
 _CURVES: Final[dict[bytes, ec.EllipticCurve]] = {
     EC_PARAMS[KeyAlgorithm.EC_P256]: ec.SECP256R1(),
     EC_PARAMS[KeyAlgorithm.EC_P384]: ec.SECP384R1(),

@@ -1,18 +1,24 @@
-"""PINs: read from files, never shown, made where `rubrica hsm init` may.
+"""PINs: read where the settings say, never shown, made where `rubrica hsm init` may.
 
 A PIN lives in a `Pin` alone, whose repr hides it, so that it reaches no log,
 no traceback and no error by accident.
 """
 
 import os
+import re
 import secrets
 import stat
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from appliance.domain.vocab import Environment
-from appliance.settings import SettingsError
+from appliance.settings import SettingsError, TokenSettings
+
+AskPin: TypeAlias = Callable[[str], str]
+"""Shows a prompt and returns what was entered, unseen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +26,84 @@ class Pin:
     """A PIN that does not show itself."""
 
     value: str = field(repr=False)
+
+
+def obtain_pin(
+    token: TokenSettings, environment: Environment, ask: AskPin | None = None
+) -> Pin:
+    """Have a token's PIN from where the settings say that it is.
+
+    Args:
+        token: the token.
+        environment: PROD takes no PIN from the environment, which children
+            inherit and `/proc` shows.
+        ask: asks an operator; None where nobody is there to answer.
+
+    Returns:
+        The PIN.
+
+    Raises:
+        SettingsError: it is not there, or must not be taken from there.
+    """
+    if token.pin_source == "prompt":
+        return _asked(token, ask)
+    if token.pin_source == "environment":
+        return _from_environment(token, environment)
+    return read_pin(pin_path(token), environment)
+
+
+def pin_path(token: TokenSettings) -> Path:
+    """The file with a token's PIN: its own, or a systemd credential.
+
+    Raises:
+        SettingsError: a credential is wanted and systemd gives none.
+    """
+    if token.pin_source != "credential":
+        return token.pin_file
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if not folder:
+        msg = f"token {token.label}: no systemd credentials here; try --ask-pin"
+        raise SettingsError(msg)
+    return Path(folder) / token.pin_file.name
+
+
+def pin_whence(token: TokenSettings) -> str:
+    """Where a token's PIN comes from, for people."""
+    return {
+        "file": str(token.pin_file),
+        "credential": f"systemd credential {token.pin_file.name}",
+        "environment": f"environment variable {_variable(token)}",
+        "prompt": "the terminal",
+    }[token.pin_source]
+
+
+def _asked(token: TokenSettings, ask: AskPin | None) -> Pin:
+    if ask is None:
+        msg = f"token {token.label}: nobody is here to be asked for the PIN"
+        raise SettingsError(msg)
+    value = ask(f"PIN of token {token.label}: ")
+    if not value:
+        msg = f"token {token.label}: no PIN was entered"
+        raise SettingsError(msg)
+    return Pin(value)
+
+
+def _from_environment(token: TokenSettings, environment: Environment) -> Pin:
+    name = _variable(token)
+    if environment is Environment.PROD:
+        msg = f"token {token.label}: PROD takes no PIN from the environment ({name})"
+        raise SettingsError(msg)
+    value = os.environ.get(name)
+    if not value:
+        msg = f"token {token.label}: {name} is not set"
+        raise SettingsError(msg)
+    return Pin(value)
+
+
+def _variable(token: TokenSettings) -> str:
+    """Name of a token's variable: other characters than ASCII's become `_`."""
+    label = re.sub(r"[^A-Z0-9]", "_", token.label.upper())
+    return f"RUBRICA_PIN_{label}"
 
 
 def read_pin(path: Path, environment: Environment) -> Pin:

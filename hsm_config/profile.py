@@ -5,6 +5,7 @@ never anything about one installation, which is the settings file's matter.
 """
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +15,10 @@ from appliance.domain.hsm import KeyAlgorithm, WrapMethod
 from appliance.settings import SettingsError
 
 _FOLDER: Final = Path(__file__).parent / "profiles"
+_KEYS: Final = {"algorithms", "pss", "wrap", "wrap_numbers"}
+_VENDORS: Final = 1 << 31
+_LARGEST: Final = (1 << 32) - 1
+"""Vendors' numbers lie between these. Source: PKCS#11 2.40, 3.4."""
 _QUIRKS: Final = {
     "makes_tokens",
     "pin_chars",
@@ -32,6 +37,8 @@ class Standing(StrEnum):
     """Our tests run on this make."""
     DOCUMENTED = "documented"
     """The vendor's documents; `rubrica hsm check` has the last word."""
+    REFUSED = "refused"
+    """Our tests show that it is not fit, and that `rubrica hsm check` says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,8 @@ class HsmKeys:
     """Whether RSA keys sign by PSS."""
     wrap: tuple[WrapMethod, ...]
     """How keys are wrapped, best first; none: keys can only be resident."""
+    wrap_numbers: Mapping[WrapMethod, int]
+    """Mechanisms of the vendor's own that do what a method says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +152,7 @@ class _Table:
             standing=self._one_of("standing", Standing),
             modules=tuple(Path(str(module)) for module in modules),
             config_env=self._text("config_env") if "config_env" in self._raw else None,
-            keys=self._table("keys", {"algorithms", "pss", "wrap"}).keys(),
+            keys=self._table("keys", _KEYS).keys(),
             quirks=self._table("quirks", _QUIRKS).quirks(),
         )
 
@@ -152,6 +161,7 @@ class _Table:
             algorithms=self._several("algorithms", KeyAlgorithm),
             pss=self._flag("pss"),
             wrap=self._several("wrap", WrapMethod),
+            wrap_numbers=self._numbers("wrap_numbers"),
         )
 
     def quirks(self) -> HsmQuirks:
@@ -161,17 +171,26 @@ class _Table:
             pin_chars=self._number("pin_chars", 8, 64),
             rewrites_tokens=self._flag("rewrites_tokens"),
             start_tries=self._number("start_tries", 1, 20),
-            ec_unwrap_point=self._number(point, 1 << 31, (1 << 32) - 1)
+            ec_unwrap_point=self._number(point, _VENDORS, _LARGEST)
             if point in self._raw
             else None,
             wraps_unextractable=self._flag("wraps_unextractable"),
         )
 
+    def _numbers(self, key: str) -> Mapping[WrapMethod, int]:
+        if key not in self._raw:
+            return {}
+        table = self._table(key, set(WrapMethod))
+        return {
+            WrapMethod(method): table._number(method, _VENDORS, _LARGEST)  # noqa: SLF001 (our own kind)
+            for method in table._raw  # noqa: SLF001
+        }
+
     def _table(self, key: str, keys: set[str]) -> "_Table":
         value = self._raw.get(key)
         if not isinstance(value, dict):
             raise self._fault(key, "a table is needed")
-        return _Table(self._path, f"{key}.", value, keys)
+        return _Table(self._path, f"{self._prefix}{key}.", value, keys)
 
     def _text(self, key: str) -> str:
         value = self._raw.get(key)

@@ -30,7 +30,7 @@ from hsm_config.module import (
     opened,
     token_settings,
 )
-from hsm_config.pin import read_pin
+from hsm_config.pin import AskPin, obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
 from hsm_config.provision_report import ProvisionReport
 from hsm_config.tokens import make_configuration, make_token
@@ -38,7 +38,9 @@ from hsm_config.tokens import make_configuration, make_token
 _SYSTEM_CLOCK: Final = SystemClock()
 
 
-def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionReport:
+def provision(
+    settings: Settings, clock: Clock = _SYSTEM_CLOCK, ask: AskPin | None = None
+) -> ProvisionReport:
     """Make what is missing of tokens, PINs, keys and the CA certificate.
 
     Must not run in a process that has the HSM open: it starts and finalises
@@ -47,6 +49,7 @@ def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionRepo
     Args:
         settings: the installation.
         clock: dates the CA certificate.
+        ask: asks an operator for a PIN, where the settings want that.
 
     Returns:
         What was made and what was there.
@@ -62,7 +65,7 @@ def provision(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> ProvisionRepo
     report = ProvisionReport()
     try:
         with alone(settings.data_dir):
-            _provision(settings, profile, clock, report)
+            _provision(settings, profile, clock, report, ask)
     except PKCS11Error as exc:
         msg = describe(exc)
         raise HsmUnavailableError(msg) from exc
@@ -79,7 +82,11 @@ def alone(data_dir: Path) -> Iterator[None]:
 
 
 def _provision(
-    settings: Settings, profile: HsmProfile, clock: Clock, report: ProvisionReport
+    settings: Settings,
+    profile: HsmProfile,
+    clock: Clock,
+    report: ProvisionReport,
+    ask: AskPin | None,
 ) -> None:
     hsm = settings.hsm
     if profile.config_env and profile.quirks.makes_tokens and hsm.softhsm_conf:
@@ -88,13 +95,13 @@ def _provision(
     with opened(hsm, profile) as library:
         for role in TokenRole:
             token = token_settings(hsm, role)
-            news = make_token(library, token, settings, profile)
+            news = make_token(library, token, settings, profile, ask)
             report.made.extend(news)
             if not news:
                 report.note(f"token {token.label}", made=False)
-        replicas.make_tokens(library, settings, profile, report)
+        replicas.make_tokens(library, settings, profile, report, ask)
         pins = {
-            role: read_pin(token_settings(hsm, role).pin_file, settings.environment)
+            role: obtain_pin(token_settings(hsm, role), settings.environment, ask)
             for role in TokenRole
         }
         if pins[TokenRole.FIRMA] == pins[TokenRole.PKI]:
@@ -107,7 +114,7 @@ def _provision(
         }
         firma = sessions[TokenRole.FIRMA]
         firma_keys.provision(firma, settings, profile, report)
-        replicas.provision(library, firma, settings, profile, report)
+        replicas.provision(library, firma, settings, profile, report, ask)
         pki_keys.provision(sessions[TokenRole.PKI], settings, clock, report)
 
 

@@ -24,7 +24,7 @@ from appliance.domain.errors import (
     HsmUnavailableError,
 )
 from appliance.settings import HsmSettings, Settings, SettingsError
-from hsm_config import firma_keys, objects, signatures, wrapping
+from hsm_config import firma_keys, objects, signatures
 from hsm_config.masters import Masters
 from hsm_config.module import (
     Library,
@@ -35,11 +35,12 @@ from hsm_config.module import (
     opened,
 )
 from hsm_config.pairs import load_spki
-from hsm_config.pin import read_pin
+from hsm_config.pin import AskPin, obtain_pin
 from hsm_config.profile import HsmProfile
 from hsm_config.provision_report import ProvisionReport
 from hsm_config.tokens import make_configuration, make_token
 from hsm_config.transport import seal, transport
+from hsm_config.wrapping import DoesNotUnwrapError, Wrapping
 
 
 def check_apart(settings: Settings) -> None:
@@ -58,7 +59,11 @@ def check_apart(settings: Settings) -> None:
 
 
 def make_tokens(
-    library: Library, settings: Settings, profile: HsmProfile, report: ProvisionReport
+    library: Library,
+    settings: Settings,
+    profile: HsmProfile,
+    report: ProvisionReport,
+    ask: AskPin | None,
 ) -> None:
     """See to it that each replica's token is there with its user PIN.
 
@@ -67,6 +72,7 @@ def make_tokens(
         settings: the installation.
         profile: its HSM's make.
         report: told what was made.
+        ask: asks an operator for a PIN, where the settings want that.
 
     Raises:
         HsmRefusedError: as `make_token`.
@@ -77,8 +83,8 @@ def make_tokens(
         conf = own.softhsm_conf
         if profile.config_env and profile.quirks.makes_tokens and conf:
             make_configuration(conf)
-        with _library(own, settings.hsm, profile, library) as its_library:
-            news = make_token(its_library, own.firma, settings, profile)
+        with library_of(own, settings.hsm, profile, library) as its_library:
+            news = make_token(its_library, own.firma, settings, profile, ask)
         report.made.extend(news)
         if not news:
             report.note(f"token {own.firma.label}", made=False)
@@ -90,6 +96,7 @@ def provision(
     settings: Settings,
     profile: HsmProfile,
     report: ProvisionReport,
+    ask: AskPin | None,
 ) -> None:
     """Give each replica the master keys and keys of its own; then seal the former.
 
@@ -99,6 +106,7 @@ def provision(
         settings: the installation.
         profile: its HSM's make.
         report: told what was made.
+        ask: asks an operator for a PIN, where the settings want that.
 
     Raises:
         HsmRefusedError: a member holds another master key of the same version, or
@@ -111,7 +119,7 @@ def provision(
     with ExitStack() as open_until_sealed:
         for own in members(settings.hsm)[1:]:
             session = open_until_sealed.enter_context(
-                _session(own, settings, profile, library)
+                _session(own, settings, profile, library, ask)
             )
             firma_keys.keep_alive_key(session, report)
             for version in versions:
@@ -146,11 +154,11 @@ def _share(
             )
             raise HsmRefusedError(msg)
         transport(master, replica, version)
-    refuse_other(primary, replica, version, profile, label)
+    refuse_other_master(primary, replica, version, profile, label)
     report.note(f"master key {version} on token {label}", made=made)
 
 
-def refuse_other(
+def refuse_other_master(
     primary: pkcs11.Session,
     replica: pkcs11.Session,
     version: int,
@@ -159,24 +167,28 @@ def refuse_other(
 ) -> None:
     """Refuse a replica whose master key does not open what the primary's wrapped.
 
+    Args:
+        primary: session of `hsm.firma`.
+        replica: session of the other member.
+        version: of the master key.
+        profile: the make of both.
+        label: of the replica's token.
+
     Raises:
+        KeyNotFoundError: one of them lacks it.
         HsmRefusedError: it does not.
         PKCS11Error: a token failed.
     """
     mechanisms = primary.token.slot.get_mechanisms()
-    method = wrapping.pick_method(profile.keys.wrap, mechanisms)
-    key = wrapping.generate_wrapped(
-        primary, profile.keys.algorithms[0], Masters(primary), method, profile.quirks
+    wrapping = Wrapping(profile)
+    master = version, Masters(primary).get(version)
+    key = wrapping.generate(
+        primary, profile.keys.algorithms[0], master, wrapping.methods.pick(mechanisms)
     )
-    if key.master != version:
-        # An older one: only its presence can be seen, re-wrapping needs both.
-        return
     try:
-        with wrapping.unwrapped(
-            key, Masters(replica).get(version), profile.quirks
-        ) as private:
+        with wrapping.unwrapped(key, Masters(replica).get(version)) as private:
             signatures.self_test(private, load_spki(key.spki))
-    except wrapping.DoesNotUnwrapError as exc:
+    except DoesNotUnwrapError as exc:
         msg = f"token {label} holds another master key {version} than hsm.firma"
         raise HsmRefusedError(msg) from exc
 
@@ -234,33 +246,48 @@ def sessions(
         PKCS11Error: a token failed.
     """
     for own in members(settings.hsm)[1:]:
-        with _session(own, settings, profile, library) as session:
+        with _session(own, settings, profile, library, None) as session:
             yield session
 
 
 @contextmanager
 def _session(
-    own: HsmSettings, settings: Settings, profile: HsmProfile, library: Library
+    own: HsmSettings,
+    settings: Settings,
+    profile: HsmProfile,
+    library: Library,
+    ask: AskPin | None,
 ) -> Iterator[pkcs11.Session]:
     """A session of one member's token.
 
     Raises:
         HsmUnavailableError: the token is away.
     """
-    with _library(own, settings.hsm, profile, library) as its_library:
+    with library_of(own, settings.hsm, profile, library) as its_library:
         try:
             token = find_token(its_library, own.firma.label)
         except NoSuchToken:
             msg = f"token {own.firma.label} is away"
             raise HsmUnavailableError(msg) from None
-        yield log_in(token, read_pin(own.firma.pin_file, settings.environment))
+        yield log_in(token, obtain_pin(own.firma, settings.environment, ask))
 
 
 @contextmanager
-def _library(
+def library_of(
     own: HsmSettings, hsm: HsmSettings, profile: HsmProfile, library: Library
 ) -> Iterator[Library]:
-    """A member's module: that of `hsm.firma`, or one of its own for a while."""
+    """A member's module: that of `hsm.firma`, or one of its own for a while.
+
+    Args:
+        own: the member's settings.
+        hsm: the installation's.
+        profile: the make of both.
+        library: of `hsm.firma`, initialised.
+
+    Raises:
+        SettingsError: there is no module.
+        HsmUnavailableError: it does not start.
+    """
     if module_path(own, profile) == module_path(hsm, profile):
         yield library
         return

@@ -14,7 +14,7 @@ from pkcs11.exceptions import NoSuchToken
 from appliance.domain.errors import HsmRefusedError
 from appliance.settings import Settings, TokenSettings
 from hsm_config.module import Library, find_token
-from hsm_config.pin import Pin, make_pin, read_pin, write_new
+from hsm_config.pin import AskPin, Pin, make_pin, obtain_pin, read_pin, write_new
 from hsm_config.profile import HsmProfile
 
 _LABEL_BYTES = 32
@@ -59,7 +59,11 @@ def make_configuration(conf: Path) -> bool:
 
 
 def make_token(
-    library: Library, token: TokenSettings, settings: Settings, profile: HsmProfile
+    library: Library,
+    token: TokenSettings,
+    settings: Settings,
+    profile: HsmProfile,
+    ask: AskPin | None,
 ) -> tuple[str, ...]:
     """See to it that a token is there with its user PIN.
 
@@ -68,6 +72,7 @@ def make_token(
         token: which of the two.
         settings: the installation.
         profile: its HSM's make.
+        ask: asks an operator for a PIN, where the settings want that.
 
     Returns:
         What was made, for people; empty when nothing was missing.
@@ -82,14 +87,14 @@ def make_token(
         found = find_token(library, token.label)
     except NoSuchToken:
         _must_make(token, profile)
-        return _make(library, token, settings, profile)
+        return _make(library, token, settings, profile, ask)
     if found.flags & pkcs11.TokenFlag.USER_PIN_INITIALIZED:
-        if not token.pin_file.exists():
+        if token.pin_source == "file" and not token.pin_file.exists():
             msg = f"token {token.label} is there, its PIN file {token.pin_file} is not"
             raise HsmRefusedError(msg)
         return ()
     _must_make(token, profile)
-    return _set_user_pin(found, token, settings, profile)
+    return _set_user_pin(found, token, settings, profile, ask)
 
 
 def _must_make(token: TokenSettings, profile: HsmProfile) -> None:
@@ -99,7 +104,11 @@ def _must_make(token: TokenSettings, profile: HsmProfile) -> None:
 
 
 def _make(
-    library: Library, token: TokenSettings, settings: Settings, profile: HsmProfile
+    library: Library,
+    token: TokenSettings,
+    settings: Settings,
+    profile: HsmProfile,
+    ask: AskPin | None,
 ) -> tuple[str, ...]:
     made = []
     so_file = so_pin_file(token)
@@ -112,7 +121,7 @@ def _make(
     # A new token shows under its own slot only after a fresh start.
     library.reinitialize()
     found = find_token(library, token.label)
-    return (*made, *_set_user_pin(found, token, settings, profile))
+    return (*made, *_set_user_pin(found, token, settings, profile, ask))
 
 
 def _init_token(library: Library, label: str, so_pin: Pin) -> None:
@@ -149,17 +158,21 @@ def _init_token(library: Library, label: str, so_pin: Pin) -> None:
 
 
 def _set_user_pin(
-    found: pkcs11.Token, token: TokenSettings, settings: Settings, profile: HsmProfile
+    found: pkcs11.Token,
+    token: TokenSettings,
+    settings: Settings,
+    profile: HsmProfile,
+    ask: AskPin | None,
 ) -> tuple[str, ...]:
     made = []
     so_file = so_pin_file(token)
     if not so_file.exists():
         msg = f"token {token.label} has no user PIN and {so_file} is missing"
         raise HsmRefusedError(msg)
-    if not token.pin_file.exists():
+    if token.pin_source == "file" and not token.pin_file.exists():
         make_pin(token.pin_file, profile.quirks.pin_chars)
         made.append(f"PIN file {token.pin_file}")
-    pin = read_pin(token.pin_file, settings.environment)
+    pin = obtain_pin(token, settings.environment, ask)
     so_pin = read_pin(so_file, settings.environment)
     session = found.open(rw=True, so_pin=so_pin.value)
     try:

@@ -6,15 +6,14 @@ objects, sensitive, and gone when the block that needed them ends. Source: desig
 """
 
 import secrets
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import pkcs11
 from cryptography.hazmat.primitives.asymmetric import ec
-from pkcs11 import Attribute, KeyType, Mechanism, ObjectClass
+from pkcs11 import Attribute, KeyType, ObjectClass
 from pkcs11.exceptions import PKCS11Error
-from pkcs11.mechanisms import GCMParams
 from pkcs11.types import UnwrapMixin, WrapMixin
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
@@ -22,7 +21,6 @@ from appliance.domain.hsm import KeyAlgorithm, WrapMethod, WrappedKey
 from hsm_config import signatures, templates
 from hsm_config.exposure import refuse_readable
 from hsm_config.faults import may_mean_no
-from hsm_config.masters import Masters
 from hsm_config.pairs import (
     generate_pair,
     load_spki,
@@ -30,27 +28,11 @@ from hsm_config.pairs import (
     read_public,
     spki,
 )
-from hsm_config.profile import HsmQuirks
+from hsm_config.profile import HsmProfile
 from hsm_config.templates import Template
+from hsm_config.wrap_methods import WrapMethods, iv_bytes
 
-W_BITS: Final = 256
-
-
-class _Form(NamedTuple):
-    """What a method needs of the token, and what precedes its ciphertext."""
-
-    mechanism: Mechanism
-    iv_bytes: int
-
-
-_FORMS: Final = {
-    WrapMethod.AES_KWP: _Form(Mechanism.AES_KEY_WRAP_KWP, 0),
-    WrapMethod.AES_KEY_WRAP_PAD_5649: _Form(Mechanism.AES_KEY_WRAP_PAD, 0),
-    WrapMethod.AES_KEY_WRAP_PAD_3394: _Form(Mechanism.AES_KEY_WRAP_PAD, 0),
-    WrapMethod.AES_GCM: _Form(Mechanism.AES_GCM, 12),
-    WrapMethod.AES_CBC_PAD: _Form(Mechanism.AES_CBC_PAD, 16),
-}
-_TAG_BITS: Final = 128
+_W_BITS: Final = 256
 
 
 class DoesNotUnwrapError(HsmRefusedError):
@@ -60,234 +42,238 @@ class DoesNotUnwrapError(HsmRefusedError):
     """
 
 
-def pick_method(
-    preferred: Sequence[WrapMethod], mechanisms: Container[Mechanism]
-) -> WrapMethod:
-    """The first method of a make's preference that a token offers.
+class Wrapping:
+    """Wraps and unwraps keys as one make of HSM does.
 
     Args:
-        preferred: by the profile; none: the make keeps keys resident only.
-        mechanisms: what the token lists.
-
-    Raises:
-        HsmRefusedError: there is none.
+        profile: the make.
     """
-    for method in preferred:
-        if mechanism_of(method) in mechanisms:
-            return method
-    listed = ", ".join(preferred) or "none: this make keeps keys resident only"
-    msg = f"no method to wrap keys by; the profile names {listed}"
-    raise HsmRefusedError(msg)
 
+    def __init__(self, profile: HsmProfile) -> None:
+        self.methods = WrapMethods(profile.keys)
+        self._quirks = profile.quirks
 
-def mechanism_of(method: WrapMethod) -> Mechanism:
-    """The mechanism that a method needs."""
-    return _FORMS[method].mechanism
+    def wrap(self, key: pkcs11.Key, by: pkcs11.SecretKey, method: WrapMethod) -> bytes:
+        """Wrap a key, under a fresh IV where the method has one.
 
+        Args:
+            key: extractable.
+            by: a key that may wrap.
+            method: how.
 
-def wrap(key: pkcs11.Key, by: pkcs11.SecretKey, method: WrapMethod) -> bytes:
-    """Wrap a key, under a fresh IV where the method has one.
+        Returns:
+            The blob: IV, if any, and ciphertext.
 
-    Args:
-        key: extractable.
-        by: a key that may wrap.
-        method: how.
+        Raises:
+            HsmRefusedError: `by` may not wrap.
+            PKCS11Error: the token failed or refused.
+        """
+        if not isinstance(by, WrapMixin):
+            msg = "that key may not wrap"
+            raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+        iv = secrets.token_bytes(iv_bytes(method))
+        return iv + bytes(by.wrap_key(key, **self.methods.parameters(method, iv)))
 
-    Returns:
-        The blob: IV, if any, and ciphertext.
+    def wrap_out(
+        self, key: pkcs11.Key, session: pkcs11.Session, method: WrapMethod
+    ) -> bytes:
+        """Wrap a key by one that was made for this alone, which is lost then.
 
-    Raises:
-        HsmRefusedError: `by` may not wrap.
-        PKCS11Error: the token failed or refused.
-    """
-    if not isinstance(by, WrapMixin):
-        msg = "that key may not wrap"
-        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-    iv = secrets.token_bytes(_FORMS[method].iv_bytes)
-    return iv + bytes(by.wrap_key(key, **_parameters(method, iv)))
-
-
-def _parameters(method: WrapMethod, iv: bytes) -> dict[str, Any]:
-    """The binding's arguments for a method."""
-    parameter: object = iv or None
-    if method is WrapMethod.AES_GCM:
-        parameter = GCMParams(iv, None, _TAG_BITS)
-    return {"mechanism": mechanism_of(method), "mechanism_param": parameter}
-
-
-@contextmanager
-def _unwrapped(
-    blob: bytes,
-    by: pkcs11.SecretKey,
-    method: WrapMethod,
-    kind: tuple[ObjectClass, KeyType],
-    template: Template,
-) -> Iterator[Any]:
-    """Have an unwrapped key in the session for as long as the block lasts.
-
-    Raises:
-        DoesNotUnwrapError: the token does not take the blob.
-        HsmRefusedError: `by` may not unwrap.
-        PKCS11Error: the key cannot be destroyed.
-    """
-    if not isinstance(by, UnwrapMixin):
-        msg = "that key may not unwrap"
-        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-    size = _FORMS[method].iv_bytes
-    try:
-        key = by.unwrap_key(
-            *kind,
-            blob[size:],
-            capabilities=templates.UNSAID,
-            template=template,
-            **_parameters(method, blob[:size]),
-        )
-    except PKCS11Error as exc:
-        if not may_mean_no(exc):
-            raise
-        # Modules have a dozen codes for it; SoftHSM says CKR_GENERAL_ERROR.
-        reason = f"a wrapped key does not open: {type(exc).__name__}"
-    else:
+        Raises:
+            PKCS11Error: the token failed or refused.
+        """
+        w = _make_w(session)
         try:
-            yield key
+            return self.wrap(key, w, method)
         finally:
-            key.destroy()
-        return
-    raise DoesNotUnwrapError(reason, ErrorCode.SIGNING_FAILED)
+            w.destroy()
+
+    def make(
+        self,
+        session: pkcs11.Session,
+        algorithm: KeyAlgorithm,
+        master: tuple[int, pkcs11.SecretKey],
+        method: WrapMethod,
+    ) -> WrappedKey:
+        """Make a key pair that leaves nothing in the HSM.
+
+        Args:
+            session: logged in, read-write.
+            algorithm: kind of the pair.
+            master: version and handle of the master key that wraps.
+            method: how both keys are wrapped.
+
+        Returns:
+            The pair, not tried yet.
+
+        Raises:
+            HsmRefusedError: the public key cannot be read.
+            PKCS11Error: the token failed.
+        """
+        version, by = master
+        with ExitStack() as made:
+            w = _make_w(session)
+            made.callback(w.destroy)
+            public, private = generate_pair(session, algorithm, templates.NEW_PRIVATE)
+            made.callback(public.destroy)
+            made.callback(private.destroy)
+            return WrappedKey(
+                algorithm=algorithm,
+                spki=spki(read_public(public)),
+                master=version,
+                blob_w=self.wrap(w, by, method),
+                method_w=method,
+                blob_k=self.wrap(private, w, method),
+                method_k=method,
+            )
+
+    def generate(
+        self,
+        session: pkcs11.Session,
+        algorithm: KeyAlgorithm,
+        master: tuple[int, pkcs11.SecretKey],
+        method: WrapMethod,
+    ) -> WrappedKey:
+        """Make a key pair as `make` does, and try it.
+
+        Returns:
+            The pair, after it was unwrapped again, found unreadable, and has signed.
+
+        Raises:
+            HsmRefusedError: the unwrapped key can be read, or does not sign.
+            PKCS11Error: the token failed.
+        """
+        key = self.make(session, algorithm, master, method)
+        with self.unwrapped(key, master[1]) as again:
+            refuse_readable(again)
+            signatures.self_test(again, load_spki(key.spki))
+        return key
+
+    @contextmanager
+    def unwrapped(
+        self, key: WrappedKey, master: pkcs11.SecretKey
+    ) -> Iterator[pkcs11.PrivateKey]:
+        """Have a wrapped private key in the session, to sign inside the block.
+
+        Args:
+            key: as it was made.
+            master: the master key of its version.
+
+        Yields:
+            The private key: sensitive, not extractable, sign only, a session
+            object. It and W are destroyed when the block ends, however it does.
+
+        Raises:
+            DoesNotUnwrapError: the token does not take a blob.
+            HsmRefusedError: the public key cannot be read.
+            PKCS11Error: the token failed.
+        """
+        kind = KeyType.EC if key.algorithm.is_ec else KeyType.RSA
+        template = self._private_template(key)
+        with (
+            self._unwrapped_w(key, master) as w,
+            self._unwrapped(
+                key.blob_k, w, key.method_k, (ObjectClass.PRIVATE_KEY, kind), template
+            ) as private,
+        ):
+            yield private
+
+    def rewrap(
+        self,
+        blob_w: bytes,
+        method_w: WrapMethod,
+        old: pkcs11.SecretKey,
+        new: pkcs11.SecretKey,
+        method: WrapMethod,
+    ) -> bytes:
+        """Wrap W by another master key; no password and no user's key is needed.
+
+        Args:
+            blob_w: W, wrapped by the old master key.
+            method_w: how.
+            old: the old master key.
+            new: the new one.
+            method: how the new one wraps.
+
+        Returns:
+            W, wrapped by the new master key.
+
+        Raises:
+            DoesNotUnwrapError: the token does not take the blob.
+            PKCS11Error: the token failed.
+        """
+        kind = (ObjectClass.SECRET_KEY, KeyType.AES)
+        with self._unwrapped(blob_w, old, method_w, kind, templates.MOVING_W) as w:
+            return self.wrap(w, new, method)
+
+    @contextmanager
+    def _unwrapped_w(
+        self, key: WrappedKey, master: pkcs11.SecretKey
+    ) -> Iterator[pkcs11.SecretKey]:
+        kind = (ObjectClass.SECRET_KEY, KeyType.AES)
+        with self._unwrapped(
+            key.blob_w, master, key.method_w, kind, templates.UNWRAPPED_W
+        ) as w:
+            yield w
+
+    @contextmanager
+    def _unwrapped(
+        self,
+        blob: bytes,
+        by: pkcs11.SecretKey,
+        method: WrapMethod,
+        kind: tuple[ObjectClass, KeyType],
+        template: Template,
+    ) -> Iterator[Any]:
+        """Have an unwrapped key in the session for as long as the block lasts.
+
+        Raises:
+            DoesNotUnwrapError: the token does not take the blob.
+            HsmRefusedError: `by` may not unwrap.
+            PKCS11Error: the token failed, or the key cannot be destroyed.
+        """
+        if not isinstance(by, UnwrapMixin):
+            msg = "that key may not unwrap"
+            raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+        size = iv_bytes(method)
+        try:
+            key = by.unwrap_key(
+                *kind,
+                blob[size:],
+                capabilities=templates.UNSAID,
+                template=template,
+                **self.methods.parameters(method, blob[:size]),
+            )
+        except PKCS11Error as exc:
+            if not may_mean_no(exc):
+                raise
+            # Modules have a dozen codes for it; SoftHSM says CKR_GENERAL_ERROR.
+            reason = f"a wrapped key does not open: {type(exc).__name__}"
+        else:
+            try:
+                yield key
+            finally:
+                key.destroy()
+            return
+        raise DoesNotUnwrapError(reason, ErrorCode.SIGNING_FAILED)
+
+    def _private_template(self, key: WrappedKey) -> Template:
+        """The template of an unwrapped key, with what the make wants besides."""
+        attribute = self._quirks.ec_unwrap_point
+        if not key.algorithm.is_ec or attribute is None:
+            return templates.UNWRAPPED_PRIVATE
+        public = load_spki(key.spki)
+        if not isinstance(public, ec.EllipticCurvePublicKey):
+            msg = "a wrapped EC key has another kind of public key"
+            raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+        point = point_attribute(public)
+        return {**templates.UNWRAPPED_PRIVATE, cast(Attribute, attribute): point}
 
 
-@contextmanager
-def _unwrapped_w(
-    blob: bytes, master: pkcs11.SecretKey, method: WrapMethod, template: Template
-) -> Iterator[pkcs11.SecretKey]:
-    kind = (ObjectClass.SECRET_KEY, KeyType.AES)
-    with _unwrapped(blob, master, method, kind, template) as w:
-        yield w
-
-
-@contextmanager
-def unwrapped(
-    key: WrappedKey, master: pkcs11.SecretKey, quirks: HsmQuirks
-) -> Iterator[pkcs11.PrivateKey]:
-    """Have a wrapped private key in the session, to sign inside the block.
-
-    Args:
-        key: as it was made.
-        master: the master key of its version.
-        quirks: of the HSM's make.
-
-    Yields:
-        The private key: sensitive, not extractable, sign only, a session
-        object. It and W are destroyed when the block ends, however it does.
-
-    Raises:
-        DoesNotUnwrapError: the token does not take a blob.
-        HsmRefusedError: the public key cannot be read.
-        PKCS11Error: the token failed.
-    """
-    kind = (
-        ObjectClass.PRIVATE_KEY,
-        KeyType.EC if key.algorithm.is_ec else KeyType.RSA,
+def _make_w(session: pkcs11.Session) -> pkcs11.SecretKey:
+    return session.generate_key(
+        KeyType.AES,
+        _W_BITS,
+        capabilities=templates.UNSAID,
+        template=templates.NEW_W,
     )
-    template = _private_template(key, quirks)
-    with (
-        _unwrapped_w(key.blob_w, master, key.method_w, templates.UNWRAPPED_W) as w,
-        _unwrapped(key.blob_k, w, key.method_k, kind, template) as private,
-    ):
-        yield private
-
-
-def _private_template(key: WrappedKey, quirks: HsmQuirks) -> Template:
-    """The template of an unwrapped private key, with what the make wants besides."""
-    if not key.algorithm.is_ec or quirks.ec_unwrap_point is None:
-        return templates.UNWRAPPED_PRIVATE
-    public = load_spki(key.spki)
-    if not isinstance(public, ec.EllipticCurvePublicKey):
-        msg = "a wrapped EC key has another kind of public key"
-        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-    point = point_attribute(public)
-    return {
-        **templates.UNWRAPPED_PRIVATE,
-        cast(Attribute, quirks.ec_unwrap_point): point,
-    }
-
-
-def generate_wrapped(
-    session: pkcs11.Session,
-    algorithm: KeyAlgorithm,
-    masters: Masters,
-    method: WrapMethod,
-    quirks: HsmQuirks,
-) -> WrappedKey:
-    """Make a key pair that leaves nothing in the HSM, and try it.
-
-    Args:
-        session: logged in, read-write.
-        algorithm: kind of the pair.
-        masters: the master keys; the newest one wraps.
-        method: how both keys are wrapped.
-        quirks: of the HSM's make.
-
-    Returns:
-        The pair, after it was unwrapped again, found unreadable, and has signed.
-
-    Raises:
-        KeyNotFoundError: there is no master key.
-        HsmRefusedError: the unwrapped key can be read, or does not sign.
-        PKCS11Error: the token failed.
-    """
-    version = masters.newest()
-    master = masters.get(version)
-    with ExitStack() as made:
-        w = session.generate_key(
-            KeyType.AES,
-            W_BITS,
-            capabilities=templates.UNSAID,
-            template=templates.NEW_W,
-        )
-        made.callback(w.destroy)
-        public, private = generate_pair(session, algorithm, templates.NEW_PRIVATE)
-        made.callback(public.destroy)
-        made.callback(private.destroy)
-        key = WrappedKey(
-            algorithm=algorithm,
-            spki=spki(read_public(public)),
-            master=version,
-            blob_w=wrap(w, master, method),
-            method_w=method,
-            blob_k=wrap(private, w, method),
-            method_k=method,
-        )
-    with unwrapped(key, master, quirks) as again:
-        refuse_readable(again)
-        signatures.self_test(again, load_spki(key.spki))
-    return key
-
-
-def rewrap(
-    blob_w: bytes,
-    method_w: WrapMethod,
-    masters: Masters,
-    versions: tuple[int, int],
-    method: WrapMethod,
-) -> bytes:
-    """Wrap W by another master key; no password and no user's key is needed.
-
-    Args:
-        blob_w: W, wrapped by the old master key.
-        method_w: how.
-        masters: the master keys.
-        versions: the old one and the new one.
-        method: how the new one wraps.
-
-    Returns:
-        W, wrapped by the new master key.
-
-    Raises:
-        KeyNotFoundError: there is no such master key.
-        DoesNotUnwrapError: the token does not take the blob.
-        PKCS11Error: the token failed.
-    """
-    old, new = (masters.get(version) for version in versions)
-    with _unwrapped_w(blob_w, old, method_w, templates.MOVING_W) as w:
-        return wrap(w, new, method)

@@ -22,6 +22,7 @@ from sqlalchemy import Row, Table, select
 from appliance.domain.audit import AuditEvent, AuditRow, first_break
 from appliance.domain.vocab import (
     ActivationState,
+    CertificateState,
     EventKind,
     IntentState,
     ItemState,
@@ -39,6 +40,8 @@ _TABLES: Final = (
     tables.document,
     tables.signed_document,
     tables.credential,
+    tables.certificate,
+    tables.ocsp_response,
     tables.activation,
     tables.activation_item,
     tables.intent,
@@ -115,6 +118,7 @@ class Ledger:
             _intents,
             _files,
             _audit_chains,
+            _revocations,
             _documents,
         )
         return [fault for check in checks for fault in check(self)]
@@ -212,6 +216,27 @@ def _story(events: list[Row[Any]]) -> Iterator[str]:
     closed = digests[EventKind.KEY_USED] | digests[EventKind.KEY_INTERRUPTED]
     if digests[EventKind.KEY_INTENDED] != closed:
         yield "an intent is in the audit without its end, or the reverse"
+
+
+def _revocations(ledger: Ledger) -> Iterator[str]:
+    """A revoked key is revoked in every row, and was intended for nothing after."""
+    states = {row.id: row.state for row in ledger.of(tables.credential)}
+    answers = {row.serial: row.state for row in ledger.of(tables.ocsp_response)}
+    for row in ledger.of(tables.certificate):
+        if row.credential is not None and row.state != CertificateState.VALID.value:
+            told = (states[row.credential], answers.get(row.serial, row.state))
+            if row.state != CertificateState.REVOKED.value or set(told) != {row.state}:
+                yield f"certificate {row.serial} is {row.state}, elsewhere {told}"
+    asked = {
+        event.detail["credential"]: event.at
+        for event in ledger.of(tables.audit_event)
+        if event.event == EventKind.REVOCATION_ASKED.value
+    }
+    keys = {row.id: row.credential for row in ledger.of(tables.activation)}
+    for intent in ledger.of(tables.intent):
+        at = asked.get(keys[intent.activation])
+        if at is not None and intent.at > at:
+            yield f"intent {intent.id} is of a key that was to be revoked"
 
 
 def _nothing_pending(ledger: Ledger) -> Iterator[str]:

@@ -6,12 +6,12 @@ Worker n prefers member n, so that all of them work while all are there.
 
 from pathlib import Path
 
-from appliance.call_watch import TOKENS, CallWatch
+from appliance.call_watch import CallWatch
 from appliance.domain.hsm import TokenRole
 from appliance.domain.vocab import Environment
 from appliance.settings import HsmSettings, SettingsError
-from hsm_config.module import members, module_path
-from hsm_config.pin import read_pin
+from hsm_config.module import members, module_path, token_settings
+from hsm_config.pin import obtain_pin
 from hsm_config.profile import HsmProfile
 from worker.hsm_connection import HsmConnection, HsmToken
 from worker.hsm_module import HsmModule
@@ -47,14 +47,9 @@ def make_connections(
         if known.softhsm_conf != own.softhsm_conf:
             msg = f"hsm.replicas: {label}: a module ({path}) has one configuration"
             raise SettingsError(msg)
-        file = own.firma.pin_file if role is TokenRole.FIRMA else own.pki.pin_file
-        token = HsmToken(
-            token_number, role, label, read_pin(file, environment), own, profile
-        )
+        pin = obtain_pin(token_settings(own, role), environment)
+        token = HsmToken(token_number, role, label, pin, own, profile)
         connections.append(HsmConnection(token, module, watch))
-    if len(connections) > TOKENS:
-        msg = f"hsm.replicas: at most {TOKENS - 2}"
-        raise SettingsError(msg)
     pki = connections.pop()
     first = (number - 1) % len(connections)
     return [*connections[first:], *connections[:first], pki]

@@ -40,7 +40,7 @@ from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
-from worker.watchdog import guard_calls
+from worker.watchdog import calls_guarded
 
 _log = structlog.get_logger(__name__)
 _CHORES_S = 5.0
@@ -61,7 +61,11 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
     stop = stop_event()
     clock = SystemClock()
     fonts = load_fonts(settings.fonts_dir)
-    async with open_core(settings, clock, slot) as core:
+    limit_s = settings.hsm.call_limit_s
+    async with (
+        open_core(settings, clock, slot) as core,
+        calls_guarded(watch, limit_s, ServiceManager()),
+    ):
         profile = load_profile(settings.hsm.profile)
         # Before any PIN is tried: a folder that will not do is an operator's matter.
         folder = open_folder(settings.activation_dir, settings.environment)
@@ -74,7 +78,7 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
         )
         await session.open()
         try:
-            worker = _worker(core, session, watch, folder, fonts, slot)
+            worker = _worker(core, session, folder, fonts, slot)
             await worker.run(stop)
         finally:
             await session.close()
@@ -83,7 +87,6 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
 def _worker(
     core: Core,
     session: HsmSession,
-    watch: CallWatch,
     folder: ActivationFolder,
     fonts: StampFonts,
     slot: str,
@@ -100,7 +103,6 @@ def _worker(
     )
     authority = Authority(session, read_ca(settings), settings)
     publishing = Publishing(core.store, clock, settings.pki, slot)
-    limit_s = settings.hsm.call_limit_s
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
     )
@@ -136,7 +138,6 @@ def _worker(
         ),
         keys=keys,
         session=session,
-        guard=lambda: guard_calls(watch, limit_s, ServiceManager()),
         slot=slot,
     )
 

@@ -56,7 +56,6 @@ class SigningWorker:
         tasks: runs HSM tasks.
         keys: what fronts seal to on this host.
         session: the HSM, for its status.
-        guard: watches over the calls into it, until cancelled.
         slot: `signing/<host>/<n>`.
     """
 
@@ -66,7 +65,6 @@ class SigningWorker:
     tasks: TaskRunner
     keys: ActivationKeys
     session: HsmSession
-    guard: Callable[[], Coroutine[Any, Any, None]]
     slot: str
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
@@ -81,7 +79,6 @@ class SigningWorker:
         helpers: list[asyncio.Task[Any]] = [
             asyncio.create_task(work)
             for work in (
-                self.guard(),
                 hear_rings(self.core.bell, self._wake, self._free),
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),

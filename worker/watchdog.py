@@ -10,6 +10,8 @@ that helps wherever the module lets Python run meanwhile, as all that we know do
 import asyncio
 import os
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
@@ -23,16 +25,30 @@ _OUTSIDE_S: Final = 15.0
 """Time for those outside to end the process, in seconds."""
 
 
-async def guard_calls(
+@asynccontextmanager
+async def calls_guarded(
     watch: CallWatch, limit_s: float, manager: ServiceManager
-) -> None:
-    """Say that the process is alive, unless a call hangs; until cancelled.
+) -> AsyncIterator[None]:
+    """Say during a block that the process is alive, unless a call hangs.
+
+    Enter it before the HSM is opened: that is a call too. A process whose HSM is
+    away is ready all the same, and does what needs none.
 
     Args:
         watch: the process's own.
         limit_s: longest that a call may take, in seconds.
         manager: who is told.
     """
+    guard = asyncio.create_task(_guard(watch, limit_s, manager), name="call-guard")
+    try:
+        yield
+    finally:
+        manager.stopping()
+        guard.cancel()
+        await asyncio.wait({guard})
+
+
+async def _guard(watch: CallWatch, limit_s: float, manager: ServiceManager) -> None:
     manager.ready()
     # Three chances within the time, as a late one is no death.
     every_s = min(_LOOK_S, manager.watchdog_s / 3 or _LOOK_S)

@@ -16,7 +16,7 @@ from appliance.domain.hsm import (
     WrapMethod,
     WrappedKey,
 )
-from hsm_config import wrapping
+from hsm_config.wrapping import DoesNotUnwrapError, Wrapping
 from worker.hsm_connection import HsmConnection
 
 
@@ -29,9 +29,9 @@ def generate(link: HsmConnection, algorithm: KeyAlgorithm) -> WrappedKey:
         PKCS11Error: the token failed.
     """
     session = link.session(TokenRole.FIRMA)
-    return wrapping.generate_wrapped(
-        session, algorithm, link.masters, _method(link), link.token.profile.quirks
-    )
+    version = link.masters.newest()
+    master = version, link.masters.get(version)
+    return _wrapping(link).generate(session, algorithm, master, _method(link))
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def opened(
     master = link.masters.get(key.master)
     with (
         _told_apart(link),
-        wrapping.unwrapped(key, master, link.token.profile.quirks) as private,
+        _wrapping(link).unwrapped(key, master) as private,
     ):
         yield private
 
@@ -67,8 +67,9 @@ def rewrap(
         PKCS11Error: the token failed.
     """
     method = _method(link)
+    keys = link.masters.get(old), link.masters.get(new)
     with _told_apart(link):
-        blob = wrapping.rewrap(blob_w, method_w, link.masters, (old, new), method)
+        blob = _wrapping(link).rewrap(blob_w, method_w, *keys, method)
     return blob, method
 
 
@@ -82,11 +83,15 @@ def _told_apart(link: HsmConnection) -> Iterator[None]:
     """
     try:
         yield
-    except wrapping.DoesNotUnwrapError:
+    except DoesNotUnwrapError:
         link.exercise()
         raise
 
 
 def _method(link: HsmConnection) -> WrapMethod:
     mechanisms = link.session(TokenRole.FIRMA).token.slot.get_mechanisms()
-    return wrapping.pick_method(link.token.profile.keys.wrap, mechanisms)
+    return _wrapping(link).methods.pick(mechanisms)
+
+
+def _wrapping(link: HsmConnection) -> Wrapping:
+    return Wrapping(link.token.profile)

@@ -5,12 +5,14 @@ worker that runs.
 """
 
 import argparse
+from pathlib import Path
 from typing import Final
 
 from appliance.bootstrap import Front
 from appliance.commands.fronts import handle
-from appliance.commands.terminal import say, table
+from appliance.commands.terminal import read_file, say, table
 from appliance.domain.certificates import CertificateView
+from appliance.domain.ids import CredentialId
 from appliance.domain.person import format_cuil
 from appliance.domain.vocab import CertificateState, RevocationReason
 
@@ -45,6 +47,14 @@ def register(
         help="told to whoever checks (RFC 5280, 5.3.1)",
     )
     handle(revoke, _revoke)
+    take = parts.add_parser(
+        "import", help="have a credential sign with what an outside CA issued"
+    )
+    take.add_argument("credential", help="its id (the console and the API show it)")
+    take.add_argument(
+        "file", type=Path, help="PEM: the certificate first, then each one's issuer"
+    )
+    handle(take, _import)
 
 
 async def _list(front: Front, args: argparse.Namespace) -> int:
@@ -103,3 +113,13 @@ def _state(view: CertificateView) -> str:
     if state is CertificateState.VALID and not view.is_current:
         return "renewed"
     return state.value
+
+
+async def _import(front: Front, args: argparse.Namespace) -> int:
+    view = await front.credentials.import_chain(
+        CredentialId(args.credential), read_file(args.file), "operator"
+    )
+    say(f"{view.holder} ({format_cuil(view.cuil)}) now signs with")
+    say(f"  serial {view.serial} of {view.issuer}")
+    say(f"  until  {view.not_after.isoformat(timespec='minutes')}")
+    return 0

@@ -95,6 +95,7 @@ async def _ensure_person(front: Front, cuil: str, told: dict[str, str]) -> None:
     )
     await front.tasks.wait(created.task, _TASK_WAIT_S)
     say(f"person {format_cuil(cuil)} {told['nombre']}: certified")
+    say(f"  revocation PIN (shown once): {created.revocation_pin}")
 
 
 async def _ensure_key(front: Front, person: PersonId, told: dict[str, str]) -> None:

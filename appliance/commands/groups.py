@@ -26,6 +26,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         integrators,
         operators,
         secret_keys,
+        trust,
         verify,
     )
 
@@ -44,6 +45,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     ready.set_defaults(run=_ready)
     integrators.register(commands)
     operators.register(commands)
+    trust.register(commands)
     secret_keys.register(commands)
     certificates.register(commands)
     demo.register(commands)

@@ -157,6 +157,7 @@ async def _create_person(front: Front, args: argparse.Namespace) -> int:
     )
     say(f"person {format_cuil(parse_cuil(args.cuil))}: {created.id}")
     show_totp(created.totp_uri)
+    say(f"revocation PIN (shown once): {created.revocation_pin}")
     return await _await_credential(front, created.task)
 
 

@@ -5,8 +5,9 @@ import asyncio
 import getpass
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 
-from appliance.settings import Settings, load_settings
+from appliance.settings import Settings, SettingsError, load_settings
 
 
 def say(line: str) -> None:
@@ -36,6 +37,22 @@ def run_async(
         return await work(settings)
 
     return asyncio.run(run())
+
+
+def read_file(path: Path) -> bytes:
+    """Read a file that a command was given.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        SettingsError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as exc:
+        msg = f"{path}: cannot be read ({exc.strerror})"
+        raise SettingsError(msg) from exc
 
 
 def ask(what: str) -> str:

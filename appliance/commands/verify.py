@@ -1,12 +1,13 @@
-"""`rubrica verify`: the signatures of a file against this installation's CA."""
+"""`rubrica verify`: the signatures of a file, by the roots that are trusted here."""
 
 import argparse
 from pathlib import Path
 
-from appliance.bootstrap import open_core
-from appliance.commands.terminal import run_async, say
+from appliance.bootstrap import open_core, open_trust
+from appliance.commands.terminal import read_file, run_async, say
 from appliance.domain.clock import SystemClock
 from appliance.domain.document import SignatureReport, VerificationReport
+from appliance.domain.trust import AnchorPurpose
 from appliance.settings import Settings, SettingsError
 
 
@@ -19,7 +20,7 @@ def register(
         commands: of the `rubrica` parser.
     """
     verify = commands.add_parser(
-        "verify", help="check the signatures of a PDF against this installation's CA"
+        "verify", help="check the signatures of a PDF by the roots trusted here"
     )
     verify.add_argument("file", type=Path)
     verify.set_defaults(run=_verify)
@@ -27,38 +28,17 @@ def register(
 
 def _verify(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
-        try:
-            pdf = args.file.read_bytes()
-        except OSError as exc:
-            msg = f"{args.file}: cannot be read ({exc.strerror})"
-            raise SettingsError(msg) from exc
-        roots = _roots(settings)
+        pdf = read_file(args.file)
+        if not settings.root_file.exists():
+            msg = f"{settings.root_file}: is not there; run `rubrica hsm init`"
+            raise SettingsError(msg)
         async with open_core(settings, SystemClock(), "operator") as core:
+            roots = await open_trust(core).roots(AnchorPurpose.SIGNERS)
             report = await core.inspector.verify(pdf, roots)
         _tell(args.file, report)
         return 0 if report.valid else 1
 
     return run_async(work, args)
-
-
-def _roots(settings: Settings) -> list[bytes]:
-    """The root of the installation's CA, in DER.
-
-    Raises:
-        SettingsError: it was not made yet.
-    """
-    from cryptography import x509  # noqa: PLC0415 (heavy)
-    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 (heavy)
-        Encoding,
-    )
-
-    path = settings.root_file
-    try:
-        certificates = x509.load_pem_x509_certificates(path.read_bytes())
-    except (OSError, ValueError) as exc:
-        msg = f"{path}: holds no certificate; run `rubrica hsm init`"
-        raise SettingsError(msg) from exc
-    return [certificate.public_bytes(Encoding.DER) for certificate in certificates]
 
 
 def _tell(path: Path, report: VerificationReport) -> None:
@@ -74,7 +54,7 @@ def _tell(path: Path, report: VerificationReport) -> None:
 def _tell_signature(signature: SignatureReport) -> None:
     verdicts = {
         "the signed bytes are intact": signature.intact,
-        "the chain ends at this installation's CA": signature.trusted,
+        "the chain ends at a trusted root": signature.trusted,
         "it covers its whole revision": signature.covers_revision,
         "nothing but DSS and document timestamps follows": signature.only_ltv_follows,
     }

@@ -36,7 +36,7 @@ class CredentialView:
     certificate: bytes = field(repr=False)
     """DER."""
     chain: tuple[bytes, ...] = field(repr=False)
-    """DER, issuer first, root last."""
+    """DER, issuer first, without the root."""
     reason: RevocationReason | None = None
     """Why it was revoked."""
     revoked_at: datetime | None = None

@@ -201,7 +201,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PERSON_STATE: "The person's state ({state}) does not allow that.",
     ErrorCode.SOLICITUD_NOT_FOUND: "There is no such signature request.",
     ErrorCode.ALREADY_SIGNED: "It is already signed, with other parameters.",
-    ErrorCode.IN_PROGRESS: "It is being signed with other parameters.",
+    ErrorCode.IN_PROGRESS: (
+        "Another signature or change is going on; try again in a moment."
+    ),
     ErrorCode.STATE: "The request's state ({estado}) does not allow that.",
     ErrorCode.IDEMKEY_CONFLICT: "That idempotency key was used for something else.",
     ErrorCode.DOCUMENT_CHANGED: "The document is not the one that was seen.",

@@ -64,7 +64,7 @@ class CheckedChain:
     certificate: bytes = field(repr=False)
     """The signer's, DER."""
     issuers: tuple[bytes, ...] = field(repr=False)
-    """DER, issuer first, the root of the trust store last."""
+    """DER, issuer first, without the root: whoever verifies must have that."""
     not_before: datetime
     """Of the signer's certificate, in UTC."""
     not_after: datetime
@@ -87,7 +87,7 @@ def check_chain(
         now: aware.
 
     Returns:
-        The chain, root included.
+        The chain, but for its root.
 
     Raises:
         ChainRefusedError: one of the `CHAIN_…` and `CERTIFICATE_…` codes, with
@@ -109,7 +109,7 @@ def check_chain(
     signer = path[0]
     return CheckedChain(
         certificate=der_of(signer),
-        issuers=tuple(map(der_of, path[1:])),
+        issuers=tuple(map(der_of, path[1:-1])),
         not_before=signer.not_valid_before_utc,
         not_after=signer.not_valid_after_utc,
         serial=signer.serial_number,

@@ -38,7 +38,8 @@ from appliance.domain.vocab import (
 )
 from appliance.settings import PkiSettings
 
-_TASKS_KEPT: Final = timedelta(days=1)
+_KEPT: Final = timedelta(days=1)
+_REST: Final = timedelta(minutes=1)
 
 
 class Publishing:
@@ -71,20 +72,32 @@ class Publishing:
             issuers: the CAs, the one that certifies signers first.
         """
         async with self._store.read() as records:
-            if await records.tasks.any_open(TaskKind.PUBLISH):
-                return None
             if not await self._any_due(records, issuers):
                 return None
         return await self.submit()
 
     async def submit(self) -> TaskId | None:
-        """Ask for what is due to be signed, unless that is asked for already."""
+        """Ask for what is due to be signed, unless that is asked for already.
+
+        After a failure that is no matter of waiting, not again for a minute:
+        strangers may ask often.
+        """
+        async with self._store.read() as records:
+            # Most questions end at this look, which takes no lock.
+            if await self._is_asked_for(records):
+                return None
         task = TaskId(new_id())
         async with self._store.write() as records:
-            if await records.tasks.any_open(TaskKind.PUBLISH):
+            if await self._is_asked_for(records):
                 return None
             await records.tasks.add(task, TaskKind.PUBLISH, {}, self._clock.now())
         return task
+
+    async def _is_asked_for(self, records: Records) -> bool:
+        since = self._clock.now() - _REST
+        return await records.tasks.any_open(
+            TaskKind.PUBLISH
+        ) or await records.tasks.any_failed(TaskKind.PUBLISH, since)
 
     async def _any_due(self, records: Records, issuers: Sequence[str]) -> bool:
         for issuer in issuers:
@@ -186,10 +199,16 @@ class Publishing:
             return await records.tasks.close(claim, TaskState.DONE, {})
 
     async def forget(self) -> int:
-        """Delete `publish` tasks that ended a day ago; how many rows."""
-        before = self._clock.now() - _TASKS_KEPT
+        """Delete what is of no more use; how many rows.
+
+        `publish` tasks that ended a day ago, and answers out of date as long:
+        of certificates that have ended.
+        """
+        before = self._clock.now() - _KEPT
         async with self._store.write() as records:
-            return await records.tasks.sweep(TaskKind.PUBLISH, before)
+            return await records.tasks.sweep(
+                TaskKind.PUBLISH, before
+            ) + await records.publications.sweep(before)
 
     # -- revoking ---------------------------------------------------------------
 

@@ -48,7 +48,7 @@ class Renewal:
 
         Raises:
             ApplianceError: `CERTIFICATE_STATE`: the credential is not active,
-                or its person is not.
+                or its person is not, or an outside CA certified it.
         """
         wanted = CredentialId(str(claim.input["credential"]))
         async with self._store.read() as records:
@@ -120,6 +120,9 @@ async def _order(records: Records, wanted: CredentialId) -> RenewalOrder:
     """
     credential = await records.credentials.get(wanted)
     if credential is None or credential.state is not CredentialState.ACTIVE:
+        raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
+    if await records.former_certificates.of_credential(wanted):
+        # An outside CA certified it meanwhile: ours does not take its place.
         raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
     person = await records.people.get(credential.person)
     if person is None or person.state is not PersonState.ACTIVE:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
@@ -112,6 +112,13 @@ class SqlPublications:
             .limit(1)
         )
         return (await self._connection.execute(query)).first() is not None
+
+    async def sweep(self, before: datetime) -> int:
+        """Delete answers that were out of date by then; how many."""
+        result = await self._connection.execute(
+            delete(ocsp_response).where(ocsp_response.c.next_update < before)
+        )
+        return result.rowcount
 
 
 def _due(issuer: str, now: datetime, horizon: datetime) -> ColumnElement[bool]:

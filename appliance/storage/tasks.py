@@ -106,6 +106,19 @@ class SqlTasks:
         )
         return (await self._connection.execute(query)).first() is not None
 
+    async def any_failed(self, kind: TaskKind, since: datetime) -> bool:
+        """Whether a task of that kind, made since then, has failed."""
+        query = (
+            select(hsm_task.c.id)
+            .where(
+                hsm_task.c.kind == kind.value,
+                hsm_task.c.state == TaskState.FAILED.value,
+                hsm_task.c.created >= since,
+            )
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).first() is not None
+
     async def any_claimable(self, host: str, at: datetime, attempts: int) -> bool:
         """Whether `claim_next` would find one now."""
         query = select(hsm_task.c.id).where(_claimable(host, at, attempts)).limit(1)

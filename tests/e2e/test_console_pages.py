@@ -40,6 +40,8 @@ def tour(town: Town) -> list[Stop]:
     here = f"/admin/integrators/{town.code}"
     key, _ = town.keys
     locked = f"/admin/people/{town.locked.id}"
+    signer = f"/admin/people/{town.signer}"
+    credential = f"{signer}/credentials/{town.credential}"
     return [
         Stop("home", "/admin/"),
         Stop("integrators", "/admin/integrators"),
@@ -59,6 +61,15 @@ def tour(town: Town) -> list[Stop]:
         Stop("person-unlock", f"{locked}/unlock"),
         Stop("person-disable", f"{locked}/disable"),
         Stop("person-invited", f"/admin/people/{town.invited}"),
+        Stop("person-certified", signer),
+        Stop("credential-revoke", f"{credential}/revoke"),
+        Stop("credential-chain", f"{credential}/chain"),
+        Stop("person-reissue", f"{signer}/credentials/reissue"),
+        Stop("certificates", "/admin/certificates"),
+        Stop("trust", "/admin/trust"),
+        Stop("trust-new", "/admin/trust/new"),
+        Stop("trust-remove", f"/admin/trust/{town.anchor}/remove"),
+        Stop("authority", "/admin/authority"),
         Stop("requests", "/admin/requests"),
         Stop("requests-filtered", "/admin/requests?state=firmada&q=contrato"),
         Stop("request-new", "/admin/requests/new"),
@@ -143,6 +154,8 @@ async def test_every_answer_to_a_form_is_sound(
     look = Look(page, open_page, size)
     here = f"/admin/integrators/{town.code}"
     await administrator.sign_in(page)
+    signer = f"/admin/people/{town.signer}"
+    credential = f"{signer}/credentials/{town.credential}"
     forms = [
         ("integrator-wrong", "/admin/integrators/new", {"code": "Ñ", "name": ""}),
         ("key-created", f"{here}/keys", {"label": administrator.name}),
@@ -152,10 +165,17 @@ async def test_every_answer_to_a_form_is_sound(
         ("unlock-wrong", f"/admin/people/{town.locked.id}/unlock", {"code": "1"}),
         ("request-wrong", "/admin/requests/new", {"cuil": "1", "days": "x"}),
         ("invited-again", f"/admin/people/{town.invited}", {}),
+        ("trust-wrong", "/admin/trust/new", {"fingerprint": "x"}),
+        ("chain-wrong", f"{credential}/chain", {}),
+        ("revoke-wrong", f"{credential}/revoke", {}),
+        ("reissue-wrong", f"{signer}/credentials/reissue", {"code": "1"}),
     ]
 
     for name, path, fields in forms:
         await page.goto(administrator.url(path))
         await look.send(name, **fields)
+    await page.goto(administrator.url(signer))
+    await page.get_by_role("button", name="Hacer un PIN nuevo").click()
+    await look.at("pin-created")
 
     assert look.faults == []

@@ -28,8 +28,9 @@ from appliance.domain.certificates import CertificateView
 from appliance.domain.vocab import CertificateState, CredentialState, RevocationReason
 from tests import pdfs
 from tests.functional.calls import problem
+from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.harm import order_crash, until
+from tests.parts.harm import newest, order_crash, until
 from tests.parts.loops import run_apart
 from worker.crash_points import REVOCATION_SIGNED, REVOCATION_STORED
 
@@ -270,6 +271,9 @@ def test_worker_killed_while_revoking_leaves_all_or_nothing(
 
     assert not order.exists()
     assert seen == [True] * len(seen)
+    assert (
+        read_ledger(checker.appliance, after=newest(checker.appliance)).faults() == []
+    )
     assert "signer.pem: revoked" in checker.ask()[0]
 
 

@@ -27,6 +27,7 @@ PUBLIC = {
     "/.well-known/jwks.json",
     "/api/integration/session/new",
     "/alta/7",
+    "/revocar",
     "/static/7",
     *PKI,
     "/pki/ocsp",

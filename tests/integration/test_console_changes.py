@@ -654,6 +654,7 @@ async def _with_secret(site: Site) -> PersonId:
     (code,) = set(re.findall(r"/alta/([A-Za-z0-9_-]{43})", made.text))
     view = await site.desk.enrolment.look(code)
     site.clock.forward(30)
+    await site.desk.host.beat(site.desk.store, site.clock.now())
     choice = Choice(
         "contraseña de ingreso",
         "contraseña de firma",

@@ -101,7 +101,7 @@ async def test_imported_chain_takes_the_place_of_the_certificate(
         former = await records.former_certificates.of_credential(held.id)
     assert active is not None
     assert active.certificate == der(made)
-    assert active.chain == (der(OUTSIDE.issuing), der(OUTSIDE.root))
+    assert active.chain == (der(OUTSIDE.issuing),)
     assert active.not_after == NOON + timedelta(days=100)
     assert former == [(der(held.certificate), NOON)]
     assert view.outside

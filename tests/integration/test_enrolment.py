@@ -12,7 +12,8 @@ from appliance.api import enrolment
 from appliance.asgi import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integration import Invitation
-from appliance.domain.vocab import EventKind, PersonState, VouchedBy
+from appliance.domain.vocab import EventKind, PersonState, TaskKind, VouchedBy
+from appliance.services.hsm_tasks import HsmTasks
 from appliance.web import language
 from tests.web_parts import BASE_URL, CUIL, EMAIL, Parts, open_parts
 
@@ -330,6 +331,93 @@ async def test_result_says_when_there_is_no_certificate_yet(
 
     assert answer.status_code == 200
     assert words in await answer.get_data(as_text=True)
+
+
+async def fail_task(parts: Parts) -> None:
+    """A worker takes the task that there is, and cannot make the key."""
+    worker = HsmTasks(parts.store, parts.clock, "signing/h/1", "p")
+    claim = await worker.claim_next()
+    assert claim is not None
+    await worker.failed(claim, "ACTIVATION_EXPIRED")
+
+
+async def test_key_that_could_not_be_made_is_asked_for_again(
+    parts: Parts, client: HttpClient
+) -> None:
+    """The same link asks for the signing password alone, and makes a new task."""
+    link = await invite(parts)
+    await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+    await fail_task(parts)
+
+    page = await client.get(f"/alta/{link.code}")
+    wrong = await client.post(
+        f"/alta/{link.code}", form={"signing_password": "no es la mía"}
+    )
+    again = await client.post(f"/alta/{link.code}", form={"signing_password": SIGNING})
+    twice = await client.get(f"/alta/{link.code}")
+
+    text = await page.get_data(as_text=True)
+    assert page.status_code == 200
+    assert 'name="signing_password"' in text
+    assert 'name="login_password"' not in text
+    assert "Ana &lt;Núñez&gt;" in text
+    assert wrong.status_code == 422
+    assert "no es correcta" in await wrong.get_data(as_text=True)
+    assert again.status_code == 200
+    assert twice.status_code == 409
+    async with parts.store.read() as records:
+        secret = await records.people.signing_secret(link.person)
+        assert await records.tasks.open_for(link.person, TaskKind.ISSUE)
+    assert secret is not None
+    assert secret.counted == 0
+
+
+async def test_asking_again_counts_wrong_passwords(
+    parts: Parts, client: HttpClient
+) -> None:
+    """The link is no way around the lock."""
+    link = await invite(parts)
+    await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+    await fail_task(parts)
+
+    statuses = [
+        (
+            await client.post(
+                f"/alta/{link.code}", form={"signing_password": f"clave {n} mala"}
+            )
+        ).status_code
+        for n in range(11)
+    ]
+
+    assert statuses == [422] * 9 + [423] * 2
+
+
+async def test_link_that_is_over_asks_for_nothing(
+    parts: Parts, client: HttpClient
+) -> None:
+    """After its time a failed key is an officer's matter."""
+    link = await invite(parts)
+    await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+    await fail_task(parts)
+    parts.clock.forward(259_200)
+
+    answer = await client.get(f"/alta/{link.code}")
+
+    assert answer.status_code == 409
+
+
+async def test_enrolment_waits_for_a_host(parts: Parts, client: HttpClient) -> None:
+    """Nobody can make a key now: 503 in words, and the link is as good as before."""
+    link = await invite(parts)
+    parts.clock.forward(16)
+
+    answer = await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+
+    assert answer.status_code == 503
+    assert answer.headers["Content-Type"].startswith("text/html")
+    await parts.host.beat(parts.store, parts.clock.now())
+    done = await client.post(f"/alta/{link.code}", form=await fields(parts, link))
+    assert done.status_code == 200
 
 
 async def test_demo_is_refused_outside_a_trial(parts: Parts) -> None:

@@ -1,14 +1,24 @@
 """`rubrica hsm check` on a real SoftHSM."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from appliance.domain.hsm import TokenRole
+import hsm_config
+from appliance.domain.hsm import KeyAlgorithm, KeyMode, TokenRole
+from appliance.settings import Settings
 from hsm_config import objects
-from hsm_config.check import CheckReport
+from hsm_config.check import check
+from hsm_config.check_report import CheckReport, Mark
+from hsm_config.firma_keys import identity_path
+from hsm_config.masters import Masters
+from hsm_config.module import token_settings
 from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation
+
+EC = (KeyAlgorithm.EC_P256,)
+PROFILES = Path(hsm_config.__file__).parent / "profiles"
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +36,15 @@ def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
 
 
 def _bad(report: CheckReport) -> set[str]:
-    return {line.name for line in report.lines if not line.good}
+    return set(report.named(Mark.BAD))
 
 
 def test_check_of_a_good_hsm_ends_with_zero(made: HsmInstallation) -> None:
-    """The table names module, tokens, speed and CA, and the verdict is good."""
-    code, said = made.command("check")
+    """The table names module, tokens, keys and CA, and the verdict is good."""
+    code, said = made.command("check", "--quick")
 
     assert code == 0, said
-    for word in ("libsofthsm2.so", "token firma", "token pki", "a second", "CA "):
+    for word in ("libsofthsm2.so", "token firma", "unwrapped key", "token pki", "CA "):
         assert word in said
     assert "BAD" not in said
     assert said.rstrip().endswith("This HSM is ready.")
@@ -55,10 +65,10 @@ def test_check_with_a_wrong_pin_names_it_and_shows_none(made: HsmInstallation) -
     """Exit code 1, the token's line is bad, and no PIN is printed."""
     made.settings.hsm.firma.pin_file.write_text("9182736455\n")
 
-    code, said = made.command("check")
+    code, said = made.command("check", "--quick")
 
     assert code == 1
-    assert "BAD  PIN firma" in said
+    assert "BAD   PIN firma" in said
     assert "PinIncorrect" in said
     assert "9182736455" not in said
     assert made.pin(TokenRole.PKI) not in said
@@ -111,3 +121,104 @@ def test_command_without_settings_says_so(tmp_path: Path) -> None:
     assert code == 78
     assert "cannot be read" in said
     assert len(said.splitlines()) == 1
+
+
+def test_check_measures_by_the_number_of_processes(made: HsmInstallation) -> None:
+    """One line each, with unwrapping and without; every process logs in itself."""
+    report = check(made.settings, algorithms=EC, processes=(1, 2), rate_s=0.05)
+
+    lines = {line.name: line.detail for line in report.lines}
+    for name in ("rate 1 process", "rate 2 processes"):
+        assert "wrapped" in lines[name], lines
+        assert "rsa-2048 signatures a second" in lines[name]
+    assert report.good
+
+
+def test_check_names_a_missing_master_key_and_identity(made: HsmInstallation) -> None:
+    """Wrapped mode is tried all the same, under a key of the session."""
+    with made.raw(TokenRole.FIRMA) as session:
+        Masters(session).get(1).destroy()
+        objects.destroy(session, objects.IDENTITY_KEY.cka_id)
+
+    report = made.check()
+
+    assert _bad(report) == {"master key", "worker identity"}
+    assert "unwrapped key" in report.named(Mark.OK)
+
+
+def test_check_finds_an_identity_that_is_not_the_pinned_one(
+    made: HsmInstallation,
+) -> None:
+    """Fronts would not believe this token."""
+    path = identity_path(made.settings)
+    path.write_text("-----BEGIN PUBLIC KEY-----\n")
+
+    assert _bad(made.check()) == {"worker identity"}
+
+
+def test_check_of_resident_keys_on_a_make_that_wraps_none(
+    made: HsmInstallation, tmp_path: Path
+) -> None:
+    """A profile without methods is refused in wrapped mode, and good in resident."""
+    text = (PROFILES / "softhsm2.toml").read_text("utf-8")
+    profile = tmp_path / "resident.toml"
+    profile.write_text(re.sub(r"(?m)^wrap = .*$", "wrap = []", text), "utf-8")
+    hsm = made.settings.hsm.model_copy(update={"profile": str(profile)})
+    wrapped = made.settings.model_copy(update={"hsm": hsm})
+    resident = made.settings.model_copy(
+        update={"hsm": hsm.model_copy(update={"key_mode": KeyMode.RESIDENT})}
+    )
+
+    assert _bad(check(wrapped, processes=())) == {"key mode", "mechanisms firma"}
+    report = check(resident, processes=(1,), rate_s=0.05)
+    assert report.good
+    assert "wrapped" not in report.lines[-1].detail
+
+
+def test_check_looks_at_every_member(tmp_path: Path) -> None:
+    """Each has its lines, and a master key that is not the primary's is bad."""
+    installation = HsmInstallation(tmp_path, members=2)
+    provision(installation.settings)
+
+    whole = installation.check()
+    with installation.raw_members() as (_, second):
+        Masters(second).get(1).destroy()
+        Masters(second).make(1)
+    report = installation.check()
+
+    assert whole.good
+    assert "master key firma-2" in whole.named(Mark.OK)
+    assert _bad(report) == {"master key firma-2"}
+
+
+# PINs from elsewhere
+
+
+def _with_source(made: HsmInstallation, source: str) -> Settings:
+    hsm = made.settings.hsm
+    tokens = {
+        role.value: token_settings(hsm, role).model_copy(update={"pin_source": source})
+        for role in TokenRole
+    }
+    return made.settings.model_copy(update={"hsm": hsm.model_copy(update=tokens)})
+
+
+def test_pins_asked_for_at_the_terminal_are_taken(made: HsmInstallation) -> None:
+    """By their tokens' labels, and no file is read."""
+    pins = {f"PIN of token {role}: ": made.pin(role) for role in TokenRole}
+    for role in TokenRole:
+        token_settings(made.settings.hsm, role).pin_file.unlink()
+
+    report = check(
+        _with_source(made, "prompt"), ask=pins.__getitem__, algorithms=EC, processes=()
+    )
+
+    assert not {"PIN firma", "PIN pki"} & _bad(report)
+
+
+def test_command_without_a_terminal_does_not_ask(made: HsmInstallation) -> None:
+    """It says so, and tries no PIN."""
+    code, said = made.command("check", "--quick", "--ask-pin")
+
+    assert code == 1
+    assert "there is no terminal to ask at" in said

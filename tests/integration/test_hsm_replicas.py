@@ -2,6 +2,9 @@
 
 import asyncio
 import hashlib
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -186,6 +189,73 @@ def test_resident_keys_and_members_do_not_go_together(tmp_path: Path) -> None:
 
     with pytest.raises(SettingsError, match="a resident key is on one token alone"):
         load_settings(both.file)
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> HsmInstallation:
+    """A second member in an HSM of its own: another module, another folder."""
+    both = HsmInstallation(tmp_path, members=2)
+    module = tmp_path / "another-softhsm.so"
+    shutil.copy(both.profile.modules[0], module)
+    more = f'module = "{module}"\nconfig = "{tmp_path}/hsm-2/softhsm2.conf"\n'
+    both.file.write_text(both.file.read_text() + more)
+    (tmp_path / "hsm-2").mkdir()
+    both.settings = load_settings(both.file)
+    return both
+
+
+async def test_member_may_have_a_module_of_its_own(apart: HsmInstallation) -> None:
+    """Made and used as any other; the loss of one does not touch the other."""
+    code, said = apart.command("init")
+    assert code == 0, said
+
+    program = [sys.executable, "-c", _SIGN_ON_BOTH, str(apart.file)]
+    done = await asyncio.to_thread(
+        subprocess.run, program, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].split() == ["firma:", "True"]
+
+
+async def test_module_has_one_configuration(apart: HsmInstallation) -> None:
+    """Two of them are a fault of the settings."""
+    lines = apart.file.read_text().splitlines()
+    apart.file.write_text(
+        "\n".join(line for line in lines if "another-softhsm" not in line)
+    )
+    for role in ("firma", "pki", "firma-2"):
+        file = apart.folder / "secrets" / f"{role}.pin"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("123456\n")
+        file.chmod(0o600)
+    apart.settings = load_settings(apart.file)
+
+    with pytest.raises(SettingsError, match="has one configuration"):
+        await apart.session().open()
+
+
+_SIGN_ON_BOTH = """\
+import asyncio, sys
+from pathlib import Path
+from appliance.domain.hsm import KeyAlgorithm, SignatureScheme
+from appliance.settings import load_settings
+from hsm_config.profile import load_profile
+from worker.hsm_session import HsmSession
+
+async def main():
+    settings = load_settings(Path(sys.argv[1]))
+    folder = settings.hsm.softhsm_conf.parent
+    async with HsmSession(settings.hsm, load_profile("softhsm2")) as session:
+        assert session.reason == "", session.reason
+        key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
+        first = await session.sign(key, bytes(32), SignatureScheme.RSA_PKCS1)
+        (folder / "tokens").rename(folder / "away")
+        second = await session.sign(key, bytes(32), SignatureScheme.RSA_PKCS1)
+        print(session.reason.split()[0], first == second)
+
+asyncio.run(main())
+"""
 
 
 # Using them

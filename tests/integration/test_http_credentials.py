@@ -140,7 +140,7 @@ async def test_certificate_is_downloaded_in_both_forms(
     )
 
     chain = x509.load_pem_x509_certificates(await pem.get_data())
-    assert chain == [held.certificate, held.ca.issuing, held.ca.root]
+    assert chain == [held.certificate, held.ca.issuing]
     assert pem.headers["Content-Type"] == "application/pem-certificate-chain"
     assert await der_answer.get_data() == der(held.certificate)
     assert der_answer.headers["Content-Type"] == "application/pkix-cert"
@@ -202,7 +202,7 @@ async def test_chain_is_imported(caller: Caller, held: Held) -> None:
     assert (element["ca"], element["emisor"]) == ("externa", "AC de afuera")
     downloaded = await caller.get(f"/credenciales/{held.id}/certificado")
     chain = x509.load_pem_x509_certificates(await downloaded.get_data())
-    assert chain == [made, OUTSIDE.issuing, OUTSIDE.root]
+    assert chain == [made, OUTSIDE.issuing]
 
 
 async def test_chain_that_does_not_fit_is_told_by_name(

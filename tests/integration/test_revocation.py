@@ -286,6 +286,44 @@ async def test_publications_are_asked_for_when_due(core: CoreParts) -> None:
     ]
 
 
+async def test_publication_that_failed_is_asked_for_again_after_a_minute(
+    core: CoreParts,
+) -> None:
+    """Strangers' questions make no worker try what cannot be, time and again."""
+    worker = publishing(core)
+    tasks = HsmTasks(core.store, core.clock, SLOT, new_id())
+    assert await worker.submit() is not None
+    assert await tasks.failed(await claimed(core), "TASK_FAILED")
+
+    at_once = [await worker.submit(), await worker.submit_due([ISSUER])]
+    core.clock.forward(61)
+    later = await worker.submit()
+
+    assert at_once == [None, None]
+    assert later is not None
+
+
+async def test_what_was_published_is_forgotten_when_it_is_of_no_use(
+    core: CoreParts,
+) -> None:
+    """Answers out of date and tasks that ended, a day later; nothing else."""
+    await certified(core, "1")
+    worker = publishing(core)
+    assert await worker.submit() is not None
+    due = await worker.due_answers(ISSUER, 9)
+    await worker.published([], answers(tuple(due)))
+    claim = await claimed(core)
+    assert await worker.done(claim)
+
+    counts = []
+    for _ in range(3):
+        core.clock.forward(23 * 3600)
+        counts.append(await worker.forget())
+
+    # The task a day after its making, the answer a day after its end.
+    assert counts == [0, 1, 1]
+
+
 async def test_renewal_changes_the_certificate_and_keeps_the_key(
     core: CoreParts,
 ) -> None:

@@ -2,11 +2,20 @@
 
 import asyncio
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from alembic import command
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from sqlalchemy import Connection, insert, text
 
 from appliance.settings import Settings
 from appliance.storage import migrate
 from appliance.storage.engines import open_engines
+from appliance.storage.tables import metadata
 from tests.core_parts import CoreParts, core_settings
 
 MIGRATE = """
@@ -86,3 +95,102 @@ async def test_two_migrations_at_once_make_one(
     assert [process.returncode for process in started] == [0, 0]
     assert sorted(said) == sorted([f"(None, '{newest}')", f"('{newest}', '{newest}')"])
     assert await differences(core_settings(tmp_path, database_url)) == []
+
+
+async def test_keys_of_before_are_superseded(tmp_path: Path, database_url: str) -> None:
+    """Up with a credential and a task of the second version, down, and up again."""
+    settings = core_settings(tmp_path, database_url)
+    engines = open_engines(settings)
+    key = rsa.generate_private_key(65537, 2048)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    spki = key.public_key().public_bytes(
+        Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+    )
+    rows: dict[str, dict[str, object]] = {
+        "person": {
+            **dict.fromkeys(("email_index", "locale", "vouched_by", "name"), "x"),
+            "id": "p",
+            "cuil": "20",
+            "state": "active",
+            "email_sealed": b"x",
+            "created": now,
+        },
+        "credential": {
+            "id": "c",
+            "person": "p",
+            "key_mode": "resident",
+            "key_token": "firma",
+            "cka_id": b"k",
+            "spki_sha256": "00",
+            "chain": b"",
+            "state": "active",
+            "certificate": certificate_of(key, now),
+            "vouched_by": "demo",
+            **dict.fromkeys(("not_before", "not_after", "created"), now),
+        },
+        "activation": {
+            "id": "a",
+            "person": "p",
+            "credential": "c",
+            "state": "done",
+            "factors": [],
+            "fence": 1,
+            "reason": "",
+            **dict.fromkeys(("created", "claim_by"), now),
+        },
+        "hsm_task": {
+            "id": "t",
+            "kind": "issue",
+            "input": {"person": "p"},
+            "fence": 0,
+            "state": "waiting",
+            "created": now,
+            "reason": "",
+        },
+    }
+    try:
+        async with engines.writer.begin() as connection:
+            await connection.run_sync(migrate_to, "0002", "upgrade")
+            for name, values in rows.items():
+                table = metadata.tables[name]
+                await connection.execute(insert(table).values(**values))
+        told = []
+        for version, way in (
+            ("0003", "upgrade"),
+            ("0002", "downgrade"),
+            ("0003", "upgrade"),
+        ):
+            async with engines.writer.begin() as connection:
+                await connection.run_sync(migrate_to, version, way)
+                row = (await connection.execute(text("SELECT * FROM credential"))).one()
+                told.append((row.state, bytes(row.cka_id)))
+        async with engines.reader.connect() as connection:
+            task = (await connection.execute(text("SELECT * FROM hsm_task"))).one()
+    finally:
+        await engines.dispose()
+
+    assert told == [("superseded", b"k")] * 3
+    assert (row.algorithm, bytes(row.spki), row.master) == ("rsa-2048", spki, None)
+    assert bytes(row.outer) == b""
+    assert (task.person, task.swept) == ("p", None)
+
+
+def migrate_to(connection: Connection, version: str, way: str) -> None:
+    """Bring the tables to a version, up or down."""
+    getattr(command, way)(migrate._config(connection), version)
+
+
+def certificate_of(key: rsa.RSAPrivateKey, now: datetime) -> bytes:
+    """A certificate of a key, DER."""
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    return made.public_bytes(Encoding.DER)

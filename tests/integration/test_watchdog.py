@@ -2,15 +2,14 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from appliance.call_watch import CallWatch
 from appliance.service_manager import ServiceManager
-from worker.watchdog import guard_calls
+from worker.watchdog import calls_guarded
 
 
 @pytest.fixture
@@ -42,19 +41,6 @@ def manager(systemd: socket.socket, **more: str) -> ServiceManager:
     return ServiceManager(environment)
 
 
-@asynccontextmanager
-async def guarded(
-    watch: CallWatch, limit_s: float, manager: ServiceManager
-) -> AsyncIterator[None]:
-    """Run the guard during a block."""
-    guard = asyncio.create_task(guard_calls(watch, limit_s, manager))
-    try:
-        yield
-    finally:
-        guard.cancel()
-        await asyncio.wait({guard})
-
-
 async def until(true: Callable[[], bool]) -> None:
     """Wait for something to become true."""
     for _ in range(2000):
@@ -72,7 +58,7 @@ async def test_worker_says_that_it_is_ready_and_lives(systemd: socket.socket) ->
         said.extend(told(systemd))
         return len(said) >= 4
 
-    async with guarded(CallWatch(), 20, manager(systemd)):
+    async with calls_guarded(CallWatch(), 20, manager(systemd)):
         await until(heard_four)
 
     assert said[0] == "READY=1"
@@ -82,7 +68,7 @@ async def test_worker_says_that_it_is_ready_and_lives(systemd: socket.socket) ->
 async def test_silence_while_a_call_hangs(systemd: socket.socket) -> None:
     """And the hang is noted for the next start; a call that ends is forgiven."""
     watch = CallWatch()
-    async with guarded(watch, 0.2, manager(systemd)):
+    async with calls_guarded(watch, 0.2, manager(systemd)):
         with watch.calling(1):
             await until(lambda: watch.hangs(1)[0] > 0)
             told(systemd)

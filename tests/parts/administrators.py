@@ -9,18 +9,21 @@ import secrets
 import time
 import uuid
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pyotp
+from cryptography.hazmat.primitives import hashes
 from playwright.async_api import Page
 
 from appliance.bootstrap import Front
 from appliance.domain.ids import PersonId
 from appliance.domain.integration import FlagReason
+from appliance.domain.trust import AnchorPurpose
 from appliance.domain.vocab import VouchedBy
 from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.outside_ca import OutsideCa, der
 
 ACTOR: Final = "operator"
 _STEP_S: Final = 30
@@ -83,6 +86,12 @@ class Town:
     """Id of an allowed domain."""
     invited: PersonId
     locked: TestPerson
+    signer: PersonId
+    """Somebody with a certificate."""
+    credential: str
+    """Id of it."""
+    anchor: str
+    """Id of a root of the trust store."""
     pending: int
     """A request with something to be told about its document."""
     signed: int
@@ -130,7 +139,20 @@ def build_town(appliance: Appliance) -> Town:
         )
         return made.person
 
+    async def certificates(front: Front) -> tuple[str, str]:
+        (held,) = await front.credentials.of(signer.id)
+        outside = OutsideCa(
+            datetime.now(UTC).replace(microsecond=0),
+            "Autoridad Certificante de la Provincia",
+        )
+        sha256 = outside.root.fingerprint(hashes.SHA256()).hex()
+        anchor = await front.trust.add(
+            ACTOR, der(outside.root), AnchorPurpose.SIGNERS, sha256
+        )
+        return str(held.id), anchor.id
+
     keys, domain = appliance.do(integrators)
+    credential, anchor = appliance.do(certificates)
     invited = appliance.do(people)
     pending = appliance.new_request(signer, pdfs.javascript(), "Poder especial.pdf")
     signed = appliance.new_request(signer, pdfs.one_page(), "Contrato de locación.pdf")
@@ -138,4 +160,15 @@ def build_town(appliance: Appliance) -> Town:
         order = {"solicitudId": signed, "password": signer.signing_password}
         answer = client.post("/solicitudes/firmar", json=order)
         assert answer.status_code == 200, answer.text
-    return Town(code, keys, domain, invited, locked, pending, signed)
+    return Town(
+        code,
+        keys,
+        domain,
+        invited,
+        locked,
+        signer.id,
+        credential,
+        anchor,
+        pending,
+        signed,
+    )

@@ -54,7 +54,7 @@ async def hold(
             "algorithm": KeyAlgorithm.EC_P256,
             "spki": spki_of(key),
             "certificate": der(made),
-            "chain": (der(ca.issuing), der(ca.root)),
+            "chain": (der(ca.issuing),),
             "not_before": made.not_valid_before_utc,
             "not_after": made.not_valid_after_utc,
             **changes,

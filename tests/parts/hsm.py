@@ -4,10 +4,11 @@ python-pkcs11 starts a module once a process; who opens the tokens here closes
 them before another folder's are opened.
 """
 
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -17,11 +18,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 
 from appliance.call_watch import CallWatch
-from appliance.domain.hsm import TokenRole
+from appliance.domain.hsm import KeyAlgorithm, TokenRole
 from appliance.settings import Settings, load_settings
-from hsm_config.check import CheckReport, check
+from hsm_config.check import check
+from hsm_config.check_report import CheckReport
 from hsm_config.module import find_token, log_in, members, opened, token_settings
-from hsm_config.pin import read_pin
+from hsm_config.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
 from worker.hsm_session import HsmSession
 
@@ -33,7 +35,7 @@ data_dir = "data"
 run_dir = "run"
 
 [hsm]
-softhsm_conf = "hsm/softhsm2.conf"
+{hsm_lines}
 keep_alive_s = {keep_alive_s}
 
 [hsm.firma]
@@ -74,6 +76,9 @@ class HsmInstallation:
         folder: an existing private folder.
         trial: the setting of that name.
         keep_alive_s: the setting of that name.
+        hsm_lines: what the settings say of the HSM besides; by default that it is
+            a SoftHSM.
+        environment: what the module wants besides in a command's environment.
         members: tokens behind the logical HSM "firma": `firma`, `firma-2`, …
     """
 
@@ -83,12 +88,17 @@ class HsmInstallation:
         *,
         trial: bool = True,
         keep_alive_s: float = 60,
+        hsm_lines: str = 'softhsm_conf = "hsm/softhsm2.conf"',
+        environment: Mapping[str, str] | None = None,
         members: int = 1,
     ) -> None:
         self.folder = folder
+        self.environment = {**os.environ, **(environment or {})}
         self.file = folder / "settings.toml"
         self._members = members
-        text = _TOML.format(trial=str(trial).lower(), keep_alive_s=keep_alive_s)
+        text = _TOML.format(
+            trial=str(trial).lower(), keep_alive_s=keep_alive_s, hsm_lines=hsm_lines
+        )
         for number in range(2, members + 1):
             text += _REPLICA.format(number=number)
         self.file.write_text(text, "utf-8")
@@ -137,10 +147,11 @@ class HsmInstallation:
         Args:
             probe_s: as of `HsmSession`.
             number: as of `HsmSession`.
-            module: instead of the profile's, for a shim.
+            module: instead of that of the settings, for a shim.
             watch: as of `HsmSession`.
         """
-        hsm = self.settings.hsm.model_copy(update={"module": module})
+        hsm = self.settings.hsm
+        hsm = hsm.model_copy(update={"module": module or hsm.module})
         return HsmSession(
             hsm, self.profile, probe_s=probe_s, number=number, watch=watch
         )
@@ -163,7 +174,7 @@ class HsmInstallation:
             yield [
                 log_in(
                     find_token(library, own.firma.label),
-                    read_pin(own.firma.pin_file, self.settings.environment),
+                    obtain_pin(own.firma, self.settings.environment),
                 )
                 for own in members(self.settings.hsm)
             ]
@@ -173,21 +184,28 @@ class HsmInstallation:
         """The binding's own session of a token, logged in."""
         with opened(self.settings.hsm, self.profile) as library:
             wanted = token_settings(self.settings.hsm, role)
-            pin = read_pin(wanted.pin_file, self.settings.environment)
+            pin = obtain_pin(wanted, self.settings.environment)
             yield log_in(find_token(library, wanted.label), pin)
+
+    def command_line(self, *words: str) -> list[str]:
+        """How `rubrica hsm …` is started."""
+        begin = [sys.executable, "-c", _COMMAND, "--settings", str(self.file)]
+        return [*begin, "hsm", *words]
 
     def start_command(self, *words: str) -> subprocess.Popen[str]:
         """Start `rubrica hsm …` in a process of its own."""
         return subprocess.Popen(
-            [sys.executable, "-c", _COMMAND, "--settings", self.file, "hsm", *words],
+            self.command_line(*words),
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
 
     def check(self) -> CheckReport:
-        """`hsm check` in this process, with a short speed test."""
-        return check(self.settings, rate_s=0.05)
+        """`hsm check` in this process, of two kinds of keys, without its figures."""
+        kinds = (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256)
+        return check(self.settings, algorithms=kinds, processes=())
 
     def command(self, *words: str) -> tuple[int, str]:
         """Run `rubrica hsm …`: its exit code and all it said."""

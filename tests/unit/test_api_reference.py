@@ -8,6 +8,7 @@ from quart import Quart
 
 from appliance.api import (
     auth,
+    clave,
     credenciales,
     fields,
     pki,
@@ -84,7 +85,7 @@ def test_reference_lists_every_address() -> None:
     app = Quart("x", static_folder=None)
     app.url_map.converters["digits"] = Digits
     # All but the pages: they are for people, and link to one another.
-    for face in (solicitudes, credenciales, auth, sessions, pki, public):
+    for face in (solicitudes, clave, credenciales, auth, sessions, pki, public):
         app.register_blueprint(face.blueprint)
     served = {
         (method, re.sub(r"<[^>]+>", "{id}", rule.rule.replace(*_ASKED)))

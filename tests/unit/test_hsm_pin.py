@@ -7,9 +7,9 @@ import pkcs11
 import pytest
 
 from appliance.domain.vocab import Environment
-from appliance.settings import SettingsError
+from appliance.settings import SettingsError, TokenSettings
 from hsm_config.module import login_refusal
-from hsm_config.pin import Pin, make_pin, read_pin, write_new
+from hsm_config.pin import Pin, make_pin, obtain_pin, read_pin, write_new
 
 FLAG = pkcs11.TokenFlag
 
@@ -120,3 +120,50 @@ def test_pin_is_tried_on_a_healthy_token() -> None:
     flags = FLAG.USER_PIN_INITIALIZED | FLAG.USER_PIN_COUNT_LOW
 
     assert login_refusal(flags) is None
+
+
+def _token(source: str, folder: Path) -> TokenSettings:
+    return TokenSettings.model_validate(
+        {"label": "firma-1", "pin_source": source, "pin_file": folder / "firma.pin"}
+    )
+
+
+def test_systemd_credential_is_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the name of `pin_file` counts; without systemd the remedy is named."""
+    token = _token("credential", Path("/nowhere"))
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    _file(tmp_path, b"1234", 0o440)
+
+    assert obtain_pin(token, Environment.PROD).value == "1234"
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY")
+    with pytest.raises(SettingsError, match="--ask-pin"):
+        obtain_pin(token, Environment.PROD)
+
+
+def test_pin_in_the_environment_is_refused_in_production(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere it is taken, by the token's label."""
+    token = _token("environment", tmp_path)
+    monkeypatch.setenv("RUBRICA_PIN_FIRMA_1", "1234")
+
+    assert obtain_pin(token, Environment.PREPROD).value == "1234"
+    with pytest.raises(SettingsError, match="PROD takes no PIN") as caught:
+        obtain_pin(token, Environment.PROD)
+    assert "1234" not in str(caught.value)
+    monkeypatch.delenv("RUBRICA_PIN_FIRMA_1")
+    with pytest.raises(SettingsError, match="RUBRICA_PIN_FIRMA_1 is not set"):
+        obtain_pin(token, Environment.PREPROD)
+
+
+def test_pin_is_asked_for_where_somebody_can_answer(tmp_path: Path) -> None:
+    """A worker cannot ask; an empty answer is none."""
+    token = _token("prompt", tmp_path)
+
+    assert obtain_pin(token, Environment.PROD, lambda _: "1234").value == "1234"
+    with pytest.raises(SettingsError, match="nobody is here"):
+        obtain_pin(token, Environment.PROD)
+    with pytest.raises(SettingsError, match="no PIN was entered"):
+        obtain_pin(token, Environment.PROD, lambda _: "")

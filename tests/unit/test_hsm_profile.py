@@ -53,7 +53,7 @@ def test_profile_of_ones_own_is_read_by_path(tmp_path: Path) -> None:
 
 def test_unknown_profile_names_those_there_are() -> None:
     """A misspelt name is answered with the right ones."""
-    with pytest.raises(SettingsError, match="profiles here: softhsm2"):
+    with pytest.raises(SettingsError, match=r"profiles here: .*softhsm2"):
         load_profile("softhms2")
 
 
@@ -72,6 +72,12 @@ def test_unknown_profile_names_those_there_are() -> None:
         ("wrap = []", 'wrap = ["rot13"]', "keys.wrap: a list of these"),
         ("wrap = []", "wrap = 3", "keys.wrap: a list of these"),
         ('["rsa-2048"]', '["dsa"]', "keys.algorithms: a list of these"),
+        ("wrap = []", "wrap = []\nwrap_numbers = { dsa = 1 }", "keys.wrap_numbers.dsa"),
+        (
+            "wrap = []",
+            'wrap = []\nwrap_numbers = { "aes-kwp" = 1 }',
+            "keys.wrap_numbers.aes-kwp: a whole number",
+        ),
         ("start_tries = 1", "start_tries = 1\nec_unwrap_point = 1", "ec_unwrap_point"),
         ("[quirks]", "[quirks", "not valid TOML"),
     ],

@@ -139,3 +139,7 @@ class PublicationRecords(Protocol):
     async def any_due(self, issuer: str, now: datetime, horizon: datetime) -> bool:
         """Whether `due` would give one."""
         ...
+
+    async def sweep(self, before: datetime) -> int:
+        """Delete answers that were out of date by then; how many."""
+        ...

@@ -96,6 +96,10 @@ class TaskRecords(Protocol):
         """Whether a task of that kind waits or runs."""
         ...
 
+    async def any_failed(self, kind: TaskKind, since: datetime) -> bool:
+        """Whether a task of that kind, made since then, has failed."""
+        ...
+
     async def any_claimable(self, host: str, at: datetime, attempts: int) -> bool:
         """Whether `claim_next` would find one now; changes nothing."""
         ...

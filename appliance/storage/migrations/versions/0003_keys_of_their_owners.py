@@ -94,7 +94,8 @@ def _upgrade_credentials() -> None:
         sa.column("id"),
         sa.column("certificate"),
         sa.column("algorithm"),
-        sa.column("spki"),
+        sa.column("spki", sa.LargeBinary()),
+        sa.column("outer", sa.LargeBinary()),
         sa.column("state"),
     )
     for row in connection.execute(
@@ -104,7 +105,7 @@ def _upgrade_credentials() -> None:
         connection.execute(
             credential.update()
             .where(credential.c.id == row.id)
-            .values(algorithm=algorithm, spki=spki)
+            .values(algorithm=algorithm, spki=spki, outer=b"")
         )
     connection.execute(
         credential.update()
@@ -191,7 +192,9 @@ def _demand_cka_id() -> None:
         return
     op.add_column(
         "credential",
-        sa.Column("cka_id_2", sa.LargeBinary(), nullable=False, server_default=""),
+        sa.Column(
+            "cka_id_2", sa.LargeBinary(), nullable=False, server_default=sa.text("x''")
+        ),
     )
     op.execute("UPDATE credential SET cka_id_2 = cka_id WHERE cka_id IS NOT NULL")
     op.execute("ALTER TABLE credential DROP COLUMN cka_id")

@@ -1,39 +1,24 @@
-"""The one place where storage and services are built and closed, by hand.
+"""What a face, or the command line, stands on.
 
-A worker gets a `Core`: the record, documents, news, and no secret. A front (and
-the command line) gets a `Front` on top of it, with the keys of its role's
-secret files and the use cases that need them.
+The keys of its role's secret files, and the use cases that need them.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
-from arq.connections import ArqRedis, create_pool
-from cryptography import x509
-
+from appliance.bootstrap.certificates import open_expiry, open_trust
+from appliance.bootstrap.core import Core, open_core
 from appliance.domain.clock import Clock
-from appliance.domain.ids import new_id
 from appliance.domain.ports import (
-    DocumentStore,
-    Doorbell,
     LookupIndex,
-    Outcomes,
-    PdfInspector,
     Sealer,
 )
-from appliance.domain.records import Records, Store
-from appliance.domain.trust import ExpiringKind
-from appliance.domain.vocab import CertificateKind
 from appliance.services.attempts import Attempts
-from appliance.services.auto_renewal import AutoRenewal
 from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
-from appliance.services.console_views import ConsoleViews
 from appliance.services.credentials import Credentials
 from appliance.services.csr import SigningRequests
 from appliance.services.enrolment import Enrolment
@@ -51,18 +36,14 @@ from appliance.services.invitations import Invitations
 from appliance.services.issuing import Issuing
 from appliance.services.links import Links
 from appliance.services.login import Login
-from appliance.services.officers import Officers
-from appliance.services.own_authority import OwnAuthorityViews
 from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
 from appliance.services.progress import Progress
 from appliance.services.publishing import Publishing
-from appliance.services.reissue import Reissue
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
 from appliance.services.revocation_pins import RevocationPins
-from appliance.services.secret_rotation import SecretRotation
 from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.shielding import Shielded
@@ -74,51 +55,9 @@ from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
 from appliance.settings import Settings
-from appliance.storage import redis
-from appliance.storage.documents import LocalDocuments
-from appliance.storage.engines import Engines, open_engines
 from appliance.storage.identities import PinnedIdentities
 from appliance.storage.key_files import KeyFile
-from appliance.storage.migrate import is_current
-from appliance.storage.pki_files import read_certificate
-from appliance.storage.sandbox import SandboxClient
 from appliance.storage.secretbox import LookupKey, SecretBox
-from appliance.storage.store import SqlStore
-
-_SANDBOX_MARGIN_S = 5
-"""The sandbox ends a late job itself; the client waits a little longer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bell:
-    """How a worker hears rings."""
-
-    queue: str
-    job: str
-    connect: Callable[[], Any]
-    """Makes a connection; awaited, gives an arq pool."""
-    listen: Callable[[], AsyncIterator[str | None]]
-    """Messages of the bell's channel, for ever."""
-    serialize: Callable[[dict[str, Any]], bytes]
-    deserialize: Callable[[bytes], dict[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Core:
-    """What every role stands on."""
-
-    settings: Settings
-    clock: Clock
-    process: str
-    """Id of this process start."""
-    store: Store
-    documents: DocumentStore
-    inspector: PdfInspector
-    doorbell: Doorbell
-    outcomes: Outcomes
-    bell: Bell
-    migrated: Callable[[], Any]
-    """Awaited, tells whether the tables are of this version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,154 +98,6 @@ class Front:
     password_change: PasswordChange
     framing: Framing
     frame_signing: FrameSigning
-
-
-@dataclass(frozen=True, slots=True)
-class AdminFront:
-    """What the console stands on: no pepper, so no signing password (design §1)."""
-
-    settings: Settings
-    clock: Clock
-    core: Core
-    sealer: Sealer
-    lookup: LookupIndex
-    requests: Requests
-    intake: Intake
-    health: Health
-    tasks: HsmTasks
-    certificates: Certificates
-    revocations: Revocations
-    trust: Trust
-    expiry: Expiry
-    credentials: Credentials
-    revocation_pins: RevocationPins
-    integrators: Integrators
-    console: ConsoleLogin
-    invitations: Invitations
-    views: ConsoleViews
-    officers: Officers
-    reissue: Reissue
-    own_authority: OwnAuthorityViews
-
-
-@asynccontextmanager
-async def open_core(settings: Settings, clock: Clock, role: str) -> AsyncIterator[Core]:
-    """Build what every role stands on, and close it.
-
-    Args:
-        settings: of the installation.
-        clock: the time.
-        role: what this process is, for the audit.
-    """
-    redis_settings = redis.redis_settings(settings)
-    engines = open_engines(settings)
-    store = SqlStore(engines, clock, role)
-    doorbell = redis.RedisDoorbell(redis_settings)
-    outcomes = redis.RedisOutcomes(redis_settings)
-
-    async def connect() -> ArqRedis:
-        return await create_pool(
-            redis_settings,
-            job_serializer=redis.serialize,
-            job_deserializer=redis.deserialize,
-            default_queue_name=redis.QUEUE,
-        )
-
-    try:
-        yield Core(
-            settings=settings,
-            clock=clock,
-            process=new_id(),
-            store=store,
-            documents=LocalDocuments(settings.documents_dir),
-            inspector=SandboxClient(
-                settings.sandbox_socket, settings.sandbox.wall_s + _SANDBOX_MARGIN_S
-            ),
-            doorbell=doorbell,
-            outcomes=outcomes,
-            bell=Bell(
-                queue=redis.QUEUE,
-                job=redis.RING_JOB,
-                connect=connect,
-                listen=lambda: redis.listen(redis_settings, redis.BELL),
-                serialize=redis.serialize,
-                deserialize=redis.deserialize,
-            ),
-            migrated=lambda: _migrated(engines),
-        )
-    finally:
-        await doorbell.close()
-        await outcomes.close()
-        await store.close()
-
-
-@asynccontextmanager
-async def open_secret_rotation(
-    settings: Settings, clock: Clock
-) -> AsyncIterator[SecretRotation]:
-    """Build what replaces secret keys, and close it.
-
-    Raises:
-        SettingsError: a secret file cannot be used.
-    """
-    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
-    lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
-    async with open_core(settings, clock, "operator") as core:
-        yield SecretRotation(core.store, sealer, lookup, clock)
-
-
-async def _migrated(engines: Engines) -> bool:
-    async with engines.reader.connect() as connection:
-        return await is_current(connection)
-
-
-def open_trust(core: Core) -> Trust:
-    """The trust store of the installation.
-
-    Args:
-        core: open.
-    """
-    path = core.settings.root_file
-    return Trust(core.store, core.clock, lambda: read_certificate(path))
-
-
-def open_expiry(core: Core) -> Expiry:
-    """Warnings of what ends, the CA's own certificates among it.
-
-    Args:
-        core: open.
-    """
-    settings = core.settings
-    files = (settings.root_file, settings.ca_file)
-
-    async def own(records: Records) -> list[tuple[ExpiringKind, bytes]]:
-        found = [der for path in files if (der := read_certificate(path))]
-        responders = await records.certificates.in_force(CertificateKind.OCSP)
-        return [(ExpiringKind.CA, der) for der in found] + [
-            (ExpiringKind.OCSP, one.der) for one in responders
-        ]
-
-    return Expiry(core.store, core.clock, own)
-
-
-def open_auto_renewal(core: Core) -> AutoRenewal:
-    """Renewals of the internal CA's certificates.
-
-    Args:
-        core: open.
-    """
-    settings = core.settings
-
-    def ca_end() -> datetime | None:
-        found = read_certificate(settings.ca_file)
-        if found is None:
-            return None
-        return x509.load_der_x509_certificate(found).not_valid_after_utc
-
-    certificates = Certificates(core.store, core.clock)
-    return AutoRenewal(
-        core.store, certificates, core.clock, settings.pki.renew_days, ca_end
-    )
 
 
 @asynccontextmanager
@@ -468,55 +259,3 @@ async def open_front(
             listening.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await listening
-
-
-@asynccontextmanager
-async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFront]:
-    """Build what the console stands on, and close it.
-
-    Args:
-        settings: of the installation; the pepper's file is not opened.
-        clock: the time.
-
-    Raises:
-        SettingsError: a secret file cannot be used.
-    """
-    role = "admin"
-    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
-    lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
-    passwords = Passwords(HashSlots())
-    async with open_core(settings, clock, role) as core:
-        store = core.store
-        revocations = Revocations(store, clock)
-        trust = open_trust(core)
-        invitations = Invitations(store, lookup, sealer, clock, settings)
-        yield AdminFront(
-            settings=settings,
-            clock=clock,
-            core=core,
-            sealer=sealer,
-            lookup=lookup,
-            requests=Requests(store, core.documents, core.inspector, clock),
-            intake=Intake(
-                store, core.documents, core.inspector, clock, settings.documents
-            ),
-            health=Health(store, core.inspector, clock, core.migrated),
-            tasks=HsmTasks(store, clock, role, core.process),
-            certificates=Certificates(store, clock),
-            revocations=revocations,
-            trust=trust,
-            expiry=open_expiry(core),
-            credentials=Credentials(store, clock, trust, revocations),
-            revocation_pins=RevocationPins(store, clock, passwords),
-            integrators=Integrators(store, lookup, clock, settings.environment),
-            console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
-            invitations=invitations,
-            views=ConsoleViews(store, sealer, lookup, clock),
-            officers=Officers(store),
-            reissue=Reissue(store, invitations, revocations),
-            own_authority=OwnAuthorityViews(
-                store,
-                lambda: read_certificate(settings.root_file),
-                lambda: read_certificate(settings.ca_file),
-            ),
-        )

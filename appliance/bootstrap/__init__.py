@@ -1,0 +1,30 @@
+"""The one place where storage and services are built and closed, by hand.
+
+A worker gets a `Core`: the record, documents, news, and no secret. A front (and
+the command line) gets a `Front` on top of it, the console an `AdminFront`, each
+with the keys of its role's secret files and the use cases that need them.
+"""
+
+from appliance.bootstrap.admin import AdminFront, open_admin
+from appliance.bootstrap.certificates import (
+    open_auto_renewal,
+    open_expiry,
+    open_trust,
+)
+from appliance.bootstrap.core import Bell, Core, open_core
+from appliance.bootstrap.front import Front, open_front
+from appliance.bootstrap.secrets import open_secret_rotation
+
+__all__ = [
+    "AdminFront",
+    "Bell",
+    "Core",
+    "Front",
+    "open_admin",
+    "open_auto_renewal",
+    "open_core",
+    "open_expiry",
+    "open_front",
+    "open_secret_rotation",
+    "open_trust",
+]

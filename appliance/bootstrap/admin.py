@@ -1,0 +1,115 @@
+"""What the console stands on: no pepper, so no signing password (design §1)."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from appliance.bootstrap.certificates import open_expiry, open_trust
+from appliance.bootstrap.core import Core, open_core
+from appliance.domain.clock import Clock
+from appliance.domain.ports import (
+    LookupIndex,
+    Sealer,
+)
+from appliance.services.certificates import Certificates
+from appliance.services.console import ConsoleLogin
+from appliance.services.console_views import ConsoleViews
+from appliance.services.credentials import Credentials
+from appliance.services.expiry import Expiry
+from appliance.services.health import Health
+from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.intake import Intake
+from appliance.services.integrators import Integrators
+from appliance.services.invitations import Invitations
+from appliance.services.officers import Officers
+from appliance.services.own_authority import OwnAuthorityViews
+from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.reissue import Reissue
+from appliance.services.requests import Requests
+from appliance.services.revocation import Revocations
+from appliance.services.revocation_pins import RevocationPins
+from appliance.services.trust import Trust
+from appliance.settings import Settings
+from appliance.storage.key_files import KeyFile
+from appliance.storage.pki_files import read_certificate
+from appliance.storage.secretbox import LookupKey, SecretBox
+
+
+@dataclass(frozen=True, slots=True)
+class AdminFront:
+    """What the console stands on: no pepper, so no signing password (design §1)."""
+
+    settings: Settings
+    clock: Clock
+    core: Core
+    sealer: Sealer
+    lookup: LookupIndex
+    requests: Requests
+    intake: Intake
+    health: Health
+    tasks: HsmTasks
+    certificates: Certificates
+    revocations: Revocations
+    trust: Trust
+    expiry: Expiry
+    credentials: Credentials
+    revocation_pins: RevocationPins
+    integrators: Integrators
+    console: ConsoleLogin
+    invitations: Invitations
+    views: ConsoleViews
+    officers: Officers
+    reissue: Reissue
+    own_authority: OwnAuthorityViews
+
+
+@asynccontextmanager
+async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFront]:
+    """Build what the console stands on, and close it.
+
+    Args:
+        settings: of the installation; the pepper's file is not opened.
+        clock: the time.
+
+    Raises:
+        SettingsError: a secret file cannot be used.
+    """
+    role = "admin"
+    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
+    passwords = Passwords(HashSlots())
+    async with open_core(settings, clock, role) as core:
+        store = core.store
+        revocations = Revocations(store, clock)
+        trust = open_trust(core)
+        invitations = Invitations(store, lookup, sealer, clock, settings)
+        yield AdminFront(
+            settings=settings,
+            clock=clock,
+            core=core,
+            sealer=sealer,
+            lookup=lookup,
+            requests=Requests(store, core.documents, core.inspector, clock),
+            intake=Intake(
+                store, core.documents, core.inspector, clock, settings.documents
+            ),
+            health=Health(store, core.inspector, clock, core.migrated),
+            tasks=HsmTasks(store, clock, role, core.process),
+            certificates=Certificates(store, clock),
+            revocations=revocations,
+            trust=trust,
+            expiry=open_expiry(core),
+            credentials=Credentials(store, clock, trust, revocations),
+            revocation_pins=RevocationPins(store, clock, passwords),
+            integrators=Integrators(store, lookup, clock, settings.environment),
+            console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
+            invitations=invitations,
+            views=ConsoleViews(store, sealer, lookup, clock),
+            officers=Officers(store),
+            reissue=Reissue(store, invitations, revocations),
+            own_authority=OwnAuthorityViews(
+                store,
+                lambda: read_certificate(settings.root_file),
+                lambda: read_certificate(settings.ca_file),
+            ),
+        )

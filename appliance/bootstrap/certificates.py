@@ -1,0 +1,64 @@
+"""Use cases around certificates that several roles build alike."""
+
+from datetime import datetime
+
+from cryptography import x509
+
+from appliance.bootstrap.core import Core
+from appliance.domain.records import Records
+from appliance.domain.trust import ExpiringKind
+from appliance.domain.vocab import CertificateKind
+from appliance.services.auto_renewal import AutoRenewal
+from appliance.services.certificates import Certificates
+from appliance.services.expiry import Expiry
+from appliance.services.trust import Trust
+from appliance.storage.pki_files import read_certificate
+
+
+def open_trust(core: Core) -> Trust:
+    """The trust store of the installation.
+
+    Args:
+        core: open.
+    """
+    path = core.settings.root_file
+    return Trust(core.store, core.clock, lambda: read_certificate(path))
+
+
+def open_expiry(core: Core) -> Expiry:
+    """Warnings of what ends, the CA's own certificates among it.
+
+    Args:
+        core: open.
+    """
+    settings = core.settings
+    files = (settings.root_file, settings.ca_file)
+
+    async def own(records: Records) -> list[tuple[ExpiringKind, bytes]]:
+        found = [der for path in files if (der := read_certificate(path))]
+        responders = await records.certificates.in_force(CertificateKind.OCSP)
+        return [(ExpiringKind.CA, der) for der in found] + [
+            (ExpiringKind.OCSP, one.der) for one in responders
+        ]
+
+    return Expiry(core.store, core.clock, own)
+
+
+def open_auto_renewal(core: Core) -> AutoRenewal:
+    """Renewals of the internal CA's certificates.
+
+    Args:
+        core: open.
+    """
+    settings = core.settings
+
+    def ca_end() -> datetime | None:
+        found = read_certificate(settings.ca_file)
+        if found is None:
+            return None
+        return x509.load_der_x509_certificate(found).not_valid_after_utc
+
+    certificates = Certificates(core.store, core.clock)
+    return AutoRenewal(
+        core.store, certificates, core.clock, settings.pki.renew_days, ca_end
+    )

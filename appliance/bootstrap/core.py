@@ -1,0 +1,116 @@
+"""What every role stands on: the record, documents, news, and no secret."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from arq.connections import ArqRedis, create_pool
+
+from appliance.domain.clock import Clock
+from appliance.domain.ids import new_id
+from appliance.domain.ports import (
+    DocumentStore,
+    Doorbell,
+    Outcomes,
+    PdfInspector,
+)
+from appliance.domain.records import Store
+from appliance.settings import Settings
+from appliance.storage import redis
+from appliance.storage.documents import LocalDocuments
+from appliance.storage.engines import Engines, open_engines
+from appliance.storage.migrate import is_current
+from appliance.storage.sandbox import SandboxClient
+from appliance.storage.store import SqlStore
+
+_SANDBOX_MARGIN_S = 5
+"""The sandbox ends a late job itself; the client waits a little longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    """How a worker hears rings."""
+
+    queue: str
+    job: str
+    connect: Callable[[], Any]
+    """Makes a connection; awaited, gives an arq pool."""
+    listen: Callable[[], AsyncIterator[str | None]]
+    """Messages of the bell's channel, for ever."""
+    serialize: Callable[[dict[str, Any]], bytes]
+    deserialize: Callable[[bytes], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What every role stands on."""
+
+    settings: Settings
+    clock: Clock
+    process: str
+    """Id of this process start."""
+    store: Store
+    documents: DocumentStore
+    inspector: PdfInspector
+    doorbell: Doorbell
+    outcomes: Outcomes
+    bell: Bell
+    migrated: Callable[[], Any]
+    """Awaited, tells whether the tables are of this version."""
+
+
+@asynccontextmanager
+async def open_core(settings: Settings, clock: Clock, role: str) -> AsyncIterator[Core]:
+    """Build what every role stands on, and close it.
+
+    Args:
+        settings: of the installation.
+        clock: the time.
+        role: what this process is, for the audit.
+    """
+    redis_settings = redis.redis_settings(settings)
+    engines = open_engines(settings)
+    store = SqlStore(engines, clock, role)
+    doorbell = redis.RedisDoorbell(redis_settings)
+    outcomes = redis.RedisOutcomes(redis_settings)
+
+    async def connect() -> ArqRedis:
+        return await create_pool(
+            redis_settings,
+            job_serializer=redis.serialize,
+            job_deserializer=redis.deserialize,
+            default_queue_name=redis.QUEUE,
+        )
+
+    try:
+        yield Core(
+            settings=settings,
+            clock=clock,
+            process=new_id(),
+            store=store,
+            documents=LocalDocuments(settings.documents_dir),
+            inspector=SandboxClient(
+                settings.sandbox_socket, settings.sandbox.wall_s + _SANDBOX_MARGIN_S
+            ),
+            doorbell=doorbell,
+            outcomes=outcomes,
+            bell=Bell(
+                queue=redis.QUEUE,
+                job=redis.RING_JOB,
+                connect=connect,
+                listen=lambda: redis.listen(redis_settings, redis.BELL),
+                serialize=redis.serialize,
+                deserialize=redis.deserialize,
+            ),
+            migrated=lambda: _migrated(engines),
+        )
+    finally:
+        await doorbell.close()
+        await outcomes.close()
+        await store.close()
+
+
+async def _migrated(engines: Engines) -> bool:
+    async with engines.reader.connect() as connection:
+        return await is_current(connection)

@@ -1,0 +1,26 @@
+"""What replaces secret keys stands on."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from appliance.bootstrap.core import open_core
+from appliance.domain.clock import Clock
+from appliance.services.secret_rotation import SecretRotation
+from appliance.settings import Settings
+from appliance.storage.key_files import KeyFile
+from appliance.storage.secretbox import LookupKey, SecretBox
+
+
+@asynccontextmanager
+async def open_secret_rotation(
+    settings: Settings, clock: Clock
+) -> AsyncIterator[SecretRotation]:
+    """Build what replaces secret keys, and close it.
+
+    Raises:
+        SettingsError: a secret file cannot be used.
+    """
+    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
+    async with open_core(settings, clock, "operator") as core:
+        yield SecretRotation(core.store, sealer, lookup, clock)

@@ -1,0 +1,105 @@
+"""What `rubrica hsm check` says of the installation's own keys and certificates.
+
+Each function returns what is good to know, and raises where something is amiss.
+"""
+
+import pkcs11
+
+from appliance.domain.clock import Clock
+from appliance.domain.errors import HsmRefusedError
+from appliance.settings import Settings
+from hsm_config import (
+    certificates,
+    firma_keys,
+    objects,
+    pairs,
+    pki_keys,
+    replicas,
+)
+from hsm_config.masters import Masters
+from hsm_config.profile import HsmProfile
+
+
+def masters(session: pkcs11.Session) -> str:
+    """Every master key is there once.
+
+    Raises:
+        KeyNotFoundError: there is none.
+        HsmRefusedError: there are twins.
+    """
+    keys = Masters(session)
+    newest = keys.newest()
+    versions = keys.versions()
+    for version in versions:
+        keys.get(version)
+    listed = ", ".join(str(version) for version in versions)
+    return f"versions {listed}; new keys are wrapped by {newest}"
+
+
+def same_masters(
+    primary: pkcs11.Session, member: pkcs11.Session, profile: HsmProfile, label: str
+) -> str:
+    """A member holds the master keys that `hsm.firma` holds: one opens the other's.
+
+    Raises:
+        KeyNotFoundError: it lacks one.
+        HsmRefusedError: it holds another one of that version.
+    """
+    versions = Masters(primary).versions()
+    for version in versions:
+        replicas.refuse_other_master(primary, member, version, profile, label)
+    return f"versions {', '.join(map(str, versions))}, the same as those of hsm.firma"
+
+
+def identity(session: pkcs11.Session, settings: Settings) -> str:
+    """The worker identity signs, and its public half is pinned.
+
+    Raises:
+        KeyNotFoundError: it is not there.
+        HsmRefusedError: it does not sign, or is not the pinned one.
+    """
+    cka_id = objects.IDENTITY_KEY.cka_id
+    objects.self_test(session, cka_id)
+    public = objects.public_key(session, cka_id)
+    firma_keys.refuse_unpinned(public, settings)
+    path = firma_keys.identity_path(settings)
+    return f"{pairs.algorithm_of(public)}, pinned in {path}"
+
+
+def keep_alive(session: pkcs11.Session) -> str:
+    """The key of test signatures signs.
+
+    Raises:
+        KeyNotFoundError: it is not there.
+        HsmRefusedError: it does not sign.
+    """
+    objects.self_test(session, objects.KEEP_ALIVE_KEY.cka_id)
+    return "signs"
+
+
+def authority(session: pkcs11.Session, settings: Settings, clock: Clock) -> str:
+    """Root, CA and responder: keys that sign, certificates of them and in date.
+
+    Raises:
+        HsmRefusedError: one of these is not so.
+    """
+    held = (
+        ("root", objects.ROOT_KEY, certificates.read_root(settings)),
+        ("CA", objects.CA_KEY, certificates.read_ca(settings)),
+    )
+    for name, ref, certificate in held:
+        objects.self_test(session, ref.cka_id)
+        if certificate.public_key() != objects.public_key(session, ref.cka_id):
+            msg = f"the {name} certificate is of another key than the token's"
+            raise HsmRefusedError(msg)
+        if not certificate.not_valid_before_utc <= clock.now():
+            msg = f"the {name} certificate is not valid yet: look at the clock"
+            raise HsmRefusedError(msg)
+        if not clock.now() <= certificate.not_valid_after_utc:
+            msg = f"the {name} certificate has expired"
+            raise HsmRefusedError(msg)
+    objects.self_test(session, objects.OCSP_KEY.cka_id)
+    pki_keys.check_certificates(settings)
+    _, _, ca = held[1]
+    until = ca.not_valid_after_utc.date().isoformat()
+    return f"{ca.subject.rfc4514_string()}, until {until}, keys match, chain holds"

@@ -1,0 +1,88 @@
+"""The ways to wrap a key: what each needs of a token, and how a blob begins."""
+
+from collections.abc import Container
+from typing import Any, Final, NamedTuple
+
+from pkcs11 import Mechanism
+from pkcs11.mechanisms import GCMParams
+
+from appliance.domain.errors import HsmRefusedError
+from appliance.domain.hsm import WrapMethod
+from hsm_config.profile import HsmKeys
+
+
+class _Form(NamedTuple):
+    """The mechanism of a method, and how many bytes precede its ciphertext."""
+
+    mechanism: Mechanism
+    iv_bytes: int
+
+
+_FORMS: Final = {
+    WrapMethod.AES_KWP: _Form(Mechanism.AES_KEY_WRAP_KWP, 0),
+    WrapMethod.AES_KEY_WRAP_PAD_5649: _Form(Mechanism.AES_KEY_WRAP_PAD, 0),
+    WrapMethod.AES_KEY_WRAP_PAD_3394: _Form(Mechanism.AES_KEY_WRAP_PAD, 0),
+    WrapMethod.AES_GCM: _Form(Mechanism.AES_GCM, 12),
+    WrapMethod.AES_CBC_PAD: _Form(Mechanism.AES_CBC_PAD, 16),
+}
+_TAG_BITS: Final = 128
+
+
+def iv_bytes(method: WrapMethod) -> int:
+    """Length of the IV or nonce before the ciphertext, in bytes."""
+    return _FORMS[method].iv_bytes
+
+
+class WrapMethods:
+    """The methods of one make of HSM.
+
+    Args:
+        keys: of its profile.
+    """
+
+    def __init__(self, keys: HsmKeys) -> None:
+        self._keys = keys
+
+    def pick(self, available: Container[int]) -> WrapMethod:
+        """The first method of the make's preference that a token offers.
+
+        Args:
+            available: the mechanisms that the token lists.
+
+        Raises:
+            HsmRefusedError: there is none.
+        """
+        for method in self._keys.wrap:
+            if self.mechanism(method) in available:
+                return method
+        listed = ", ".join(self._keys.wrap) or "none: this make keeps keys resident"
+        msg = f"no method to wrap keys by; the profile names {listed}"
+        raise HsmRefusedError(msg)
+
+    def mechanism(self, method: WrapMethod) -> Mechanism:
+        """The mechanism that a method needs of this make."""
+        number = self._keys.wrap_numbers.get(method)
+        return _FORMS[method].mechanism if number is None else _numbered(number)
+
+    def parameters(self, method: WrapMethod, iv: bytes) -> dict[str, Any]:
+        """The binding's arguments to wrap or unwrap by a method.
+
+        Args:
+            method: which.
+            iv: `iv_bytes(method)` bytes.
+        """
+        parameter: object = iv or None
+        if method is WrapMethod.AES_GCM:
+            parameter = GCMParams(iv, None, _TAG_BITS)
+        return {"mechanism": self.mechanism(method), "mechanism_param": parameter}
+
+
+def _numbered(number: int) -> Mechanism:
+    """A mechanism that the binding's enumeration does not know, by its number.
+
+    The binding takes members of that enumeration alone, and reads their number.
+    """
+    mechanism = int.__new__(Mechanism, number)
+    mechanism._name_ = f"VENDOR_{number:#x}"
+    mechanism._value_ = number
+    return mechanism

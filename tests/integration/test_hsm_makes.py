@@ -1,0 +1,266 @@
+"""What every tested make does alike: SoftHSM and NSS softokn."""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+
+import pkcs11
+import pytest
+
+from appliance.domain.errors import ErrorCode, HsmRefusedError
+from appliance.domain.hsm import (
+    KeyAlgorithm,
+    KeyReference,
+    SignatureScheme,
+    TokenRole,
+    WrapMethod,
+    scheme_for,
+)
+from hsm_config import exposure, pairs, signatures, templates
+from hsm_config.firma_keys import identity_path
+from hsm_config.masters import Masters, label_of
+from hsm_config.provision import provision
+from hsm_config.wrapping import Wrapping
+from tests.parts.hsm import HsmInstallation
+from tests.parts.nss import NssTokens
+from worker.hsm_connection import HsmStatus
+
+MESSAGE = b"what is signed"
+DIGEST = hashlib.sha256(MESSAGE).digest()
+WRAPS = {
+    "softhsm2": (WrapMethod.AES_KEY_WRAP_PAD_5649,),
+    "nss-softokn": (WrapMethod.AES_KEY_WRAP_PAD_3394, WrapMethod.AES_CBC_PAD),
+}
+"""What each make's profile names; a blob of one format is none of the other's."""
+PAD_NUMBERS = {"softhsm2": 0x210A, "nss-softokn": 0xCE534352}
+"""CKM_AES_KEY_WRAP_PAD, and the same as a mechanism of the vendor (NSS)."""
+
+
+@pytest.fixture(scope="module", params=sorted(WRAPS))
+def made(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HsmInstallation]:
+    """An installation after `hsm init`, of each make."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "nss-softokn":
+            tokens = NssTokens(folder)
+            for name, value in tokens.shim.environment.items():
+                patch.setenv(name, value)
+            installation = tokens.installation(folder)
+        else:
+            installation = HsmInstallation(folder)
+        provision(installation.settings)
+        yield installation
+
+
+def test_init_twice_changes_nothing(made: HsmInstallation) -> None:
+    """Where the HSM's owner makes the tokens too."""
+    assert not provision(made.settings).changed
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256, KeyAlgorithm.EC_P384],
+)
+async def test_wrapped_key_signs_by_every_scheme_of_its_kind(
+    made: HsmInstallation, algorithm: KeyAlgorithm
+) -> None:
+    """Made in one session, used in another."""
+    async with made.session() as session:
+        assert session.status is HsmStatus.READY, session.reason
+        key = await session.generate_wrapped(algorithm)
+
+    async with made.session() as session:
+        for scheme in {scheme_for(algorithm), scheme_for(algorithm, pss=True)}:
+            signature = await session.sign(key, DIGEST, scheme)
+            public = pairs.load_spki(key.spki)
+            signatures.verify(public, signature, DIGEST, scheme)
+
+    assert key.method_k is key.method_w is WRAPS[made.profile.name][0]
+
+
+async def test_resident_keys_sign(made: HsmInstallation) -> None:
+    """The other mode, RSA and EC."""
+    async with made.session() as session:
+        for algorithm in (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256):
+            ref = KeyReference(TokenRole.FIRMA, algorithm.encode())
+            spki = await session.generate(ref, algorithm)
+            await session.self_test(ref)
+            assert await session.public_key(ref) == spki
+            assert await session.destroy(ref) == 2
+
+
+async def test_identity_is_the_pinned_one(made: HsmInstallation) -> None:
+    """An EC key, since both makes have curves."""
+    async with made.session() as session:
+        spki, signature = await session.identity_statement(MESSAGE)
+
+    public = pairs.load_spki(spki)
+    signatures.verify(public, signature, DIGEST, SignatureScheme.ECDSA)
+    assert b"BEGIN PUBLIC KEY" in identity_path(made.settings).read_bytes()
+
+
+def test_every_method_of_the_profile_wraps_and_unwraps(made: HsmInstallation) -> None:
+    """And no method of the profile is missing on the token."""
+    with made.raw(TokenRole.FIRMA) as session:
+        available = session.token.slot.get_mechanisms()
+        for method in WRAPS[made.profile.name]:
+            assert Wrapping(made.profile).methods.mechanism(method) in available
+            for kind in (KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256):
+                master = 1, Masters(session).get(1)
+                key = Wrapping(made.profile).generate(session, kind, master, method)
+                assert key.method_w is method
+    assert made.profile.keys.wrap == WRAPS[made.profile.name]
+
+
+def test_mechanism_is_taken_by_the_number_of_the_profile(made: HsmInstallation) -> None:
+    """A vendor's own, or any: same format, other mechanism."""
+    method = made.profile.keys.wrap[0]
+    numbers = {method: PAD_NUMBERS[made.profile.name]}
+    keys = dataclasses.replace(made.profile.keys, wrap_numbers=numbers)
+    vendors = Wrapping(dataclasses.replace(made.profile, keys=keys))
+    with made.raw(TokenRole.FIRMA) as session:
+        master = Masters(session).get(1)
+        key = vendors.generate(session, KeyAlgorithm.EC_P256, (1, master), method)
+
+        with Wrapping(made.profile).unwrapped(key, master) as private:
+            signatures.self_test(private, pairs.load_spki(key.spki))
+
+
+def test_format_of_one_make_is_not_the_others(made: HsmInstallation) -> None:
+    """By the length of a wrapped AES-256 key: RFC 5649 adds 8 bytes, 3394 pads."""
+    with made.raw(TokenRole.FIRMA) as session:
+        key = Wrapping(made.profile).generate(
+            session,
+            KeyAlgorithm.EC_P256,
+            (1, Masters(session).get(1)),
+            made.profile.keys.wrap[0],
+        )
+
+    expected = 40 if made.profile.name == "softhsm2" else 48
+    assert len(key.blob_w) == expected
+
+
+def test_unwrapped_key_cannot_be_read(made: HsmInstallation) -> None:
+    """Sensitive and not extractable by its attributes, and by trying."""
+    with made.raw(TokenRole.FIRMA) as session:
+        master = Masters(session).get(1)
+        method = made.profile.keys.wrap[0]
+        key = Wrapping(made.profile).generate(
+            session, KeyAlgorithm.RSA_2048, (1, master), method
+        )
+        with Wrapping(made.profile).unwrapped(key, master) as private:
+            exposure.refuse_readable(private)
+            for part in (pkcs11.Attribute.PRIVATE_EXPONENT, pkcs11.Attribute.PRIME_1):
+                with pytest.raises(pkcs11.exceptions.AttributeSensitive):
+                    private[part]
+        with pytest.raises(pkcs11.exceptions.PKCS11Error):
+            private[pkcs11.Attribute.SENSITIVE]
+
+
+def test_readable_key_is_noticed(made: HsmInstallation) -> None:
+    """The trying itself works: a key that is not sensitive is found out."""
+    open_template = {
+        **templates.NEW_PRIVATE,
+        pkcs11.Attribute.SENSITIVE: False,
+        pkcs11.Attribute.PRIVATE: False,
+    }
+    with made.raw(TokenRole.FIRMA) as session:
+        public, private = pairs.generate_pair(
+            session, KeyAlgorithm.RSA_2048, open_template
+        )
+        with pytest.raises(HsmRefusedError) as caught:
+            exposure.refuse_readable(private)
+        public.destroy()
+        private.destroy()
+
+    assert caught.value.reason == "the secret value of the RSA key can be read"
+
+
+def test_session_objects_are_gone_after_a_failure(made: HsmInstallation) -> None:
+    """A refusal between unwrapping and signing leaves nothing either."""
+    with made.raw(TokenRole.FIRMA) as session:
+        master = Masters(session).get(1)
+        method = made.profile.keys.wrap[0]
+        before = len(list(session.get_objects()))
+        key = Wrapping(made.profile).generate(
+            session, KeyAlgorithm.EC_P256, (1, master), method
+        )
+        with (
+            pytest.raises(RuntimeError),
+            Wrapping(made.profile).unwrapped(key, master),
+        ):
+            raise RuntimeError
+
+        assert len(list(session.get_objects())) == before
+
+
+async def test_rewrapped_key_signs(made: HsmInstallation) -> None:
+    """From one master key to another, on each make."""
+    with made.raw(TokenRole.FIRMA) as session:
+        Masters(session).make(2)
+    try:
+        async with made.session() as opened:
+            key = await opened.generate_wrapped(KeyAlgorithm.EC_P256)
+            blob, method = await opened.rewrap(key.blob_w, key.method_w, 2, 1)
+            moved = type(key)(
+                key.algorithm, key.spki, 1, blob, method, key.blob_k, key.method_k
+            )
+            signature = await opened.sign(moved, DIGEST, SignatureScheme.ECDSA)
+    finally:
+        with made.raw(TokenRole.FIRMA) as session:
+            Masters(session).get(2).destroy()
+
+    signatures.verify(
+        pairs.load_spki(key.spki), signature, DIGEST, SignatureScheme.ECDSA
+    )
+
+
+async def test_second_pair_under_one_id_is_refused(made: HsmInstallation) -> None:
+    """Nothing is made, and the first one signs on (F17).
+
+    The more so on NSS, where a second pair would silently take the first's place.
+    """
+    ref = KeyReference(TokenRole.FIRMA, b"taken")
+    async with made.session() as session:
+        spki = await session.generate(ref, KeyAlgorithm.EC_P256)
+        with pytest.raises(HsmRefusedError) as caught:
+            await session.generate(ref, KeyAlgorithm.EC_P256)
+        await session.self_test(ref)
+        assert await session.public_key(ref) == spki
+        await session.destroy(ref)
+
+    assert caught.value.code is ErrorCode.ALREADY_EXISTS
+
+
+async def test_twins_are_refused(made: HsmInstallation) -> None:
+    """Of two master keys with one label neither is chosen (F17)."""
+    with made.raw(TokenRole.FIRMA) as session:
+        twin = session.generate_key(
+            pkcs11.KeyType.AES,
+            256,
+            id=b"twin",
+            label=label_of(1),
+            store=True,
+            template=templates.MASTER,
+        )
+        try:
+            with pytest.raises(HsmRefusedError) as caught:
+                Masters(session).get(1)
+        finally:
+            twin.destroy()
+
+    assert caught.value.reason == "2 keys are labelled rubrica-mwk-1"
+
+
+async def test_wrong_pin_is_told_as_such(made: HsmInstallation) -> None:
+    """And not as an HSM that is away."""
+    file = made.settings.hsm.firma.pin_file
+    right = file.read_text("ascii")
+    file.write_text("9182736455\n", "ascii")
+    try:
+        async with made.session() as session:
+            assert session.status is HsmStatus.PIN
+    finally:
+        file.write_text(right, "ascii")

@@ -1,0 +1,28 @@
+"""Every sentence of the pages under {base_url} has its Spanish."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from appliance.api import revocar
+from appliance.web import language
+
+TEMPLATES = Path(revocar.__file__).parent / "templates"
+SAID = re.compile(r"""\bt\((?P<quote>["'])(?P<text>.+?)(?P=quote)\)""")
+
+
+@pytest.mark.parametrize(
+    "text",
+    sorted(
+        {
+            match["text"]
+            for path in TEMPLATES.glob("*.html")
+            for match in SAID.finditer(path.read_text(encoding="utf-8"))
+        }
+        | {*revocar._REASONS.values(), *revocar._FAULTS.values()}
+    ),
+)
+def test_sentence_has_its_spanish(text: str) -> None:
+    """A page never falls back to English in the middle."""
+    assert language.translate("es", text) != text
