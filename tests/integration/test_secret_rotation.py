@@ -271,3 +271,30 @@ async def test_status_tells_of_a_version_that_is_missing(place: Place) -> None:
     (place.folder / "data-key").write_text(before)
 
     assert "data    2        MISSING  1 enrolment" in place.run("status")
+
+
+async def test_pepper_stays_until_its_last_password_is_derived_anew(
+    place: Place,
+) -> None:
+    """The command makes the version; each password takes it on by itself."""
+    person = await invite(place, EMAIL)
+    engines = open_engines(place.desk.settings)
+    async with engines.writer.begin() as connection:
+        await connection.execute(
+            insert(tables.signing_secret).values(
+                person=person,
+                salt=b"s" * 16,
+                argon2={},
+                pepper_version=1,
+                verifier_sha256="ab" * 32,
+                counted=0,
+            )
+        )
+    await engines.dispose()
+
+    said = place.run("rotate", "pepper")
+    refused = place.run("retire", "pepper", "1", status=1)
+
+    assert "version 2 is in use" in said
+    assert "still needed by 1 signing_secret" in refused
+    assert read_key_ring(place.folder / "pepper").versions == (2, 1)
