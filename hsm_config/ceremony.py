@@ -35,7 +35,7 @@ from hsm_config.module import (
 )
 from hsm_config.objects import search
 from hsm_config.pairs import read_public, spki
-from hsm_config.pin import read_pin
+from hsm_config.pin import AskPin, obtain_pin
 from hsm_config.profile import load_profile
 
 _SYSTEM_CLOCK: Final = SystemClock()
@@ -51,7 +51,9 @@ _KEYS_NOTE: Final = (
 _NO: Final = "—"
 
 
-def ceremony_record(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> str:
+def ceremony_record(
+    settings: Settings, clock: Clock = _SYSTEM_CLOCK, ask: AskPin | None = None
+) -> str:
     """Look at tokens and files, and write the sheet.
 
     Must not run in a process that has the HSM open.
@@ -59,6 +61,7 @@ def ceremony_record(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> str:
     Args:
         settings: the installation.
         clock: dates the sheet.
+        ask: asks an operator for a PIN, where the settings want that.
 
     Returns:
         Markdown.
@@ -68,8 +71,8 @@ def ceremony_record(settings: Settings, clock: Clock = _SYSTEM_CLOCK) -> str:
         HsmRefusedError: two tokens share a label.
         HsmUnavailableError: a module, a token or a PIN does not work.
     """
-    report = check(settings, clock)
-    tokens, keys = _look(settings)
+    report = check(settings, clock, ask=ask)
+    tokens, keys = _look(settings, ask)
     parts = [
         _head(settings, clock.now()),
         _section("Tokens", "Tokens"),
@@ -103,7 +106,9 @@ def _head(settings: Settings, at: datetime) -> str:
     return "\n".join(lines)
 
 
-def _look(settings: Settings) -> tuple[list[list[str]], list[list[str]]]:
+def _look(
+    settings: Settings, ask: AskPin | None
+) -> tuple[list[list[str]], list[list[str]]]:
     """The rows of tokens and of keys.
 
     Raises:
@@ -121,7 +126,7 @@ def _look(settings: Settings) -> tuple[list[list[str]], list[list[str]]]:
                 for use, own, role in _tokens(settings):
                     if module_path(own, profile) != path:
                         continue
-                    found, session = _open(library, own, role, settings)
+                    found, session = _open(library, own, role, settings, ask)
                     tokens.append([use, *_token(found)])
                     keys += [[found.label, *row] for row in _keys(session)]
     except PKCS11Error as exc:
@@ -138,7 +143,11 @@ def _tokens(settings: Settings) -> Iterable[tuple[str, HsmSettings, TokenRole]]:
 
 
 def _open(
-    library: Library, own: HsmSettings, role: TokenRole, settings: Settings
+    library: Library,
+    own: HsmSettings,
+    role: TokenRole,
+    settings: Settings,
+    ask: AskPin | None,
 ) -> tuple[pkcs11.Token, pkcs11.Session]:
     wanted = own.firma if role is TokenRole.FIRMA else own.pki
     try:
@@ -146,7 +155,7 @@ def _open(
     except NoSuchToken:
         msg = f"token {wanted.label} is away"
         raise HsmUnavailableError(msg) from None
-    return token, log_in(token, read_pin(wanted.pin_file, settings.environment))
+    return token, log_in(token, obtain_pin(wanted, settings.environment, ask))
 
 
 def _token(token: pkcs11.Token) -> list[str]:

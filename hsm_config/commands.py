@@ -51,17 +51,17 @@ def register(
         help="try keys of `hsm.key_algorithm` alone, and measure nothing",
     )
     check.set_defaults(run=_check)
-    for command in (init, check):
-        command.add_argument(
-            "--ask-pin",
-            action="store_true",
-            help="ask for the tokens' PINs, wherever else the settings have them",
-        )
     record = commands.add_parser(
         "ceremony-record", help="write the sheet of a key ceremony (Markdown)"
     )
     record.add_argument("--out", type=Path, help="instead of the terminal")
     record.set_defaults(run=_record)
+    for command in (init, check, record):
+        command.add_argument(
+            "--ask-pin",
+            action="store_true",
+            help="ask for the tokens' PINs, wherever else the settings have them",
+        )
     for point in sorted(entry_points(group="rubrica.hsm")):
         point.load()(commands)
 
@@ -105,7 +105,7 @@ def _record(args: argparse.Namespace) -> int:
     from hsm_config.ceremony import ceremony_record  # noqa: PLC0415 (heavy)
 
     def run(settings: Settings) -> int:
-        sheet = ceremony_record(settings)
+        sheet = ceremony_record(settings, ask=ask_at_terminal)
         if args.out is None:
             _say(sheet)
         else:

@@ -17,7 +17,7 @@ from appliance.settings import Settings
 from hsm_config import replicas
 from hsm_config.masters import Masters
 from hsm_config.module import Library, describe, find_token, log_in, opened
-from hsm_config.pin import read_pin
+from hsm_config.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
 from hsm_config.provision import alone
 from hsm_config.provision_report import ProvisionReport
@@ -104,7 +104,7 @@ def firma(
     try:
         with alone(settings.data_dir), opened(settings.hsm, profile) as library:
             token = find_token(library, own.label)
-            pin = read_pin(own.pin_file, settings.environment)
+            pin = obtain_pin(own, settings.environment)
             yield library, log_in(token, pin), profile
     except NoSuchToken:
         msg = f"token {own.label} is away"

@@ -23,7 +23,7 @@ from hsm_config import replicas
 from hsm_config.master_rotation import firma
 from hsm_config.masters import Masters
 from hsm_config.module import Library, find_token, log_in, module_path, opened
-from hsm_config.pin import read_pin
+from hsm_config.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
 from hsm_config.provision_report import ProvisionReport
 from hsm_config.transport import transport
@@ -134,4 +134,4 @@ def _token_session(library: Library, successor: Settings) -> pkcs11.Session:
     except NoSuchToken:
         msg = f"token {own.label} is away; `rubrica hsm init` prepares it"
         raise HsmUnavailableError(msg) from None
-    return log_in(token, read_pin(own.pin_file, successor.environment))
+    return log_in(token, obtain_pin(own, successor.environment))
