@@ -138,6 +138,7 @@ async def open_front(
             settings.signing,
             shielded,
         )
+        revocations = Revocations(store, clock)
         issuing = Issuing(
             store,
             attempts,
@@ -147,6 +148,7 @@ async def open_front(
             clock,
             settings.hsm.key_algorithm,
             shielded,
+            revocations,
         )
         progress = Progress(store, clock)
         sessions = Sessions(store, lookup, clock, settings)
@@ -158,7 +160,6 @@ async def open_front(
         views = FrameViews(store, clock)
         throttle = Throttle(store, clock, settings.auth)
         pins = RevocationPins(store, clock, login_passwords)
-        revocations = Revocations(store, clock)
         trust = open_trust(core)
         front = Front(
             settings=settings,

@@ -17,10 +17,17 @@ from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.records import Records, Store
 from appliance.domain.request import Signer
-from appliance.domain.vocab import EventKind, PersonState, TaskKind, VouchedBy
+from appliance.domain.vocab import (
+    EventKind,
+    PersonState,
+    RevocationReason,
+    TaskKind,
+    VouchedBy,
+)
 from appliance.services.attempts import Attempts
 from appliance.services.hsm_tasks import issue_binding, submit_issue
 from appliance.services.passwords import Passwords
+from appliance.services.revocation import Revocations
 from appliance.services.shielding import Shielded
 from appliance.services.signing_hosts import SigningHosts, seal_to_each
 from appliance.services.signing_password import (
@@ -55,6 +62,7 @@ class Issuing:
         clock: the time.
         algorithm: kind of a new key.
         shielded: where what is begun goes on.
+        revocations: ends keys that nobody can open any more.
     """
 
     def __init__(
@@ -67,6 +75,7 @@ class Issuing:
         clock: Clock,
         algorithm: KeyAlgorithm,
         shielded: Shielded,
+        revocations: Revocations,
     ) -> None:
         self._store = store
         self._attempts = attempts
@@ -76,6 +85,7 @@ class Issuing:
         self._clock = clock
         self._algorithm = algorithm
         self._shielded = shielded
+        self._revocations = revocations
 
     async def plan(self) -> IssuePlan:
         """Make sure that a key can be made, before any password is asked for.
@@ -148,7 +158,7 @@ class Issuing:
         """Give somebody who forgot their signing password a new one, and a new key.
 
         What was locked with the forgotten one opens never again: those credentials
-        are superseded. The caller answers for who the person is.
+        are revoked. The caller answers for who the person is.
 
         Args:
             person: whose.
@@ -169,14 +179,16 @@ class Issuing:
             vouched_by = await self._check_active(records, person)
             if secret is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-            retired = await records.credentials.retire(person)
+            ended = await self._revocations.submit_all(
+                records, person, RevocationReason.SUPERSEDED, actor
+            )
             await records.people.replace_signing_secret(person, new.secret)
             await records.people.set_counted(person, 0, None)
             records.audit.add(
                 AuditEvent(
                     EventKind.SIGN_PASSWORD_REPLACED,
                     actor,
-                    detail={"person": person, "superseded": list(retired)},
+                    detail={"person": person, "ended": ended},
                 )
             )
             await self.submit(records, plan, person, vouched_by, new.unlock, actor)

@@ -11,9 +11,8 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.integration import Invitation
-from appliance.domain.records import Records, Store
+from appliance.domain.records import Store
 from appliance.domain.vocab import (
-    CredentialState,
     EventKind,
     PersonState,
     RevocationReason,
@@ -66,7 +65,9 @@ class Reissue:
                 raise ApplianceError(
                     ErrorCode.PERSON_STATE, params={"state": found.state.value}
                 )
-            revoked = await self._revoke(records, person, actor)
+            revoked = await self._revocations.submit_all(
+                records, person, RevocationReason.SUPERSEDED, actor
+            )
             await records.people.forget_secrets(person)
             records.audit.add(
                 AuditEvent(
@@ -89,16 +90,3 @@ class Reissue:
             return await self._invitations.link(
                 records, actor, person, contact.vouched_by
             )
-
-    async def _revoke(
-        self, records: Records, person: PersonId, actor: str
-    ) -> list[str]:
-        """Revoke the credential in use; its id, or nothing."""
-        revoked = []
-        for held in await records.credentials.of_person(person):
-            if held.state is CredentialState.ACTIVE:
-                await self._revocations.submit(
-                    records, held.id, RevocationReason.SUPERSEDED, actor
-                )
-                revoked.append(str(held.id))
-        return revoked

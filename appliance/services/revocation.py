@@ -12,7 +12,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import parse_serial
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.records import Records, Store
 from appliance.domain.vocab import (
     CertificateState,
@@ -105,6 +105,33 @@ class Revocations:
             )
         )
         return task
+
+    async def submit_all(
+        self,
+        records: Records,
+        person: PersonId,
+        reason: RevocationReason,
+        actor: str,
+    ) -> list[str]:
+        """Ask for the revocation of what a person signs with, in the transaction.
+
+        A key that no certificate in force stands for is superseded instead: there
+        is nothing to tell the world.
+
+        Returns:
+            The credentials that sign no more.
+        """
+        ended = []
+        for held in await records.credentials.of_person(person):
+            if held.state is not CredentialState.ACTIVE:
+                continue
+            certificates = await records.certificates.of_credential(held.id)
+            if any(one.state is CertificateState.VALID for one in certificates):
+                await self.submit(records, held.id, reason, actor)
+            else:
+                await records.credentials.set_state(held.id, CredentialState.SUPERSEDED)
+            ended.append(str(held.id))
+        return ended
 
     async def resume(self) -> int:
         """Give revocations whose task was given up a new one; how many.

@@ -248,7 +248,11 @@ class SqlPeople:
         )
 
 
-_OVER = (CredentialState.SUPERSEDED.value, CredentialState.REVOKED.value)
+_OVER = (
+    CredentialState.SUPERSEDED.value,
+    CredentialState.REVOKING.value,
+    CredentialState.REVOKED.value,
+)
 """States of credentials that never sign again."""
 
 
@@ -354,16 +358,6 @@ class SqlCredentials:
             .where(credential.c.id == credential_id)
             .values(outer=outer)
         )
-
-    async def retire(self, person_id: PersonId) -> list[CredentialId]:
-        """Supersede all of `locked`; gives those it was done to."""
-        rows = await self._connection.execute(
-            update(credential)
-            .where(_locked(person_id))
-            .values(state=CredentialState.SUPERSEDED.value)
-            .returning(credential.c.id)
-        )
-        return [CredentialId(name) for name in rows.scalars()]
 
     async def _one(self, condition: Any, *, lock: bool = False) -> Credential | None:
         query = select(credential).where(condition)

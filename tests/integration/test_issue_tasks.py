@@ -17,7 +17,7 @@ from appliance.domain.hsm import KeyMode, KeyReference, SignatureScheme, TokenRo
 from appliance.domain.ids import TaskId
 from appliance.domain.person import Credential
 from appliance.domain.records.tasks import TaskClaim
-from appliance.domain.vocab import Environment, TaskState
+from appliance.domain.vocab import CredentialState, Environment, TaskState
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.hsm_tasks import HsmTasks
 from hsm_config.certificates import read_ca
@@ -71,7 +71,8 @@ class Bench:
     async def ask(self) -> TaskId:
         """Take the person's key away and ask for another."""
         async with self.desk.core.store.write() as records:
-            await records.credentials.retire(self.desk.signer.person)
+            for held in await records.credentials.locked(self.desk.signer.person):
+                await records.credentials.set_state(held.id, CredentialState.SUPERSEDED)
         await self.desk.host.beat(self.desk.core.store, self.desk.core.now)
         return await self.desk.issuing.again(self.desk.signer, PASSWORD.decode())
 

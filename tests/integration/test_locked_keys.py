@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import (
     ActivationInvalidError,
     ApplianceError,
@@ -17,6 +18,7 @@ from appliance.domain.errors import (
 from appliance.domain.ids import ActivationId, CredentialId, TaskId, new_id
 from appliance.domain.key_ring import KeyRing
 from appliance.domain.vocab import (
+    CertificateKind,
     CredentialState,
     PersonState,
     TaskKind,
@@ -58,7 +60,8 @@ async def task_of(
 ) -> TaskId:
     """Take the person's key away and ask for another."""
     async with desk.core.store.write() as records:
-        await records.credentials.retire(desk.signer.person)
+        for held in await records.credentials.locked(desk.signer.person):
+            await records.credentials.set_state(held.id, CredentialState.SUPERSEDED)
     task = await desk.issuing.again(desk.signer, password.decode())
     if fail:
         worker = HsmTasks(desk.core.store, desk.core.clock, "signing/h/1", "p")
@@ -423,9 +426,25 @@ async def test_end_of_a_task_erases_its_seals(desk: LockedDesk) -> None:
     assert await desk.issuing.again(desk.signer, PASSWORD.decode())
 
 
-async def test_forgotten_password_is_replaced_with_the_key(desk: LockedDesk) -> None:
-    """What it locked is superseded; a lock is lifted; a key under the new one comes."""
+@pytest.mark.parametrize("certified", [True, False], ids=["certified", "bare"])
+async def test_forgotten_password_is_replaced_with_the_key(
+    desk: LockedDesk, certified: bool
+) -> None:
+    """What it locked is revoked; a lock is lifted; a key under the new one comes."""
     old = await desk.credential()
+    if certified:
+        async with desk.core.store.write() as records:
+            await records.certificates.add(
+                CertificateRecord(
+                    serial="1",
+                    kind=CertificateKind.SIGNER,
+                    issuer="0" * 40,
+                    credential=old.id,
+                    der=old.certificate,
+                    not_before=old.not_before,
+                    not_after=old.not_after,
+                )
+            )
     for typed in (b"una", b"otra", b"tercera"):
         await desk.code(desk.change.change(desk.signer, typed * 3, NEW))
 
@@ -435,7 +454,8 @@ async def test_forgotten_password_is_replaced_with_the_key(desk: LockedDesk) -> 
         kept = await records.credentials.get(old.id)
         coming = await records.tasks.open_for(desk.signer.person, TaskKind.ISSUE)
     assert kept is not None
-    assert kept.state is CredentialState.SUPERSEDED
+    ended = CredentialState.REVOKING if certified else CredentialState.SUPERSEDED
+    assert kept.state is ended
     assert coming
     secret = await desk.secret()
     assert (secret.counted, secret.locked_at) == (0, None)

@@ -23,6 +23,7 @@ from appliance.domain.records.tasks import WorkerStatus
 from appliance.services.attempts import Attempts
 from appliance.services.issuing import Issuing
 from appliance.services.passwords import Passwords
+from appliance.services.revocation import Revocations
 from appliance.services.shielding import Shielded
 from appliance.services.signing_hosts import SigningHosts
 from appliance.services.signing_password import SigningPasswords
@@ -110,4 +111,5 @@ def issuing(
         clock,
         KeyAlgorithm.RSA_2048,
         Shielded(),
+        Revocations(store, clock),
     )

@@ -172,10 +172,6 @@ class CredentialRecords(Protocol):
         """Keep what is in `outer` under another unlock key."""
         ...
 
-    async def retire(self, person: PersonId) -> list[CredentialId]:
-        """Supersede all of `locked`; gives those it was done to."""
-        ...
-
     async def get(
         self, credential: CredentialId, *, lock: bool = False
     ) -> Credential | None:
