@@ -149,7 +149,9 @@ def ask(http: httpx.Client, asked: bytes, method: str = "POST") -> httpx.Respons
     return http.get(f"/pki/ocsp/{quote(base64.b64encode(asked), safe='')}")
 
 
-@pytest.fixture(params=["on_sqlite", "on_postgres"])
+@pytest.fixture(
+    params=["on_sqlite", pytest.param("on_postgres", marks=pytest.mark.long)]
+)
 def checker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checker]:
     """A checker of a new person's certificate, on each database."""
     appliance: Appliance = request.getfixturevalue(request.param)

@@ -102,7 +102,9 @@ def on_postgres(postgres_server: PostgresServer) -> Iterator[Trouble]:
     postgres_server.drop_database(name)
 
 
-@pytest.fixture(params=["on_sqlite", "on_postgres"])
+@pytest.fixture(
+    params=["on_sqlite", pytest.param("on_postgres", marks=pytest.mark.long)]
+)
 def either(request: pytest.FixtureRequest) -> Trouble:
     """On each of the two databases."""
     trouble: Trouble = request.getfixturevalue(request.param)
@@ -253,6 +255,7 @@ def test_sqlite_that_is_away_at_the_commit_loses_nothing(on_sqlite: Trouble) -> 
         signing.result()
 
 
+@pytest.mark.long
 def test_postgres_that_dies_at_the_commit_loses_nothing(on_postgres: Trouble) -> None:
     """F8: its connection ends within the very statement that stores a signature."""
     request = on_postgres.new_request()
