@@ -275,7 +275,8 @@ async def test_invited_person_enrols(
     await _enrol(theirs)
 
     await page.reload()
-    await expect(page.get_by_text("DEMO SIN VALIDEZ")).to_be_visible(timeout=30_000)
+    issuer = page.get_by_role("definition").filter(has_text="DEMO SIN VALIDEZ")
+    await expect(issuer).to_be_visible(timeout=30_000)
     await expect(page.get_by_text("Activa", exact=True)).to_be_visible()
 
 

@@ -68,7 +68,7 @@ REFUSED: dict[str, list[object]] = {
 _READ_KEYS = """
 import json, sys
 import pkcs11
-from pkcs11 import Attribute, ObjectClass
+from pkcs11 import Attribute, KeyType, ObjectClass
 from pkcs11.exceptions import PKCS11Error
 
 module, label, pin = sys.argv[1:]
@@ -78,9 +78,11 @@ with token.open(user_pin=open(pin).read().strip()) as session:
     for key in session.get_objects({Attribute.CLASS: ObjectClass.PRIVATE_KEY}):
         told = {name: key[Attribute[name]] for name in (
             "SENSITIVE", "EXTRACTABLE", "ALWAYS_SENSITIVE", "NEVER_EXTRACTABLE")}
-        told["modulus"] = key[Attribute.MODULUS].hex()
-        told["read"] = []
-        for name in ("PRIVATE_EXPONENT", "PRIME_1", "PRIME_2", "COEFFICIENT"):
+        told["read"], told["modulus"], secret = [], "", ("VALUE",)
+        if key.key_type is KeyType.RSA:
+            told["modulus"] = key[Attribute.MODULUS].hex()
+            secret = ("PRIVATE_EXPONENT", "PRIME_1", "PRIME_2", "COEFFICIENT")
+        for name in secret:
             try:
                 key[Attribute[name]]
                 told["read"].append(name)
@@ -305,8 +307,11 @@ def test_signature_is_of_the_users_hsm_key(
     client: httpx.Client,
     tmp_path: Path,
 ) -> None:
-    """The signature is right under the key that the HSM holds for this person."""
-    assert other.id  # so that the token holds more than one person's key
+    """The signature is right under this person's key, which the HSM alone can open.
+
+    It made the key and wrapped it; between two signatures nothing of it is there.
+    """
+    assert other.id  # so that there is more than one person's key
     request = appliance.new_request(signer, pdfs.one_page())
 
     pdf = signed_pdf(client, signer, request)
@@ -316,8 +321,12 @@ def test_signature_is_of_the_users_hsm_key(
     subject = verdict.signer.subject.native
     assert subject["serial_number"] == f"CUIL {signer.cuil}"
     assert subject["common_name"] == signer.name
+    (credential,) = client.get("/credenciales").json()
+    assert credential["modo"] == "envuelta"
+    assert int(credential["numeroDeSerie"], 16) == verdict.signer.serial_number
     held = [key["modulus"] for key in _keys(appliance, tmp_path, "firma")]
-    assert held.count(_modulus(verdict.signer)) == 1
+    assert held
+    assert _modulus(verdict.signer) not in held
 
 
 def test_second_signature_keeps_the_first(

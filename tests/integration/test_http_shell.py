@@ -23,13 +23,20 @@ PUBLIC = {
     "auth.otp",
     "enrolment.enrol",
     "files.static_file",
+    "pki.ca_certificate",
+    "pki.ca_crl",
+    "pki.ocsp_get",
+    "pki.ocsp_post",
+    "pki.root_certificate",
+    "pki.root_crl",
     "public.healthz",
     "public.jwks",
     "public.readyz",
+    "revocar.revoke",
     "sessions.new_session",
     "solicitudes.download_signed",
 }
-PAGES = ("/alta/", "/static/")
+PAGES = ("/alta/", "/revocar", "/static/")
 JSON = {"Content-Type": "application/json"}
 LOGIN = {"usuario": CUIL, "password": "no es"}
 

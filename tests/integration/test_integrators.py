@@ -25,6 +25,8 @@ from appliance.services.sweeping import Sweeping
 from appliance.storage import tables
 from appliance.storage.engines import open_engines
 from appliance.storage.migrate import differences, migrate
+from appliance.storage.store import SqlStore
+from tests.fakes import MovingClock
 from tests.parts.stores import Desk, desk_settings, open_desk
 
 OPERATOR = "operator"
@@ -122,9 +124,12 @@ async def test_rows_of_the_first_version_get_the_defaults(tmp_path: Path) -> Non
         )
     await engines.dispose()
 
-    async with open_desk(tmp_path) as again:
-        old = await again.integrators.get("old")
+    store = SqlStore(open_engines(settings), MovingClock(), "test")
+    async with store.read() as records:
+        old = await records.integrators.get("old")
+    await store.close()
 
+    assert old is not None
     assert (old.delivery_limit_bytes, old.may_vouch) == (8_000_000, False)
 
 

@@ -105,7 +105,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     """A fresh installation with the integrator `acme`."""
     url = "sqlite"
     if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
+        url = request.getfixturevalue("migrated_url")
     for name in ("pepper", "data-key", "lookup-key"):
         path = tmp_path / name
         path.write_text(secrets.token_hex(32))

@@ -160,4 +160,5 @@ def assert_sound(crowd: Crowd, *, before: int) -> None:
     ledger = read_ledger(crowd.appliance, after=before)
     signed = {row.id for row in ledger.with_state(RequestState.SIGNED)}
     assert {call.request for call in crowd.calls} <= signed
-    assert ledger.faults() == []
+    faults = ledger.faults()
+    assert not faults, faults
