@@ -332,8 +332,17 @@ def test_pepper_is_renewed_at_the_next_signature(keyed: Appliance) -> None:
 # -- enrolment -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["wrapped", "resident"])
-@pytest.mark.parametrize("point", [KEY_MADE, CERTIFIED, ISSUED])
+@pytest.mark.parametrize(
+    ("point", "mode"),
+    [
+        (KEY_MADE, "resident"),
+        (CERTIFIED, "wrapped"),
+        pytest.param(KEY_MADE, "wrapped", marks=pytest.mark.long),
+        pytest.param(CERTIFIED, "resident", marks=pytest.mark.long),
+        pytest.param(ISSUED, "wrapped", marks=pytest.mark.long),
+        pytest.param(ISSUED, "resident", marks=pytest.mark.long),
+    ],
+)
 def test_killed_enrolment_ends_in_one_key_that_works(point: str, mode: str) -> None:
     """Another worker, or the next start, makes it; what was left is swept."""
     with harmed(hsm=f'key_mode = "{mode}"') as appliance:

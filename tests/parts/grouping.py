@@ -15,6 +15,16 @@ from xdist.scheduler import LoadScopeScheduling
 
 _WHOLE = ("e2e", "functional")
 """Folders of `tests` whose tests stay together, all of them."""
+_APART = frozenset(
+    {
+        "test_hsm_faults.py",
+        "test_keys.py",
+        "test_members.py",
+        "test_second_make.py",
+        "test_theft.py",
+    }
+)
+"""Files there that start appliances of their own and share none."""
 
 
 def group_of(node_id: str) -> str:
@@ -25,7 +35,7 @@ def group_of(node_id: str) -> str:
     """
     path = PurePath(node_id.partition("::")[0])
     whole = [part for part in path.parts[:-1] if part in _WHOLE]
-    return whole[0] if whole else str(path)
+    return whole[0] if whole and path.name not in _APART else str(path)
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no types

@@ -20,6 +20,7 @@ def test_probe(number): ...
     [
         ("tests/e2e/test_frame_flow.py::test_a[x@y]", "e2e"),
         ("tests/functional/test_flow.py::test_a", "functional"),
+        ("tests/functional/test_keys.py::test_a", "tests/functional/test_keys.py"),
         ("tests/unit/test_e2e.py::test_a", "tests/unit/test_e2e.py"),
     ],
 )
