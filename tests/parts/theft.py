@@ -83,6 +83,9 @@ def steal(appliance: Appliance, folder: Path) -> Loot:
     files = sorted(appliance.folder.glob("rubrica.db*"))
     for path in files:
         shutil.copy(path, folder)
+    # Before anybody opens the copy: who does may empty and remove its journal.
+    content = [path.read_bytes() for path in sorted(folder.glob("rubrica.db*"))]
+    assert not files or (folder / "rubrica.db-wal").stat().st_size
     # An SQLite copy is read as the thief would read it, journal and all.
     where = settings.model_copy(update={"data_dir": folder}) if files else settings
     rows = run_apart(read_tables(where))
@@ -90,7 +93,6 @@ def steal(appliance: Appliance, folder: Path) -> Loot:
         Redis(unix_socket_path=str(settings.redis_socket))
     ) as redis:
         redis.save()
-    content = [path.read_bytes() for path in sorted(folder.glob("rubrica.db*"))]
     content += [path.read_bytes() for path in _files(appliance.folder / "redis")]
     return Loot(rows, b"".join(content))
 
