@@ -35,6 +35,7 @@ from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
+from appliance.services.verification import Verification
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
 from appliance.storage.secretbox import LookupKey, SecretBox
@@ -125,6 +126,7 @@ class Parts:
     """Alive since the parts were opened."""
     tasks: FakeTasks
     status_answers: StatusAnswers
+    verification: Verification
     requests: FakeRequests
     signing: FakeSigning
     health: FakeHealth
@@ -257,6 +259,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         status_answers=StatusAnswers(
             store, clock, settings, Publishing(store, clock, settings.pki, "test"), 0.0
         ),
+        verification=Verification(store),
         requests=FakeRequests(),
         signing=FakeSigning(),
         health=FakeHealth(),

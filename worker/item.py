@@ -26,7 +26,7 @@ from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Claim, Item, KeyedItem
 from appliance.domain.request import RequestView, SignedDocumentView
-from appliance.domain.stamp import StampLayout, place, stamp_lines
+from appliance.domain.stamp import StampLayout, StampSigner, lay_out
 from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
 from appliance.services.envelope import open_outer
@@ -146,7 +146,7 @@ class ItemSigner:
         ):
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
         prepared = await asyncio.to_thread(
-            self._prepare, item, view, person, credential, original
+            self._prepare, work, item, view, person, credential, original
         )
         digest = prepared.digest.hex()
         stages.done("prepare")
@@ -192,6 +192,7 @@ class ItemSigner:
 
     def _prepare(
         self,
+        work: Work,
         item: Item,
         view: RequestView,
         person: Person,
@@ -209,6 +210,9 @@ class ItemSigner:
             certificate=credential.certificate,
             chain=credential.chain,
             method=self._method(credential),
+            picture=work.picture(item),
+            reason=item.params.reason,
+            place=item.params.place,
         )
         return prepare(original, plan, self.fonts)
 
@@ -271,8 +275,8 @@ def _checked(work: Work, clock: Clock) -> tuple[Person, Credential]:
 def _layout(
     item: Item, view: RequestView, person: Person, clock: Clock
 ) -> StampLayout | None:
-    lines = stamp_lines(person.name, person.cuil, clock.now(), person.locale)
-    return place(item.params, lines, view.inspection.pages)
+    named = StampSigner(person.name, person.cuil, person.locale)
+    return lay_out(item.params, named, clock.now(), view.inspection, item.details)
 
 
 def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes:

@@ -31,6 +31,7 @@ from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.status_answers import StatusAnswers
 from appliance.services.tokens import Tokens
+from appliance.services.verification import Verification
 from appliance.settings import Settings
 
 KEY = "rubrica.core"
@@ -211,6 +212,11 @@ class ApiCore(Protocol):
     @property
     def status_answers(self) -> StatusAnswers:
         """What the internal CA publishes."""
+        ...
+
+    @property
+    def verification(self) -> Verification:
+        """Signatures by the code in their stamp."""
         ...
 
     @property

@@ -10,18 +10,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.api.fields import Fields
-from appliance.domain.command import SignParameters
+from appliance.domain.command import (
+    OPTIONAL_FIELDS,
+    PLACE_LENGTH,
+    REASON_LENGTH,
+    SignParameters,
+)
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.request import SignCommand
-from appliance.domain.vocab import FontName, FontStyle, Restriction
+from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 
-REASON_LENGTH: Final = 500
+REJECTION_LENGTH: Final = 500
 LOGIN_LENGTH: Final = 320
 _REQUEST_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
-PARAMETER_FIELDS: Final = tuple(SignParameters().to_wire())
+PARAMETER_FIELDS: Final = (*SignParameters().to_wire(), *OPTIONAL_FIELDS)
 SIGN_FIELDS: Final = ("solicitudId", *PARAMETER_FIELDS, "password")
 
 
@@ -96,7 +101,7 @@ def rejection(body: Mapping[str, object]) -> str:
     """
     fields = Fields(body)
     fields.only(("motivo",))
-    return fields.text("motivo", REASON_LENGTH)
+    return fields.text("motivo", REJECTION_LENGTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,4 +204,22 @@ def _sign_parameters(fields: Fields) -> SignParameters:
         zoom_percent=fields.integer("zoomPercent", 10, 400, 100),
         restriction=fields.word("restriccion", Restriction, Restriction.NO_VALUE),
         visible=fields.boolean("visible", default=True),
+        reason=_given(fields, "motivo", REASON_LENGTH),
+        place=_given(fields, "lugar", PLACE_LENGTH),
+        cuil=(
+            fields.word("cuil", CuilDisplay, CuilDisplay.WHOLE)
+            if fields.given("cuil")
+            else None
+        ),
+        qr=fields.boolean("qr", default=True) if fields.given("qr") else None,
+        logo=fields.boolean("logo", default=True) if fields.given("logo") else None,
     )
+
+
+def _given(fields: Fields, name: str, most: int) -> str | None:
+    """A text that may be left out.
+
+    Raises:
+        FieldInvalidError: another type, empty, too long.
+    """
+    return fields.text(name, most) if fields.given(name) else None

@@ -36,6 +36,7 @@ from appliance.services.invitations import Invitations
 from appliance.services.issuing import Issuing
 from appliance.services.links import Links
 from appliance.services.login import Login
+from appliance.services.logos import Logos
 from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
@@ -50,10 +51,12 @@ from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_hosts import SigningHosts
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.stamping import Stamping
 from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
+from appliance.services.verification import Verification
 from appliance.settings import Settings
 from appliance.storage.identities import PinnedIdentities
 from appliance.storage.key_files import KeyFile
@@ -98,6 +101,8 @@ class Front:
     password_change: PasswordChange
     framing: Framing
     frame_signing: FrameSigning
+    verification: Verification
+    logos: Logos
 
 
 @asynccontextmanager
@@ -128,6 +133,7 @@ async def open_front(
             clock,
             settings.installation,
         )
+        stamping = Stamping(settings.stamp, settings.verify_url)
         signing = Signing(
             store,
             attempts,
@@ -137,6 +143,7 @@ async def open_front(
             clock,
             settings.signing,
             shielded,
+            stamping,
         )
         revocations = Revocations(store, clock)
         issuing = Issuing(
@@ -152,7 +159,7 @@ async def open_front(
         )
         progress = Progress(store, clock)
         sessions = Sessions(store, lookup, clock, settings)
-        requests = Requests(store, core.documents, core.inspector, clock)
+        requests = Requests(store, core.documents, core.inspector, clock, stamping)
         intake = Intake(
             store, core.documents, core.inspector, clock, settings.documents
         )
@@ -250,7 +257,10 @@ async def open_front(
                 requests,
                 links,
                 settings.web.base_url,
+                stamping,
             ),
+            verification=Verification(store),
+            logos=Logos(store, core.inspector, clock),
         )
         listening = asyncio.create_task(core.outcomes.run())
         try:

@@ -24,6 +24,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         demo,
         init,
         integrators,
+        logos,
         operators,
         secret_keys,
         trust,
@@ -44,6 +45,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     ready.add_argument("--wait", type=float, default=0.0, help="seconds to wait for it")
     ready.set_defaults(run=_ready)
     integrators.register(commands)
+    logos.register(commands)
     operators.register(commands)
     trust.register(commands)
     secret_keys.register(commands)

@@ -6,11 +6,19 @@ is `appliance.domain.stamp`.
 
 import hashlib
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Final, Self, cast
 
 import rfc8785
 
-from appliance.domain.vocab import FontName, FontStyle, Restriction
+from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
+
+REASON_LENGTH: Final = 120
+"""Most characters of `motivo` in a signing command."""
+PLACE_LENGTH: Final = 60
+"""Most characters of `lugar`."""
+OPTIONAL_FIELDS: Final = ("motivo", "lugar", "cuil", "qr", "logo")
+"""Fields that stand in `to_wire` only when they were given, so that the fingerprint
+of a command without them never changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +44,24 @@ class SignParameters:
     """10 to 400."""
     restriction: Restriction = Restriction.NO_VALUE
     visible: bool = True
+    reason: str | None = None
+    """Why it is signed, 1 to 120 characters."""
+    place: str | None = None
+    """Where it is signed, 1 to 60 characters."""
+    cuil: CuilDisplay | None = None
+    """How much of the CUIL is shown; None: by the setting."""
+    qr: bool | None = None
+    """Whether there is a QR code; None: by the setting."""
+    logo: bool | None = None
+    """Whether the logo is shown, if there is one; None: it is."""
 
     def to_wire(self) -> dict[str, object]:
-        """The fields under the names of the spec, `x` and `y` null when absent."""
+        """The fields under the names of the spec, `x` and `y` null when absent.
+
+        Those of `OPTIONAL_FIELDS` are left out when they were not given.
+        """
+        given = (self.reason, self.place, self.cuil, self.qr, self.logo)
+        optional = zip(OPTIONAL_FIELDS, given, strict=True)
         return {
             "fontColor": self.font_color,
             "fontName": self.font_name.value,
@@ -50,11 +73,13 @@ class SignParameters:
             "zoomPercent": self.zoom_percent,
             "restriccion": self.restriction.value,
             "visible": self.visible,
+            **{name: value for name, value in optional if value is not None},
         }
 
     @classmethod
     def from_wire(cls, fields: dict[str, object]) -> Self:
         """Read back what `to_wire` wrote; for stored parameters, not for input."""
+        cuil = fields.get("cuil")
         return cls(
             font_color=cast("str", fields["fontColor"]),
             font_name=FontName(cast("str", fields["fontName"])),
@@ -66,6 +91,11 @@ class SignParameters:
             zoom_percent=cast("int", fields["zoomPercent"]),
             restriction=Restriction(cast("str", fields["restriccion"])),
             visible=cast("bool", fields["visible"]),
+            reason=cast("str | None", fields.get("motivo")),
+            place=cast("str | None", fields.get("lugar")),
+            cuil=None if cuil is None else CuilDisplay(cast("str", cuil)),
+            qr=cast("bool | None", fields.get("qr")),
+            logo=cast("bool | None", fields.get("logo")),
         )
 
     def sha256(self, request_id: int) -> str:

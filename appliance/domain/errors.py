@@ -116,6 +116,7 @@ class ErrorCode(StrEnum):
     PDF_XFA = "PDF_XFA"
     PDF_NO_PAGES = "PDF_NO_PAGES"
     PDF_TOO_COMPLEX = "PDF_TOO_COMPLEX"
+    PICTURE_UNUSABLE = "PICTURE_UNUSABLE"
     PDF_LOCKED = "PDF_LOCKED"
     PDF_ALREADY_SIGNED = "PDF_ALREADY_SIGNED"
     # The appliance itself
@@ -301,6 +302,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PDF_XFA: "The PDF is a dynamic XFA form, which cannot be signed.",
     ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
     ErrorCode.PDF_TOO_COMPLEX: "The PDF needs more work than this service allows.",
+    ErrorCode.PICTURE_UNUSABLE: (
+        "The picture is no PNG or JPEG file of up to 1 MB and 4096 by 4096 pixels."
+    ),
     ErrorCode.PDF_LOCKED: "The PDF is certified against any change.",
     ErrorCode.PDF_ALREADY_SIGNED: "The PDF is signed; it can no longer be certified.",
     ErrorCode.HSM_UNAVAILABLE: "The keys cannot be used right now; try again soon.",

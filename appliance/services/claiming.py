@@ -7,7 +7,7 @@ Source: design §3, 4 and 5.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -25,8 +25,10 @@ from appliance.domain.records.activations import (
     Terms,
 )
 from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.signing_hosts import slot_host
+from appliance.services.stamping import picture_of
 from appliance.settings import SigningSettings
 
 ATTEMPTS: Final = 5
@@ -45,6 +47,13 @@ class Work:
     credential: Credential | None
     requests: dict[int, RequestView]
     """By item."""
+    pictures: dict[str, LogoPicture] = field(default_factory=dict)
+    """Logos that items still to be signed show, by SHA-256."""
+
+    def picture(self, item: Item) -> LogoPicture | None:
+        """The logo that an item's stamp shows."""
+        logo = item.details.logo
+        return None if logo is None else self.pictures.get(logo.sha256)
 
     @property
     def is_suspect(self) -> bool:
@@ -324,10 +333,14 @@ def key_interrupted(actor: str, items: Sequence[Item], intent: IntentRow) -> Aud
 async def _with_rows(records: Records, claim: Claim) -> Work:
     """Read what stands beside a claim, now: person and key may have changed."""
     requests = {}
+    pictures = {}
     for item in claim.items:
         view = await records.requests.get(item.request)
         if view is not None:
             requests[item.seq] = view
+        picture = await picture_of(records, item.details)
+        if picture is not None:
+            pictures[picture.logo.sha256] = picture
     return Work(
         claim=claim,
         person=await records.people.get(claim.person),
@@ -335,4 +348,5 @@ async def _with_rows(records: Records, claim: Claim) -> Work:
         # waits (see `Renewal.renewed`).
         credential=await records.credentials.get(claim.credential, lock=True),
         requests=requests,
+        pictures=pictures,
     )

@@ -20,8 +20,9 @@ from appliance.domain.request import (
     Signer,
     check_move,
 )
-from appliance.domain.stamp import place, stamp_lines
+from appliance.domain.stamp import StampSigner, lay_out
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.services.stamping import Stamping, picture_of
 
 PREVIEW_DPI: Final = 96
 """Decisions "seeing before signing"."""
@@ -36,8 +37,10 @@ class Requests:
         documents: DocumentStore,
         inspector: PdfInspector,
         clock: Clock,
+        stamping: Stamping,
     ) -> None:
         self._store = store
+        self._stamping = stamping
         self._documents = documents
         self._inspector = inspector
         self._clock = clock
@@ -99,12 +102,17 @@ class Requests:
         async with self._store.read() as records:
             view = await own_request(records, person, request)
             signer = await records.people.get(person)
+            details = await self._stamping.details(records, params, view.integrator)
+            picture = await picture_of(records, details)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        lines = stamp_lines(signer.name, signer.cuil, self._clock.now(), signer.locale)
-        layout = place(params, lines, view.inspection.pages)
+        named = StampSigner(signer.name, signer.cuil, signer.locale)
+        now = self._clock.now()
+        layout = lay_out(params, named, now, view.inspection, details)
         pdf = await self._documents.get(view.integrator, view.sha256)
-        png = await self._inspector.render(pdf, params.page, layout, PREVIEW_DPI)
+        png = await self._inspector.render(
+            pdf, params.page, layout, PREVIEW_DPI, picture
+        )
         return Preview(layout, png)
 
     async def reject(

@@ -28,7 +28,8 @@ from appliance.domain.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.stamp import place, stamp_lines
+from appliance.domain.stamp import StampSigner, lay_out
+from appliance.domain.stamp_details import StampDetails, new_code
 from appliance.domain.vocab import (
     PersonState,
     RequestState,
@@ -46,6 +47,7 @@ from appliance.services.signing_rules import (
     ended,
     repeated,
 )
+from appliance.services.stamping import Stamping
 from appliance.settings import SigningSettings
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
@@ -58,6 +60,10 @@ class _Means:
     credential: Credential
     hosts: tuple[ActivationKey, ...]
     """Who may sign."""
+    details: StampDetails
+    """What the stamp shows besides the command's fields."""
+    code: str | None
+    """Verification code in the stamp."""
 
 
 class Signing:
@@ -73,8 +79,10 @@ class Signing:
         clock: Clock,
         settings: SigningSettings,
         shielded: Shielded,
+        stamping: Stamping,
     ) -> None:
         self._store = store
+        self._stamping = stamping
         self._attempts = attempts
         self._hosts = hosts
         self._doorbell = doorbell
@@ -170,10 +178,18 @@ class Signing:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         if credential is None or not credential.usable_at(now):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        lines = stamp_lines(person.name, person.cuil, now, person.locale)
-        place(command.params, lines, view.inspection.pages)
-        check_restriction(view, command.params.restriction)
-        return _Means(credential, await self._hosts.live_in(records))
+        code = new_code()
+        params = command.params
+        details = await self._stamping.details(records, params, view.integrator, code)
+        named = StampSigner(person.name, person.cuil, person.locale)
+        lay_out(params, named, now, view.inspection, details)
+        check_restriction(view, params.restriction)
+        return _Means(
+            credential,
+            await self._hosts.live_in(records),
+            details,
+            code if details.qr is not None else None,
+        )
 
     async def _authorize(
         self,
@@ -235,7 +251,14 @@ class Signing:
             await records.requests.remember(
                 signer.person, command.idempotency_key, fingerprint, now
             )
-        item = NewItem(view.id, view.sha256, command.params, fingerprint)
+        item = NewItem(
+            view.id,
+            view.sha256,
+            command.params,
+            fingerprint,
+            means.details,
+            means.code,
+        )
         claim_by = now + timedelta(seconds=self._settings.claim_s)
         binding = bind(signer, means.credential, activation, item, now, claim_by)
         key = unlock[means.credential.id]

@@ -138,7 +138,9 @@ def bind(
         person=signer.person,
         credential=credential.id,
         key_version=credential.key_version,
-        items=(BoundItem(item.request, item.document_sha256, item.params),),
+        items=(
+            BoundItem(item.request, item.document_sha256, item.params, item.details),
+        ),
         factors=(*signer.factors, SIGNING_PASSWORD),
         created=created,
         claim_by=claim_by,

@@ -32,6 +32,7 @@ from appliance.services.passwords import HashSlots
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.stamping import Stamping
 from appliance.services.sweeping import Sweeping
 from appliance.settings import SigningSettings
 from appliance.storage.engines import open_engines
@@ -180,6 +181,7 @@ async def front_of(core: CoreParts, **settings: float) -> Front:
         core.clock,
         limits,
         shielded,
+        Stamping(core.settings.stamp, core.settings.verify_url),
     )
     return Front(core, signing, hashing, signer, secret, host, shielded)
 
@@ -746,6 +748,7 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
         SystemClock(),
         limits,
         Shielded(),
+        Stamping(core.settings.stamp, core.settings.verify_url),
     )
     signer = Signer("x", "person:x", (), SystemClock().now())  # type: ignore[arg-type]  # an id
 

@@ -26,6 +26,7 @@ from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.stamping import Stamping
 from appliance.settings import SigningSettings
 from tests.core_parts import PASSWORD, CoreParts, new_credential
 from tests.fakes import error_code
@@ -138,6 +139,7 @@ async def locked_desk(
         core.clock,
         limits,
         shielded,
+        Stamping(core.settings.stamp, core.settings.verify_url),
     )
     change = PasswordChange(
         core.store, attempts, passwords, logins, INSTALLATION, shielded

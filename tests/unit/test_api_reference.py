@@ -19,7 +19,7 @@ from appliance.api import (
 )
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import SENTENCES, ErrorCode
-from appliance.domain.vocab import FontName, FontStyle, Restriction
+from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 from appliance.web.app import Digits
 from appliance.web.problems import ANSWERS
 
@@ -64,16 +64,18 @@ def test_reference_lists_every_field_of_firmar() -> None:
     ]
     defaults = SignParameters().to_wire()
     shown = {"None": "by itself", "True": "true"}
+    absent = {"motivo": "none", "lugar": "none"}
+    absent |= dict.fromkeys(("cuil", "qr", "logo"), "by setting")
 
     expected = []
     for name in wire.SIGN_FIELDS:
-        default = str(defaults.get(name, "required"))
+        default = str(defaults.get(name, absent.get(name, "required")))
         expected.append((name, shown.get(default, default)))
     assert sorted(told) == sorted(expected)
 
 
 @pytest.mark.parametrize(
-    "word", [*fields.COLORS, *FontName, *FontStyle, *Restriction], ids=str
+    "word", [*fields.COLORS, *FontName, *FontStyle, *Restriction, *CuilDisplay], ids=str
 )
 def test_reference_names_every_word(word: str) -> None:
     """Each word that a field may be stands in the table."""

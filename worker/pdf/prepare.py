@@ -36,6 +36,7 @@ from pyhanko.sign.signers.pdf_byterange import SignatureObject
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import Restriction
 from worker.pdf.cms import longest_signed_data, signed_attributes, signer_parts
 from worker.pdf.method import SignatureMethod
@@ -74,6 +75,12 @@ class SignaturePlan:
     """Its issuers, DER."""
     method: SignatureMethod
     """How the certificate's key signs."""
+    picture: LogoPicture | None = None
+    """The logo that the layout names."""
+    reason: str | None = None
+    """Why it is signed."""
+    place: str | None = None
+    """Where it is signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +124,8 @@ def prepare(
         timestamp=plan.signed_at,
         subfilter=SigSeedSubFilter.PADES,
         name=plan.signer_name,
+        location=plan.place,
+        reason=plan.reason,
         bytes_reserved=2 * longest_signed_data(parts),
     )
     algorithm = plan.method.digest.value
@@ -202,7 +211,7 @@ def _add_field(
     )
     if layout:
         widget[pdf_name("/AP")] = DictionaryObject(
-            {pdf_name("/N"): write_stamp(revision, layout, fonts)}
+            {pdf_name("/N"): write_stamp(revision, layout, fonts, plan.picture)}
         )
         if layout.rotate:
             widget[pdf_name("/MK")] = DictionaryObject(

@@ -25,11 +25,13 @@ from appliance.domain.sandbox import (
     Operation,
     inspection_to_json,
     layout_from_json,
+    picture_from_json,
     report_to_json,
 )
 from worker.sandbox import confine
 from worker.sandbox.inspect import inspect
 from worker.sandbox.limits import SandboxLimits
+from worker.sandbox.picture import logo_rows
 from worker.sandbox.protocol import Answer, Request, answer_bytes, receive_request
 from worker.sandbox.render import render
 from worker.sandbox.verify import verify
@@ -145,10 +147,17 @@ def _perform(request: Request, tools: Tools) -> Answer:
         case Operation.RENDER:
             stamp = params.get("stamp")
             layout = None if stamp is None else layout_from_json(stamp)
+            drawn = params.get("picture")
+            picture = None if drawn is None else picture_from_json(drawn)
             page, dpi = _positive(params, "page"), _positive(params, "dpi")
-            return Answer({}, render(request.pdf, page, dpi, layout, tools.fonts))
+            return Answer(
+                {}, render(request.pdf, page, dpi, layout, tools.fonts, picture)
+            )
         case Operation.VERIFY:
             return Answer(report_to_json(verify(request.pdf, _roots(params))))
+        case Operation.PICTURE:
+            width, height, rows = logo_rows(request.pdf)
+            return Answer({"width": width, "height": height}, rows)
         case name if name in tools.probes:
             return Answer(tools.probes[name](request.pdf))
         case _:

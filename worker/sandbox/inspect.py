@@ -19,6 +19,7 @@ from worker.sandbox.forms import (
     form_fields,
     has_xfa,
     is_xfa_dynamic,
+    signature_marks,
 )
 from worker.sandbox.objects import Budget
 from worker.sandbox.pages import page_box, walk_pages
@@ -94,6 +95,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
         findings=tuple(sorted(findings | active.found)),
         signatures=count_signatures(fields),
         docmdp=certification_level(catalog),
+        marks=signature_marks(tree.pages, fields, budget),
     )
 
 
