@@ -26,7 +26,6 @@ from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Claim, Item, KeyedItem
 from appliance.domain.request import RequestView, SignedDocumentView
-from appliance.domain.stamp import StampLayout, StampSigner, lay_out
 from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
 from appliance.services.envelope import open_outer
@@ -43,7 +42,8 @@ from worker.hsm_session import HsmSession
 from worker.pdf.assemble import assemble
 from worker.pdf.check import check, method_of
 from worker.pdf.method import SignatureMethod, method_for
-from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.pdf.prepare import PreparedSignature, prepare
+from worker.plans import signature_plan
 from worker.stages import Stages
 from worker.stamp import StampFonts
 
@@ -200,20 +200,10 @@ class ItemSigner:
         original: bytes,
     ) -> PreparedSignature:
         """Lay the stamp out and make the revision; runs in a thread."""
-        now = self.clock.now()
-        plan = SignaturePlan(
-            field_name=f"Firma-{item.request}",
-            layout=_layout(item, view, person, self.clock),
-            restriction=item.params.restriction,
-            signed_at=now,
-            signer_name=person.name,
-            certificate=credential.certificate,
-            chain=credential.chain,
-            method=self._method(credential),
-            picture=work.picture(item),
-            reason=item.params.reason,
-            place=item.params.place,
-        )
+        plan = signature_plan(
+            work, item, view, person, credential, self._method(credential),
+            self.clock.now(),
+        )  # fmt: skip
         return prepare(original, plan, self.fonts)
 
     def _method(self, credential: Credential) -> SignatureMethod:
@@ -270,13 +260,6 @@ def _checked(work: Work, clock: Clock) -> tuple[Person, Credential]:
     ):
         raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
     return person, credential
-
-
-def _layout(
-    item: Item, view: RequestView, person: Person, clock: Clock
-) -> StampLayout | None:
-    named = StampSigner(person.name, person.cuil, person.locale)
-    return lay_out(item.params, named, clock.now(), view.inspection, item.details)
 
 
 def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes:

@@ -9,9 +9,7 @@ from pathlib import Path
 
 from appliance.bootstrap import Front
 from appliance.commands.fronts import handle
-from appliance.commands.terminal import say
-from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.stamp_details import LOGO_FILE_BYTES
+from appliance.commands.terminal import read_file, say
 
 _ACTOR = "operator"
 _Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
@@ -41,10 +39,7 @@ def _of(action: argparse.ArgumentParser) -> None:
 
 
 async def _set(front: Front, args: argparse.Namespace) -> int:
-    with args.file.open("rb") as file:
-        content = file.read(LOGO_FILE_BYTES + 1)
-    if len(content) > LOGO_FILE_BYTES:
-        raise ApplianceError(ErrorCode.PICTURE_UNUSABLE)
+    content = read_file(args.file)
     logo = await front.logos.show(content, _ACTOR, args.integrator)
     say(f"logo: {logo.width_px} x {logo.height_px} pixels, {logo.sha256}")
     return 0

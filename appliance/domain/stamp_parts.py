@@ -16,8 +16,10 @@ MODULE_PT: Final = 1.2
 """Least side of a QR code's module at 100 %: 0.42 mm, which telephones read."""
 QUIET_MODULES: Final = 4
 """White around a QR code, on each side (ISO/IEC 18004, 9.1)."""
+FIGURE_LINES: Final = 4
+"""Logo and QR code are as high as so many lines, even beside more of them."""
 LOGO_ASPECT: Final = 2.5
-"""A logo is at most so many times as wide as the content is high."""
+"""A logo is at most so many times as wide as it may be high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +121,13 @@ def arrange(
     metrics = FONTS[font_name, style]
     text_width = max((metrics.width(line) for line in lines), default=0.0) * size
     text_height = len(lines) * LINE_HEIGHT * size
+    usual = min(text_height, FIGURE_LINES * LINE_HEIGHT * size)
     side = 0.0
     if details.qr is not None:
         modules = qr_modules(details.qr) + 2 * QUIET_MODULES
-        side = max(text_height, modules * MODULE_PT)
+        side = max(usual, modules * MODULE_PT)
     inner = max(text_height, side)
-    logo = _logo(details.logo, inner)
+    logo = _logo(details.logo, max(usual, side), inner)
     text_x = PADDING_PT + (logo.width + PADDING_PT if logo else 0.0)
     qr_x = text_x + text_width + PADDING_PT
     qr = details.qr and QrFigure(
@@ -140,11 +143,11 @@ def arrange(
     )
 
 
-def _logo(logo: Logo | None, inner: float) -> LogoFigure | None:
-    """The logo at the left, as large as it may be."""
+def _logo(logo: Logo | None, most: float, inner: float) -> LogoFigure | None:
+    """The logo at the left, as high as it may be, in the middle of the content."""
     if logo is None:
         return None
-    scale = min(inner / logo.height_px, LOGO_ASPECT * inner / logo.width_px)
+    scale = min(most / logo.height_px, LOGO_ASPECT * most / logo.width_px)
     width, height = logo.width_px * scale, logo.height_px * scale
     top = PADDING_PT + (inner - height) / 2
     return LogoFigure(logo.sha256, PADDING_PT, top, width, height)

@@ -12,6 +12,7 @@ from typing import Final
 from appliance.domain.command import SignParameters
 from appliance.domain.font_metrics import CHARACTERS, FONTS, FontMetrics
 from appliance.domain.person import format_cuil
+from appliance.domain.stamp_details import StampDetails
 
 WRAP_EM: Final = 20.0
 """Reason and place go on in another line past this width, or past the widest of the
@@ -97,6 +98,28 @@ def all_lines(
         for line in wrap(f"{label}: {_showable(text)}", metrics, width)
     ]
     return (*who, *said, when)
+
+
+def spoken(
+    params: SignParameters, signer: StampSigner, at: datetime, details: StampDetails
+) -> str:
+    """What stands for a signature's mark where it is not seen but read aloud.
+
+    Args:
+        params: the signing command's fields.
+        signer: who signs.
+        at: the signing time, aware.
+        details: what the stamp shows besides.
+
+    Returns:
+        The stamp's words and the address in its QR code; of a signature without a
+        stamp, who signs.
+    """
+    lines = all_lines(params, signer, at, is_cuil_masked=details.is_cuil_masked)
+    if not params.visible:
+        return " ".join(lines[:2])
+    said = [" ".join(lines[:2]), *lines[2:]]
+    return ", ".join(said if details.qr is None else [*said, details.qr])
 
 
 def mask_cuil(cuil: str) -> str:

@@ -295,7 +295,7 @@ def test_second_stamp_stands_beside_the_first() -> None:
     first = laid(SignParameters(), A4)
     marks = (SignatureMark(1, first.rect),)
     second = laid(SignParameters(), A4, marks=marks)
-    fourth = marks
+    fourth: tuple[SignatureMark, ...] = marks
     for _ in range(3):
         layout = laid(SignParameters(), A4, marks=fourth)
         fourth = (*fourth, SignatureMark(1, layout.rect))

@@ -19,6 +19,7 @@ from pyhanko.pdf_utils.generic import (
     IndirectObject,
     NameObject,
     NumberObject,
+    TextStringObject,
     pdf_name,
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
@@ -77,6 +78,8 @@ class SignaturePlan:
     """How the certificate's key signs."""
     picture: LogoPicture | None = None
     """The logo that the layout names."""
+    spoken: str = ""
+    """What stands for its mark where that is read aloud; empty: the signer's name."""
     reason: str | None = None
     """Why it is signed."""
     place: str | None = None
@@ -217,6 +220,8 @@ def _add_field(
             widget[pdf_name("/MK")] = DictionaryObject(
                 {pdf_name("/R"): NumberObject(layout.rotate)}
             )
+    # Read aloud, and shown by some readers, instead of the field's name.
+    widget[pdf_name("/TU")] = TextStringObject(plan.spoken or plan.signer_name)
     widget[pdf_name("/V")] = signature
     widget_ref = revision.add_object(widget)
     fields.append(widget_ref)
