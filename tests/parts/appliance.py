@@ -20,9 +20,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -380,6 +380,15 @@ class Appliance:
                 intake_order(person, name, expires), pdf
             )
         )
+
+    def new_process(self, people: Sequence[TestPerson], pdf: bytes) -> list[int]:
+        """A document for people to sign in turn; their `solicitudId`s."""
+        first, *others = people
+        order = replace(
+            intake_order(first), then=tuple(person.cuil for person in others)
+        )
+        requests = self.do(lambda front: front.intake.create_requests(order, pdf))
+        return [int(request) for request in requests]
 
     def bearer(self, person: TestPerson) -> str:
         """An access token as a sign-in would give it, without a code."""
