@@ -122,6 +122,7 @@ class ErrorCode(StrEnum):
     HSM_UNAVAILABLE = "HSM_UNAVAILABLE"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     SANDBOX_UNAVAILABLE = "SANDBOX_UNAVAILABLE"
+    TSA_UNAVAILABLE = "TSA_UNAVAILABLE"
     OVERLOADED = "OVERLOADED"
     INTERNAL = "INTERNAL"
     # Operators' commands
@@ -305,6 +306,7 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.HSM_UNAVAILABLE: "The keys cannot be used right now; try again soon.",
     ErrorCode.STORE_UNAVAILABLE: "The records cannot be reached; try again soon.",
     ErrorCode.SANDBOX_UNAVAILABLE: "Documents cannot be examined right now.",
+    ErrorCode.TSA_UNAVAILABLE: "No timestamp can be had right now; try again soon.",
     ErrorCode.OVERLOADED: "The service is busy; try again soon.",
     ErrorCode.INTERNAL: "Something went wrong on our side.",
     ErrorCode.ALREADY_EXISTS: "There is one already: {field}.",

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from appliance.domain.document import Inspection, VerificationReport
+from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import ActivationId, IntegratorId
 from appliance.domain.stamp import StampLayout
 
@@ -49,6 +50,28 @@ class PdfInspector(Protocol):
 
         Raises:
             ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+
+class TimestampAuthority(Protocol):
+    """Says when something existed, in a signed token (RFC 3161)."""
+
+    async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
+        """Have a timestamp made.
+
+        Args:
+            imprint: digest of what is stamped, as long as its algorithm says.
+            digest: what made the imprint.
+
+        Returns:
+            TimeStampToken, a CMS ContentInfo in DER, over that imprint; its
+            signature, certificate and content were checked.
+
+        Raises:
+            ApplianceError: `TSA_UNAVAILABLE`.
+
+        Source: RFC 3161, 2.4.2.
         """
         ...
 
