@@ -37,6 +37,7 @@ from worker import wrapped_keys
 from worker.hsm_connection import HsmConnection
 from worker.hsm_tokens import make_connections
 from worker.pdf import (
+    FileDigests,
     SignaturePlan,
     assemble,
     check,
@@ -103,7 +104,8 @@ class EnginePlace:
             chain=key.chain,
             method=method_for(key.certificate),
         )
-        prepared = prepare(pdf, plan, self._fonts)
+        digests = FileDigests(pdf)
+        prepared = prepare(pdf, plan, self._fonts, digests)
         value = self._sign(key, prepared.digest)
         increment = assemble(
             prepared.increment,
@@ -115,7 +117,7 @@ class EnginePlace:
             certificate=key.certificate,
             chain=key.chain,
         )
-        check(pdf, increment, key.certificate)
+        check(pdf, increment, key.certificate, digests)
         return pdf + increment
 
     def _sign(self, key: EngineKey, digest: bytes) -> bytes:
