@@ -46,7 +46,10 @@ class SignerParts:
 
 @lru_cache(maxsize=256)
 def signer_parts(
-    certificate: bytes, chain: tuple[bytes, ...], method: SignatureMethod
+    certificate: bytes,
+    chain: tuple[bytes, ...],
+    method: SignatureMethod,
+    content_type: str = "data",
 ) -> SignerParts:
     """Encode what stays the same for a certificate and a method.
 
@@ -54,6 +57,7 @@ def signer_parts(
         certificate: the signer's, DER.
         chain: its issuers, DER.
         method: how its key signs.
+        content_type: asn1crypto's name of what is signed.
 
     Raises:
         ApplianceError: `CERTIFICATE_NOT_USABLE` for a key that is neither RSA nor
@@ -74,7 +78,7 @@ def signer_parts(
             parsed["tbs_certificate"]["serial_number"].dump(),
         ),
         attributes=(
-            simple_cms_attribute("content_type", "data").dump(),
+            simple_cms_attribute("content_type", content_type).dump(),
             reference.dump(),
         ),
         digest_algorithm=method.digest_identifier(),
@@ -109,7 +113,23 @@ def signed_data(parts: SignerParts, attributes: bytes, signature: bytes) -> byte
 
     Source: RFC 5652 5.1, 5.3.
     """
-    signer_info = encode(
+    content = encode(
+        _SEQUENCE,
+        _VERSION_1,
+        encode(_SET, parts.digest_algorithm),
+        encode(_SEQUENCE, _DATA),
+        parts.certificates,
+        encode(_SET, signer_info(parts, attributes, signature)),
+    )
+    return content_info(content)
+
+
+def signer_info(parts: SignerParts, attributes: bytes, signature: bytes) -> bytes:
+    """The SignerInfo, of the same arguments as `signed_data`.
+
+    Source: RFC 5652 5.3.
+    """
+    return encode(
         _SEQUENCE,
         _VERSION_1,
         parts.signer,
@@ -119,15 +139,11 @@ def signed_data(parts: SignerParts, attributes: bytes, signature: bytes) -> byte
         parts.signature_algorithm,
         encode(_OCTETS, signature),
     )
-    content = encode(
-        _SEQUENCE,
-        _VERSION_1,
-        encode(_SET, parts.digest_algorithm),
-        encode(_SEQUENCE, _DATA),
-        parts.certificates,
-        encode(_SET, signer_info),
-    )
-    return encode(_SEQUENCE, _SIGNED_DATA, encode(_CONTEXT_0, content))
+
+
+def content_info(signed: bytes) -> bytes:
+    """The ContentInfo around a SignedData. Source: RFC 5652 3."""
+    return encode(_SEQUENCE, _SIGNED_DATA, encode(_CONTEXT_0, signed))
 
 
 def longest_signed_data(parts: SignerParts) -> int:
