@@ -29,6 +29,7 @@ from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
 from appliance.services.envelope import open_outer
+from appliance.services.turns import Turns
 from worker.activation_keys import ActivationKeys
 from worker.crash_points import (
     AFTER_SIGN,
@@ -43,6 +44,7 @@ from worker.pdf.assemble import assemble
 from worker.pdf.check import check, method_of
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, prepare
+from worker.pdf.reserved import FileDigests
 from worker.plans import signature_plan
 from worker.stages import Stages
 from worker.stamp import StampFonts
@@ -72,6 +74,7 @@ class ItemSigner:
         fonts: of the stamp.
         clock: the time.
         installation: the setting of that name.
+        turns: of those who sign after.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
     """
 
@@ -82,6 +85,7 @@ class ItemSigner:
     fonts: StampFonts
     clock: Clock
     installation: str
+    turns: Turns
     prefer_pss: bool = False
 
     def unlock(self, work: Work) -> UsableKey:
@@ -117,14 +121,15 @@ class ItemSigner:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
         stages = Stages()
         original = await self.documents.get(view.integrator, item.document_sha256)
+        digests = FileDigests(original)
         stages.done("read")
         if item.state is not ItemState.WAITING:
             made = _stored(item)
         elif key is not None:
-            made = await self._use_key(work, item, view, original, key, stages)
+            made = await self._use_key(work, item, view, digests, key, stages)
         else:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
-        signed = await asyncio.to_thread(_complete, original, work.credential, made)
+        signed = await asyncio.to_thread(_complete, digests, work.credential, made)
         stages.done("check")
         await self._publish(work.claim, item, view, signed, stages)
 
@@ -133,7 +138,7 @@ class ItemSigner:
         work: Work,
         item: Item,
         view: RequestView,
-        original: bytes,
+        original: FileDigests,
         key: UsableKey,
         stages: Stages,
     ) -> KeyedItem:
@@ -197,14 +202,14 @@ class ItemSigner:
         view: RequestView,
         person: Person,
         credential: Credential,
-        original: bytes,
+        original: FileDigests,
     ) -> PreparedSignature:
         """Lay the stamp out and make the revision; runs in a thread."""
         plan = signature_plan(
             work, item, view, person, credential, self._method(credential),
             self.clock.now(),
         )  # fmt: skip
-        return prepare(original, plan, self.fonts)
+        return prepare(original.content, plan, self.fonts, original)
 
     def _method(self, credential: Credential) -> SignatureMethod:
         """How a credential's key signs."""
@@ -230,7 +235,9 @@ class ItemSigner:
             size_bytes=len(signed),
             level=LEVEL,
         )
-        if not await self.claiming.finished(claim, item, document):
+        # Before the transaction: what publishes it gives the turn on as well.
+        inspection = await self.turns.inspect_for_next(view, signed)
+        if not await self.claiming.finished(claim, item, document, inspection):
             raise FencedOffError
         stages.done("publish")
         crash_point(PUBLISHED, item.request)
@@ -262,7 +269,7 @@ def _checked(work: Work, clock: Clock) -> tuple[Person, Credential]:
     return person, credential
 
 
-def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes:
+def _complete(original: FileDigests, credential: Credential, made: KeyedItem) -> bytes:
     """Put the CMS in and check the result before anybody can have it.
 
     Raises:
@@ -279,8 +286,8 @@ def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes
         certificate=credential.certificate,
         chain=credential.chain,
     )
-    check(original, increment, credential.certificate)
-    return original + increment
+    check(original.content, increment, credential.certificate, original)
+    return original.content + increment
 
 
 def _stored(item: Item) -> KeyedItem:

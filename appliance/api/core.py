@@ -30,6 +30,7 @@ from appliance.services.revocation_pins import RevocationPins
 from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.status_answers import StatusAnswers
+from appliance.services.timestamps import Timestamps
 from appliance.services.tokens import Tokens
 from appliance.services.verification import Verification
 from appliance.settings import Settings
@@ -217,6 +218,11 @@ class ApiCore(Protocol):
     @property
     def verification(self) -> Verification:
         """Signatures by the code in their stamp."""
+        ...
+
+    @property
+    def timestamps(self) -> Timestamps:
+        """The internal timestamping authority."""
         ...
 
     @property

@@ -45,7 +45,7 @@ def fonts() -> StampFonts:
 def sandbox() -> Iterator[SandboxClient]:
     """A sandbox for all tests here."""
     with running_sandbox() as server:
-        yield SandboxClient(server.socket_path, 30)
+        yield server.client
 
 
 def laid(

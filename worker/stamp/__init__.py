@@ -13,6 +13,7 @@ from worker.stamp.fonts import (
     load_fonts,
 )
 from worker.stamp.revision import add_annotation, find_page, open_revision
+from worker.stamp.tagging import tag_widget
 
 __all__ = [
     "EmbeddedFont",
@@ -23,5 +24,6 @@ __all__ = [
     "find_page",
     "load_fonts",
     "open_revision",
+    "tag_widget",
     "write_stamp",
 ]
