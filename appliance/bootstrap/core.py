@@ -10,7 +10,7 @@ from arq.connections import ArqRedis, create_pool
 from appliance.domain.clock import Clock
 from appliance.domain.ids import new_id
 from appliance.domain.ports import (
-    DocumentStore,
+    DocumentUpkeep,
     Doorbell,
     Outcomes,
     PdfInspector,
@@ -55,7 +55,7 @@ class Core:
     process: str
     """Id of this process start."""
     store: Store
-    documents: DocumentStore
+    documents: DocumentUpkeep
     inspector: PdfInspector
     doorbell: Doorbell
     outcomes: Outcomes

@@ -124,6 +124,7 @@ class ErrorCode(StrEnum):
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     STORAGE_FULL = "STORAGE_FULL"
     SANDBOX_UNAVAILABLE = "SANDBOX_UNAVAILABLE"
+    TSA_UNAVAILABLE = "TSA_UNAVAILABLE"
     OVERLOADED = "OVERLOADED"
     INTERNAL = "INTERNAL"
     # Operators' commands
@@ -311,6 +312,7 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.STORE_UNAVAILABLE: "The records cannot be reached; try again soon.",
     ErrorCode.STORAGE_FULL: "There is no room for documents; try again later.",
     ErrorCode.SANDBOX_UNAVAILABLE: "Documents cannot be examined right now.",
+    ErrorCode.TSA_UNAVAILABLE: "No timestamp can be had right now; try again soon.",
     ErrorCode.OVERLOADED: "The service is busy; try again soon.",
     ErrorCode.INTERNAL: "Something went wrong on our side.",
     ErrorCode.ALREADY_EXISTS: "There is one already: {field}.",

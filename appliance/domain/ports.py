@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Protocol
 
 from appliance.domain.document import Inspection, VerificationReport
+from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import ActivationId, IntegratorId
 from appliance.domain.stamp import StampLayout
 
@@ -51,6 +52,28 @@ class PdfInspector(Protocol):
 
         Raises:
             ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+
+class TimestampAuthority(Protocol):
+    """Says when something existed, in a signed token (RFC 3161)."""
+
+    async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
+        """Have a timestamp made.
+
+        Args:
+            imprint: digest of what is stamped, as long as its algorithm says.
+            digest: what made the imprint.
+
+        Returns:
+            TimeStampToken, a CMS ContentInfo in DER, over that imprint; its
+            signature, certificate and content were checked.
+
+        Raises:
+            ApplianceError: `TSA_UNAVAILABLE`.
+
+        Source: RFC 3161, 2.4.2.
         """
         ...
 
@@ -113,6 +136,10 @@ class DocumentStore(Protocol):
             ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`.
         """
         ...
+
+
+class DocumentUpkeep(DocumentStore, Protocol):
+    """A store, and what is done to it beside documents that come and go."""
 
     async def encrypt(self, integrator: IntegratorId, sha256: str) -> bool:
         """Encrypt a document that was stored before they were; whether it was one.

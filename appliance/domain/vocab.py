@@ -172,6 +172,34 @@ class Restriction(StrEnum):
     FORM_FILLING_AND_ANNOTATIONS = "FORM_FILLING_AND_ANNOTATIONS"
 
 
+class SignatureLevel(StrEnum):
+    """PAdES baseline levels, each with all of the one before it.
+
+    Source: EN 319 142-1, 6; decisions "level".
+    """
+
+    B_B = "B-B"
+    """The signature."""
+    B_T = "B-T"
+    """A timestamp over it."""
+    B_LT = "B-LT"
+    """What its validation needs: certificates, OCSP answers, CRLs."""
+    B_LTA = "B-LTA"
+    """A timestamp over the document with all of that."""
+
+
+class TimestampPolicy(StrEnum):
+    """What becomes of a signature while no timestamp can be had.
+
+    Source: decisions "level"; reliability F22.
+    """
+
+    REQUIRED = "required"
+    """It waits, and fails for good when its time is over."""
+    PREFERRED = "preferred"
+    """It is handed out at the level reached, and raised later."""
+
+
 class FontName(StrEnum):
     """`fontName`: the logical names, each a Liberation family."""
 
@@ -267,6 +295,8 @@ class EventKind(StrEnum):
     DOCUMENT_REMOVED = "document.removed"
     """Nothing referred to it."""
     REQUEST_CREATED = "request.created"
+    REQUEST_TURN = "request.turn"
+    """From `en_espera` to `pendiente`: those before have signed."""
     REQUEST_VIEWED = "request.viewed"
     REQUEST_REJECTED = "request.rejected"
     REQUEST_CANCELLED = "request.cancelled"

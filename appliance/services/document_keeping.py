@@ -7,7 +7,7 @@ from typing import Final
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentStore
+from appliance.domain.ports import DocumentUpkeep
 from appliance.domain.records import Store
 from appliance.services.document_keys import IntegratorDocumentKeys
 
@@ -30,7 +30,7 @@ class DocumentKeeping:
     def __init__(
         self,
         store: Store,
-        documents: DocumentStore,
+        documents: DocumentUpkeep,
         keys: IntegratorDocumentKeys,
         clock: Clock,
     ) -> None:

@@ -14,7 +14,7 @@ import structlog
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.ids import IntegratorId
-from appliance.domain.ports import DocumentStore
+from appliance.domain.ports import DocumentUpkeep
 from appliance.domain.records import Store
 from appliance.domain.vocab import EventKind
 from appliance.settings import DocumentSettings
@@ -39,7 +39,7 @@ class DocumentSweeping:
     def __init__(
         self,
         store: Store,
-        documents: DocumentStore,
+        documents: DocumentUpkeep,
         clock: Clock,
         settings: DocumentSettings,
     ) -> None:

@@ -74,6 +74,8 @@ class SignaturePlan:
     """Its issuers, DER."""
     method: SignatureMethod
     """How the certificate's key signs."""
+    token_bytes: int = 0
+    """Room for a signature timestamp, in bytes; 0: none is to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +119,13 @@ def prepare(
         timestamp=plan.signed_at,
         subfilter=SigSeedSubFilter.PADES,
         name=plan.signer_name,
-        bytes_reserved=2 * longest_signed_data(parts),
+        bytes_reserved=2 * longest_signed_data(parts, plan.token_bytes),
     )
     algorithm = plan.method.digest.value
     revision = open_revision(original)
     with refusing():
         _refuse_if_closed(revision, plan.restriction)
-        _declare_pades(revision)
+        declare_pades(revision)
         _add_field(revision, plan, fonts, revision.add_object(signature))
         separate(revision, original)
         prepared, output = next(signature.fill(revision, algorithm, in_place=True))
@@ -171,10 +173,13 @@ def _docmdp(revision: IncrementalPdfFileWriter) -> int | None:
     return None
 
 
-def _declare_pades(revision: IncrementalPdfFileWriter) -> None:
+def declare_pades(revision: IncrementalPdfFileWriter) -> None:
     """Name the extension of PDF 1.7 that PAdES is; PDF 2.0 has it built in.
 
     A file whose own list of extensions is broken goes without: it is a hint.
+
+    Args:
+        revision: the open file.
     """
     if revision.output_version < _PDF_2_0:
         with suppress(PdfError):
@@ -192,11 +197,11 @@ def _add_field(
     pyHanko's own way to add a field finds the page by `/Count`, which files lie
     about; so the field is hung up here, and the rest is pyHanko's.
     """
-    fields = _form_fields(revision)
+    fields = form_fields(revision)
     layout = plan.layout
     page = find_page(revision, layout.page if layout else 1)
     widget = SignatureFormField(
-        _unique(plan.field_name, fields),
+        unique_name(plan.field_name, fields),
         box=layout.rect if layout else None,
         include_on_page=page,
     )
@@ -208,12 +213,7 @@ def _add_field(
             widget[pdf_name("/MK")] = DictionaryObject(
                 {pdf_name("/R"): NumberObject(layout.rotate)}
             )
-    widget[pdf_name("/V")] = signature
-    widget_ref = revision.add_object(widget)
-    fields.append(widget_ref)
-    revision.update_container(fields)
-    add_annotation(revision, page, widget_ref)
-    ensure_sig_flags(revision)
+    hang(revision, widget, page, fields, signature)
     permission = _PERMISSIONS.get(plan.restriction)
     if permission is not None:
         SigMDPSetup(
@@ -221,8 +221,36 @@ def _add_field(
         ).apply(signature, revision)
 
 
-def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
-    """The form's list of fields, made where it is missing or broken."""
+def hang(
+    revision: IncrementalPdfFileWriter,
+    widget: SignatureFormField,
+    page: IndirectObject,
+    fields: ArrayObject,
+    value: IndirectObject,
+) -> None:
+    """Hang a new, filled field into the form and on its page.
+
+    Args:
+        revision: the open file.
+        widget: the field, which is its own widget.
+        page: from `find_page`.
+        fields: from `form_fields`.
+        value: the signature or document timestamp.
+    """
+    widget[pdf_name("/V")] = value
+    widget_ref = revision.add_object(widget)
+    fields.append(widget_ref)
+    revision.update_container(fields)
+    add_annotation(revision, page, widget_ref)
+    ensure_sig_flags(revision)
+
+
+def form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
+    """The form's list of fields, made where it is missing or broken.
+
+    Args:
+        revision: the open file.
+    """
     root = revision.root
     form = entry(root, "/AcroForm", DictionaryObject)
     if form is None:
@@ -236,8 +264,13 @@ def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
     return fields
 
 
-def _unique(wish: str, fields: ArrayObject) -> str:
-    """The name, with a number where a field of the form has it already."""
+def unique_name(wish: str, fields: ArrayObject) -> str:
+    """The name, with a number where a field of the form has it already.
+
+    Args:
+        wish: without dots.
+        fields: from `form_fields`.
+    """
     objects = (fields[at] for at in range(len(fields)))
     taken = {entry(found, "/T", str) for found in objects}
     name, number = wish, 1
