@@ -45,6 +45,7 @@ from worker.pdf.assemble import assemble
 from worker.pdf.check import check, method_of
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.pdf.reserved import FileDigests
 from worker.stages import Stages
 from worker.stamp import StampFonts
 
@@ -120,14 +121,15 @@ class ItemSigner:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
         stages = Stages()
         original = await self.documents.get(view.integrator, item.document_sha256)
+        digests = FileDigests(original)
         stages.done("read")
         if item.state is not ItemState.WAITING:
             made = _stored(item)
         elif key is not None:
-            made = await self._use_key(work, item, view, original, key, stages)
+            made = await self._use_key(work, item, view, digests, key, stages)
         else:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
-        increment = await asyncio.to_thread(_complete, original, work.credential, made)
+        increment = await asyncio.to_thread(_complete, digests, work.credential, made)
         stages.done("check")
         await self._publish(work.claim, item, view, (original, increment), stages)
 
@@ -136,7 +138,7 @@ class ItemSigner:
         work: Work,
         item: Item,
         view: RequestView,
-        original: bytes,
+        original: FileDigests,
         key: UsableKey,
         stages: Stages,
     ) -> KeyedItem:
@@ -154,7 +156,7 @@ class ItemSigner:
         digest = prepared.digest.hex()
         stages.done("prepare")
         # What is signed must find room: a key is not used for nothing.
-        await self.documents.make_room(len(original) + len(prepared.increment))
+        await self.documents.make_room(len(original.content) + len(prepared.increment))
 
         # The intent is committed before the key is used: no signature is ever
         # made that the record does not know of.
@@ -201,7 +203,7 @@ class ItemSigner:
         view: RequestView,
         person: Person,
         credential: Credential,
-        original: bytes,
+        original: FileDigests,
     ) -> PreparedSignature:
         """Lay the stamp out and make the revision; runs in a thread."""
         now = self.clock.now()
@@ -215,7 +217,7 @@ class ItemSigner:
             chain=credential.chain,
             method=self._method(credential),
         )
-        return prepare(original, plan, self.fonts)
+        return prepare(original.content, plan, self.fonts, original)
 
     def _method(self, credential: Credential) -> SignatureMethod:
         """How a credential's key signs."""
@@ -285,7 +287,7 @@ def _layout(
     return place(item.params, lines, view.inspection.pages)
 
 
-def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes:
+def _complete(original: FileDigests, credential: Credential, made: KeyedItem) -> bytes:
     """The increment with the CMS in it, checked before anybody can have it.
 
     Raises:
@@ -302,7 +304,7 @@ def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes
         certificate=credential.certificate,
         chain=credential.chain,
     )
-    check(original, increment, credential.certificate)
+    check(original.content, increment, credential.certificate, original)
     return increment
 
 
