@@ -36,9 +36,16 @@ class SignParameters:
     """10 to 400."""
     restriction: Restriction = Restriction.NO_VALUE
     visible: bool = True
+    field: str | None = None
+    """Full name of the document's own signature field to be signed; None: a new
+    one. Its box then rules the stamp, and page, x and y are unused."""
 
     def to_wire(self) -> dict[str, object]:
-        """The fields under the names of the spec, `x` and `y` null when absent."""
+        """The fields under the names of the spec, `x` and `y` null when absent.
+
+        `campo` is left out when it was not given, so that the fingerprint of a
+        command without it never changes.
+        """
         return {
             "fontColor": self.font_color,
             "fontName": self.font_name.value,
@@ -50,6 +57,7 @@ class SignParameters:
             "zoomPercent": self.zoom_percent,
             "restriccion": self.restriction.value,
             "visible": self.visible,
+            **({} if self.field is None else {"campo": self.field}),
         }
 
     @classmethod
@@ -66,6 +74,7 @@ class SignParameters:
             zoom_percent=cast("int", fields["zoomPercent"]),
             restriction=Restriction(cast("str", fields["restriccion"])),
             visible=cast("bool", fields["visible"]),
+            field=cast("str | None", fields.get("campo")),
         )
 
     def sha256(self, request_id: int) -> str:
