@@ -46,6 +46,7 @@ from worker.pdf.assemble import assemble
 from worker.pdf.check import check, method_of
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.pdf.reserved import FileDigests
 from worker.stages import Stages
 from worker.stamp import StampFonts
 
@@ -121,14 +122,15 @@ class ItemSigner:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
         stages = Stages()
         original = await self.documents.get(view.integrator, item.document_sha256)
+        digests = FileDigests(original)
         stages.done("read")
         if item.state is not ItemState.WAITING:
             made = _stored(item)
         elif key is not None:
-            made = await self._use_key(work, item, view, original, key, stages)
+            made = await self._use_key(work, item, view, digests, key, stages)
         else:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
-        signed = await asyncio.to_thread(_complete, original, work.credential, made)
+        signed = await asyncio.to_thread(_complete, digests, work.credential, made)
         stages.done("check")
         await self._publish(work.claim, item, view, signed, stages)
 
@@ -137,7 +139,7 @@ class ItemSigner:
         work: Work,
         item: Item,
         view: RequestView,
-        original: bytes,
+        original: FileDigests,
         key: UsableKey,
         stages: Stages,
     ) -> KeyedItem:
@@ -200,7 +202,7 @@ class ItemSigner:
         view: RequestView,
         person: Person,
         credential: Credential,
-        original: bytes,
+        original: FileDigests,
     ) -> PreparedSignature:
         """Lay the stamp out and make the revision; runs in a thread."""
         now = self.clock.now()
@@ -215,7 +217,7 @@ class ItemSigner:
             chain=credential.chain,
             method=self._method(credential),
         )
-        return prepare(original, plan, self.fonts)
+        return prepare(original.content, plan, self.fonts, original)
 
     def _method(self, credential: Credential) -> SignatureMethod:
         """How a credential's key signs."""
@@ -282,7 +284,7 @@ def _layout(
     return lay_out(item.params, lines, view.inspection)
 
 
-def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes:
+def _complete(original: FileDigests, credential: Credential, made: KeyedItem) -> bytes:
     """Put the CMS in and check the result before anybody can have it.
 
     Raises:
@@ -299,8 +301,8 @@ def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes
         certificate=credential.certificate,
         chain=credential.chain,
     )
-    check(original, increment, credential.certificate)
-    return original + increment
+    check(original.content, increment, credential.certificate, original)
+    return original.content + increment
 
 
 def _stored(item: Item) -> KeyedItem:

@@ -36,8 +36,9 @@ from appliance.domain.vocab import Restriction
 from worker.pdf.cms import longest_signed_data, signed_attributes, signer_parts
 from worker.pdf.field import FieldLock, add_field, fill_field
 from worker.pdf.method import SignatureMethod
+from worker.pdf.reserved import FileDigests, reserve
 from worker.stamp import StampFonts, open_revision
-from worker.stamp.revision import entry, refusing, separate
+from worker.stamp.revision import entry, refusing
 
 _PDF_2_0 = (2, 0)
 _PERMISSIONS = {
@@ -67,6 +68,8 @@ class SignaturePlan:
     """How the certificate's key signs."""
     existing: str | None = None
     """Full name of the document's own empty field to be signed; None: a new one."""
+    token_bytes: int = 0
+    """Room for a signature timestamp, in bytes; 0: none is to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,10 @@ class PreparedSignature:
 
 
 def prepare(
-    original: bytes, plan: SignaturePlan, fonts: StampFonts
+    original: bytes,
+    plan: SignaturePlan,
+    fonts: StampFonts,
+    digests: FileDigests | None = None,
 ) -> PreparedSignature:
     """Make the revision that a signature adds, all but the signature value.
 
@@ -96,6 +102,7 @@ def prepare(
         original: the whole PDF as it stands.
         plan: what the signature is to be.
         fonts: from `worker.stamp.load_fonts`.
+        digests: of `original`; give the same to `check`, and it is hashed once.
 
     Raises:
         ApplianceError: `CERTIFICATE_NOT_USABLE`.
@@ -111,13 +118,12 @@ def prepare(
         timestamp=plan.signed_at,
         subfilter=SigSeedSubFilter.PADES,
         name=plan.signer_name,
-        bytes_reserved=2 * longest_signed_data(parts),
+        bytes_reserved=2 * longest_signed_data(parts, plan.token_bytes),
     )
-    algorithm = plan.method.digest.value
     revision = open_revision(original)
     with refusing():
         _refuse_if_closed(revision, plan.restriction)
-        _declare_pades(revision)
+        declare_pades(revision)
         reference = revision.add_object(signature)
         lock = None
         if plan.existing is None:
@@ -128,16 +134,13 @@ def prepare(
                 revision, plan.existing, plan.layout, fonts, reference, digest
             )
         _restrict(revision, plan, reference, lock)
-        separate(revision, original)
-        prepared, output = next(signature.fill(revision, algorithm, in_place=True))
-        increment = bytes(output.getbuffer()[len(original) :])
-    attributes = signed_attributes(parts, prepared.document_digest)
-    start, end = prepared.reserved_region_start, prepared.reserved_region_end
+        reserved = reserve(revision, original, signature, plan.method.digest, digests)
+    attributes = signed_attributes(parts, reserved.digest)
     return PreparedSignature(
-        increment=increment,
-        contents_at=start + 1 - len(original),
-        contents_length=end - start - 2,
-        document_digest=prepared.document_digest,
+        increment=reserved.increment,
+        contents_at=reserved.contents_at,
+        contents_length=reserved.contents_length,
+        document_digest=reserved.digest,
         signed_attributes=attributes,
         digest=plan.method.hash(attributes),
     )
@@ -174,10 +177,13 @@ def _docmdp(revision: IncrementalPdfFileWriter) -> int | None:
     return None
 
 
-def _declare_pades(revision: IncrementalPdfFileWriter) -> None:
+def declare_pades(revision: IncrementalPdfFileWriter) -> None:
     """Name the extension of PDF 1.7 that PAdES is; PDF 2.0 has it built in.
 
     A file whose own list of extensions is broken goes without: it is a hint.
+
+    Args:
+        revision: the open file.
     """
     if revision.output_version < _PDF_2_0:
         with suppress(PdfError):
