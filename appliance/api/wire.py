@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.api.fields import Fields
-from appliance.domain.command import SignParameters
+from appliance.domain.command import OPTIONAL_FIELDS, SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.request import SignCommand
@@ -22,7 +22,7 @@ LOGIN_LENGTH: Final = 320
 _REQUEST_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
-PARAMETER_FIELDS: Final = (*SignParameters().to_wire(), "campo")
+PARAMETER_FIELDS: Final = (*SignParameters().to_wire(), *OPTIONAL_FIELDS)
 SIGN_FIELDS: Final = ("solicitudId", *PARAMETER_FIELDS, "password")
 
 

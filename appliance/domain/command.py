@@ -6,11 +6,15 @@ is `appliance.domain.stamp`.
 
 import hashlib
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Final, Self, cast
 
 import rfc8785
 
 from appliance.domain.vocab import FontName, FontStyle, Restriction
+
+OPTIONAL_FIELDS: Final = ("campo",)
+"""Fields that stand in `to_wire` only when they were given, so that the fingerprint
+of a command without them never changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +47,10 @@ class SignParameters:
     def to_wire(self) -> dict[str, object]:
         """The fields under the names of the spec, `x` and `y` null when absent.
 
-        `campo` is left out when it was not given, so that the fingerprint of a
-        command without it never changes.
+        Those of `OPTIONAL_FIELDS` are left out when they were not given.
         """
+        given = (self.field,)
+        optional = zip(OPTIONAL_FIELDS, given, strict=True)
         return {
             "fontColor": self.font_color,
             "fontName": self.font_name.value,
@@ -57,7 +62,7 @@ class SignParameters:
             "zoomPercent": self.zoom_percent,
             "restriccion": self.restriction.value,
             "visible": self.visible,
-            **({} if self.field is None else {"campo": self.field}),
+            **{name: value for name, value in optional if value is not None},
         }
 
     @classmethod
