@@ -280,9 +280,9 @@ async def test_outdated_inspection_is_made_again(core: CoreParts) -> None:
     with pytest.raises(ApplianceError, match="SANDBOX_UNAVAILABLE"):
         check_permitted(view, SignParameters())
 
-    desk = Requests(core.store, OwnDocuments(), sandbox, core.clock)
+    desk = Requests(core.store, one_document(core), sandbox, core.clock)
     seen = await desk.get(signer.person, requests[0])
-    inspections = Inspections(core.store, OwnDocuments(), sandbox, core.clock)
+    inspections = Inspections(core.store, one_document(core), sandbox, core.clock)
     renewed = await inspections.renew()
 
     assert seen.inspection == TWICE_SIGNED
