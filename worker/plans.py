@@ -5,8 +5,8 @@ from datetime import datetime
 from appliance.domain.person import Credential, Person
 from appliance.domain.records.activations import Item
 from appliance.domain.request import RequestView
-from appliance.domain.stamp import StampSigner, lay_out
-from appliance.domain.stamp_words import spoken
+from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner, spoken
 from appliance.services.claiming import Work
 from worker.pdf.method import SignatureMethod
 from worker.pdf.prepare import SignaturePlan
@@ -41,6 +41,7 @@ def signature_plan(
         field_name=f"Firma-{item.request}",
         layout=lay_out(params, named, at, view.inspection, details),
         restriction=params.restriction,
+        existing=params.field,
         signed_at=at,
         signer_name=person.name,
         certificate=credential.certificate,

@@ -19,6 +19,7 @@ from appliance.domain.command import (
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.request import SignCommand
+from appliance.domain.signature_fields import NAME_LENGTH
 from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 
 REJECTION_LENGTH: Final = 500
@@ -204,8 +205,9 @@ def _sign_parameters(fields: Fields) -> SignParameters:
         zoom_percent=fields.integer("zoomPercent", 10, 400, 100),
         restriction=fields.word("restriccion", Restriction, Restriction.NO_VALUE),
         visible=fields.boolean("visible", default=True),
-        reason=_given(fields, "motivo", REASON_LENGTH),
-        place=_given(fields, "lugar", PLACE_LENGTH),
+        field=fields.optional_text("campo", NAME_LENGTH),
+        reason=fields.optional_text("motivo", REASON_LENGTH),
+        place=fields.optional_text("lugar", PLACE_LENGTH),
         cuil=(
             fields.word("cuil", CuilDisplay, CuilDisplay.WHOLE)
             if fields.given("cuil")
@@ -214,12 +216,3 @@ def _sign_parameters(fields: Fields) -> SignParameters:
         qr=fields.boolean("qr", default=True) if fields.given("qr") else None,
         logo=fields.boolean("logo", default=True) if fields.given("logo") else None,
     )
-
-
-def _given(fields: Fields, name: str, most: int) -> str | None:
-    """A text that may be left out.
-
-    Raises:
-        FieldInvalidError: another type, empty, too long.
-    """
-    return fields.text(name, most) if fields.given(name) else None

@@ -16,7 +16,7 @@ REASON_LENGTH: Final = 120
 """Most characters of `motivo` in a signing command."""
 PLACE_LENGTH: Final = 60
 """Most characters of `lugar`."""
-OPTIONAL_FIELDS: Final = ("motivo", "lugar", "cuil", "qr", "logo")
+OPTIONAL_FIELDS: Final = ("campo", "motivo", "lugar", "cuil", "qr", "logo")
 """Fields that stand in `to_wire` only when they were given, so that the fingerprint
 of a command without them never changes."""
 
@@ -44,6 +44,9 @@ class SignParameters:
     """10 to 400."""
     restriction: Restriction = Restriction.NO_VALUE
     visible: bool = True
+    field: str | None = None
+    """Full name of the document's own signature field to be signed; None: a new
+    one. Its box then rules the stamp, and page, x and y are unused."""
     reason: str | None = None
     """Why it is signed, 1 to 120 characters."""
     place: str | None = None
@@ -60,7 +63,14 @@ class SignParameters:
 
         Those of `OPTIONAL_FIELDS` are left out when they were not given.
         """
-        given = (self.reason, self.place, self.cuil, self.qr, self.logo)
+        given = (
+            self.field,
+            self.reason,
+            self.place,
+            self.cuil,
+            self.qr,
+            self.logo,
+        )
         optional = zip(OPTIONAL_FIELDS, given, strict=True)
         return {
             "fontColor": self.font_color,
@@ -91,6 +101,7 @@ class SignParameters:
             zoom_percent=cast("int", fields["zoomPercent"]),
             restriction=Restriction(cast("str", fields["restriccion"])),
             visible=cast("bool", fields["visible"]),
+            field=cast("str | None", fields.get("campo")),
             reason=cast("str | None", fields.get("motivo")),
             place=cast("str | None", fields.get("lugar")),
             cuil=None if cuil is None else CuilDisplay(cast("str", cuil)),

@@ -4,10 +4,12 @@ Plain facts that are stored with the document, so that geometry and refusals
 need no parser later. Nothing here reads a PDF.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-INSPECTOR_VERSION = 2
+from appliance.domain.signature_fields import SigningFacts
+
+INSPECTOR_VERSION = 3
 """Raised whenever the same file would be described differently."""
 MARKS_KEPT = 1000
 """Most signature fields whose place is told."""
@@ -30,6 +32,8 @@ class FindingKind(StrEnum):
     COUNT_LIES = "count_lies"
     """`/Count` of the page tree differs from the pages found by walking."""
     LAYERS = "layers"
+    SIGNATURE_BROKEN = "signature_broken"
+    """An earlier signature that is not valid, or cannot be checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,8 @@ class Inspection:
     marks: tuple[SignatureMark, ...] = ()
     """Signature fields that are seen, in the order of the pages; at most
     `MARKS_KEPT` of them. A new stamp does not cover them by itself."""
+    signing: SigningFacts = field(default_factory=SigningFacts)
+    """What its signature fields allow."""
     inspector_version: int = INSPECTOR_VERSION
 
 

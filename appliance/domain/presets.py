@@ -14,12 +14,7 @@ from datetime import datetime
 from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.stamp import (
-    MIN_TEXT_PT,
-    StampSigner,
-    marks_of,
-    natural_size,
-)
+from appliance.domain.stamp import MIN_TEXT_PT, marks_of, natural_size
 from appliance.domain.stamp_details import PLAIN, StampDetails
 from appliance.domain.stamp_places import (
     Box,
@@ -29,7 +24,7 @@ from appliance.domain.stamp_places import (
     free_place,
     scales,
 )
-from appliance.domain.stamp_words import all_lines
+from appliance.domain.stamp_words import StampSigner, all_lines
 
 __all__ = ["Corner", "preset"]
 

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
+from appliance.domain import signature_fields
 from appliance.domain.document import (
     FindingKind,
     Inspection,
@@ -145,6 +146,7 @@ def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
             signatures=_integer(message["signatures"]),
             docmdp=_docmdp(message["docmdp"]),
             marks=tuple(_mark(row) for row in message["marks"]),
+            signing=signature_fields.from_json(message["signing"]),
             inspector_version=_integer(message["inspector_version"]),
         )
     except (KeyError, TypeError, ValueError) as exc:

@@ -1,16 +1,16 @@
 """Size and place of the visible stamp: pure functions for all who need them.
 
-Signing, preview and the browser's frame ask the same function, `lay_out`, so what a
-signer was shown is what is drawn. Nothing here opens a PDF, a font or a picture.
+Signing, preview and the browser's frame ask the same function (`stamp_field.lay_out`),
+so what a signer was shown is what is drawn. Nothing here opens a PDF, a font or a
+picture.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from appliance.domain.command import SignParameters
-from appliance.domain.document import Inspection, PageBox, SignatureMark
+from appliance.domain.document import PageBox, SignatureMark
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.stamp_colors import NAMED_COLORS, parse_color
 from appliance.domain.stamp_details import PLAIN, StampDetails
@@ -39,7 +39,7 @@ from appliance.domain.stamp_places import (
     scales,
     to_user_space,
 )
-from appliance.domain.stamp_words import StampSigner, all_lines, stamp_lines
+from appliance.domain.stamp_words import stamp_lines
 from appliance.domain.vocab import FontName, FontStyle
 
 __all__ = [
@@ -52,8 +52,6 @@ __all__ = [
     "LogoFigure",
     "QrFigure",
     "StampLayout",
-    "StampSigner",
-    "lay_out",
     "marks_of",
     "natural_size",
     "parse_color",
@@ -97,33 +95,6 @@ class StampLayout:
     """The page's rotation: 0, 90, 180 or 270."""
     qr: QrFigure | None = None
     logo: LogoFigure | None = None
-
-
-def lay_out(
-    params: SignParameters,
-    signer: StampSigner,
-    at: datetime,
-    inspection: Inspection,
-    details: StampDetails = PLAIN,
-) -> StampLayout | None:
-    """Lay out a stamp: its words, its parts and its place.
-
-    Args:
-        params: the signing command's fields.
-        signer: whom it names.
-        at: the signing time, aware.
-        inspection: of the document.
-        details: what it shows besides.
-
-    Returns:
-        The stamp, or None when it is not to be seen.
-
-    Raises:
-        ApplianceError: `PAGE_OUT_OF_RANGE`, or `POSITION_OUT_OF_PAGE`.
-        FieldInvalidError: not a colour; x without y, or y without x.
-    """
-    lines = all_lines(params, signer, at, is_cuil_masked=details.is_cuil_masked)
-    return place(params, lines, inspection.pages, inspection.marks, details)
 
 
 def place(

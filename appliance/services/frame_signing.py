@@ -20,11 +20,13 @@ from appliance.domain.presets import Corner, preset
 from appliance.domain.records import Store
 from appliance.domain.records.requests import FRAME_ORIGIN
 from appliance.domain.request import SignCommand, SignedDocumentView, Signer
-from appliance.domain.stamp import StampSigner, lay_out
+from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.frame_views import FrameViews
 from appliance.services.links import Links
 from appliance.services.requests import Requests
+from appliance.services.restrictions import nearest_permitted
 from appliance.services.signing import Signing
 from appliance.services.signing_password import normalize
 from appliance.services.stamping import Stamping
@@ -92,7 +94,9 @@ class FrameSigning:
         named = StampSigner(view.signer.name, view.signer.cuil, locale)
         inspection = view.document.inspection
         now = self._clock.now()
-        params = preset(corner, page, named, now, inspection, details)
+        params = nearest_permitted(
+            preset(corner, page, named, now, inspection, details), inspection
+        )
         return Placement(params, lay_out(params, named, now, inspection, details))
 
     async def sign(self, session: EmbedSession, order: SignOrder) -> FrameView:

@@ -20,8 +20,10 @@ from appliance.domain.request import (
     Signer,
     check_move,
 )
-from appliance.domain.stamp import StampSigner, lay_out
+from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.services.inspections import Inspections
 from appliance.services.stamping import Stamping, picture_of
 from appliance.services.turns import end_rest
 
@@ -45,6 +47,7 @@ class Requests:
         self._documents = documents
         self._inspector = inspector
         self._clock = clock
+        self._inspections = Inspections(store, documents, inspector, clock)
 
     async def list_for(
         self,
@@ -60,13 +63,14 @@ class Requests:
             )
 
     async def get(self, person: PersonId, request: RequestId) -> RequestView:
-        """One request.
+        """One request, its document described as this version does.
 
         Raises:
-            ApplianceError: `SOLICITUD_NOT_FOUND`.
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `SANDBOX_UNAVAILABLE`.
         """
         async with self._store.read() as records:
-            return await own_request(records, person, request)
+            view = await own_request(records, person, request)
+        return await self._inspections.current(view)
 
     async def original(
         self, person: PersonId, request: RequestId
@@ -97,7 +101,8 @@ class Requests:
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`,
-                `POSITION_OUT_OF_PAGE`, `SANDBOX_UNAVAILABLE`.
+                `POSITION_OUT_OF_PAGE`, `SIGNATURE_FIELD_NOT_FOUND`,
+                `SANDBOX_UNAVAILABLE`.
             DocumentRefusedError: the page cannot be drawn.
         """
         async with self._store.read() as records:
@@ -107,13 +112,13 @@ class Requests:
             picture = await picture_of(records, details)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        view = await self._inspections.current(view)
         named = StampSigner(signer.name, signer.cuil, signer.locale)
         now = self._clock.now()
         layout = lay_out(params, named, now, view.inspection, details)
         pdf = await self._documents.get(view.integrator, view.sha256)
-        png = await self._inspector.render(
-            pdf, params.page, layout, PREVIEW_DPI, picture
-        )
+        page = params.page if layout is None else layout.page
+        png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
         return Preview(layout, png)
 
     async def reject(

@@ -28,21 +28,22 @@ from appliance.domain.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.stamp import StampSigner, lay_out
 from appliance.domain.stamp_details import StampDetails, new_code
+from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import (
     PersonState,
     RequestState,
 )
 from appliance.services.attempts import Attempts
 from appliance.services.requests import own_request
+from appliance.services.restrictions import check_permitted
 from appliance.services.shielding import Shielded
 from appliance.services.signing_hosts import SigningHosts, seal_to_each
 from appliance.services.signing_password import UnlockKeys
 from appliance.services.signing_rules import (
     bind,
     check_document,
-    check_restriction,
     consent,
     ended,
     repeated,
@@ -109,6 +110,9 @@ class Signing:
                 `IN_PROGRESS`, `STATE`, `IDEMKEY_CONFLICT`, `DOCUMENT_CHANGED`,
                 `DOCUMENT_MISMATCH`, `PAGE_OUT_OF_RANGE`,
                 `POSITION_OUT_OF_PAGE`, `PDF_ALREADY_SIGNED`, `PDF_LOCKED`,
+                `PDF_CERTIFIED`, `SIGNATURE_FIELD_NOT_FOUND`,
+                `SIGNATURE_FIELD_FILLED`, `SIGNATURE_FIELD_DEMANDS`,
+                `SIGNERS_LOCKED_OUT`,
                 `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
                 `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
@@ -182,8 +186,8 @@ class Signing:
         params = command.params
         details = await self._stamping.details(records, params, view.integrator, code)
         named = StampSigner(person.name, person.cuil, person.locale)
+        check_permitted(view, params)
         lay_out(params, named, now, view.inspection, details)
-        check_restriction(view, params.restriction)
         return _Means(
             credential,
             await self._hosts.live_in(records),

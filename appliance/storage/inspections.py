@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from appliance.domain.document import FindingKind, Inspection, PageBox, SignatureMark
+from appliance.domain.signature_fields import SigningFacts, from_json
 
 
 def inspection_to_json(inspection: Inspection) -> dict[str, object]:
@@ -35,5 +36,6 @@ def inspection_from_json(fields: dict[str, Any]) -> Inspection:
             SignatureMark(page, (x0, y0, x1, y1))
             for page, x0, y0, x1, y1 in fields.get("marks", ())
         ),
+        signing=from_json(fields["signing"]) if "signing" in fields else SigningFacts(),
         inspector_version=fields["inspector_version"],
     )

@@ -14,9 +14,10 @@ from PIL import Image, ImageChops
 from appliance.domain.command import SignParameters
 from appliance.domain.document import PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.stamp import QUIET_MODULES, StampLayout, StampSigner, lay_out
+from appliance.domain.stamp import QUIET_MODULES, StampLayout
 from appliance.domain.stamp_details import LogoPicture, StampDetails
-from appliance.domain.stamp_words import spoken
+from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner, spoken
 from appliance.domain.vocab import Restriction
 from appliance.storage.sandbox import SandboxClient
 from tests.parts.sandbox import running_sandbox
@@ -66,8 +67,8 @@ def signed(
     """The file as signed with everything."""
     plan = SignaturePlan(
         "Firma", layout, Restriction.NO_VALUE, SIGNED_AT, WHO.name, SIGNER.certificate,
-        SIGNER.chain, method_for(SIGNER.certificate), picture,
-        spoken(SAID, WHO, SIGNED_AT, FULL), SAID.reason, SAID.place,
+        SIGNER.chain, method_for(SIGNER.certificate), picture=picture,
+        spoken=spoken(SAID, WHO, SIGNED_AT, FULL), reason=SAID.reason, place=SAID.place,
     )  # fmt: skip
     return pdf + SIGNER.complete(prepare(pdf, plan, fonts), plan)
 

@@ -9,7 +9,8 @@ import pikepdf
 import pytest
 
 from appliance.domain.command import SignParameters
-from appliance.domain.stamp import StampSigner, lay_out
+from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import Restriction
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
 from tests.tools.pdf_validation import run_pdfsig, validate

@@ -20,7 +20,6 @@ from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 from appliance.domain.command import SignParameters
 from appliance.domain.document import PageBox
-from appliance.domain.stamp import StampSigner, lay_out
 from appliance.domain.stamp_colors import NAMED_COLORS
 from appliance.domain.stamp_details import (
     PLAIN,
@@ -29,6 +28,8 @@ from appliance.domain.stamp_details import (
     LogoPicture,
     StampDetails,
 )
+from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from appliance.settings import Settings
 from appliance.storage.sandbox import _logo_picture

@@ -87,6 +87,7 @@ OTHER_PARAMETERS: dict[str, Any] = {
     "zoom_percent": 99,
     "restriction": Restriction.FORM_FILLING,
     "visible": False,
+    "field": "contrato.comprador",
     "reason": "Conformidad",
     "place": "Rosario",
     "cuil": CuilDisplay.MASKED,

@@ -65,7 +65,7 @@ def test_reference_lists_every_field_of_firmar() -> None:
     ]
     defaults = SignParameters().to_wire()
     shown = {"None": "by itself", "True": "true"}
-    absent = {"motivo": "none", "lugar": "none"}
+    absent = dict.fromkeys(("campo", "motivo", "lugar"), "none")
     absent |= dict.fromkeys(("cuil", "qr", "logo"), "by setting")
 
     expected = []

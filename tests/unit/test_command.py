@@ -31,6 +31,7 @@ CHANGES: list[dict[str, object]] = [
     {"qr": False},
     {"logo": True},
     {"logo": False},
+    {"field": "contrato.comprador"},
 ]
 PARAMETERS = st.builds(
     SignParameters,
@@ -49,6 +50,7 @@ PARAMETERS = st.builds(
     cuil=st.none() | st.sampled_from(CuilDisplay),
     qr=st.none() | st.booleans(),
     logo=st.none() | st.booleans(),
+    field=st.none() | st.text(min_size=1),
 )
 
 
