@@ -40,6 +40,7 @@ from appliance.storage.engines import open_engines
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import (
+    FakeBatchSigning,
     FakeHealth,
     FakeRequests,
     FakeSigning,
@@ -127,6 +128,7 @@ class Parts:
     status_answers: StatusAnswers
     requests: FakeRequests
     signing: FakeSigning
+    batch_signing: FakeBatchSigning
     health: FakeHealth
 
     async def add_person(
@@ -259,6 +261,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         ),
         requests=FakeRequests(),
         signing=FakeSigning(),
+        batch_signing=FakeBatchSigning(),
         health=FakeHealth(),
     )
     try:

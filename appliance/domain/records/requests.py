@@ -1,12 +1,18 @@
 """Signature requests, documents and signed documents."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
 from appliance.domain.document import Inspection
-from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
+from appliance.domain.ids import (
+    ActivationId,
+    DocumentId,
+    IntegratorId,
+    PersonId,
+    RequestId,
+)
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import RequestState
 
@@ -59,6 +65,12 @@ class DocumentRecords(Protocol):
         """The signed document of a request."""
         ...
 
+    async def signed_of(
+        self, requests: Collection[RequestId]
+    ) -> dict[RequestId, SignedDocumentView]:
+        """The signed documents of those requests that have one."""
+        ...
+
 
 class RequestRecords(Protocol):
     """Signature requests."""
@@ -71,6 +83,16 @@ class RequestRecords(Protocol):
         self, request: RequestId, *, lock: bool = False
     ) -> RequestView | None:
         """A request by id; `lock` keeps others from moving it."""
+        ...
+
+    async def named(
+        self, requests: Collection[RequestId], *, lock: bool = False
+    ) -> dict[RequestId, RequestView]:
+        """Those requests that there are; `lock` as in `get`, in the order of ids."""
+        ...
+
+    async def in_progress(self, requests: Collection[RequestId]) -> int:
+        """How many of those requests are `en_proceso`."""
         ...
 
     async def of_person(
@@ -100,9 +122,14 @@ class RequestRecords(Protocol):
         ...
 
     async def begin(
-        self, request: RequestId, params_sha256: str, activation: str
-    ) -> bool:
-        """Move `pendiente` → `en_proceso`; False if it was not `pendiente`."""
+        self, wanted: Mapping[RequestId, str], activation: ActivationId
+    ) -> int:
+        """Move `pendiente` → `en_proceso`; how many were `pendiente`.
+
+        Args:
+            wanted: fingerprint of the command, by request.
+            activation: that signs them.
+        """
         ...
 
     async def move(
