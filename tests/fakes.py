@@ -16,6 +16,7 @@ from appliance.domain.ids import (
     BatchId,
     IntegratorId,
     PersonId,
+    ProcessId,
     RequestId,
     TaskId,
 )
@@ -80,6 +81,8 @@ def request_view(
         expires=None,
         params_sha256=None,
         activation=None,
+        process=ProcessId("00000000-0000-4000-8000-00000000000a"),
+        seq=0,
     )
 
 

@@ -30,6 +30,7 @@ from appliance.domain.stamp import StampLayout, place, stamp_lines
 from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
 from appliance.services.envelope import open_outer
+from appliance.services.turns import Turns
 from worker.activation_keys import ActivationKeys
 from worker.crash_points import (
     AFTER_SIGN,
@@ -72,6 +73,7 @@ class ItemSigner:
         fonts: of the stamp.
         clock: the time.
         installation: the setting of that name.
+        turns: of those who sign after.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
     """
 
@@ -82,6 +84,7 @@ class ItemSigner:
     fonts: StampFonts
     clock: Clock
     installation: str
+    turns: Turns
     prefer_pss: bool = False
 
     def unlock(self, work: Work) -> UsableKey:
@@ -238,7 +241,9 @@ class ItemSigner:
             size_bytes=len(signed),
             level=LEVEL,
         )
-        if not await self.claiming.finished(claim, item, document):
+        # Before the transaction: what publishes it gives the turn on as well.
+        inspection = await self.turns.inspect_for_next(view, signed)
+        if not await self.claiming.finished(claim, item, document, inspection):
             raise FencedOffError
         stages.done("publish")
         crash_point(PUBLISHED, item.request)

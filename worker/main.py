@@ -24,6 +24,7 @@ from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
 from appliance.services.signing_hosts import slot_host
 from appliance.services.sweeping import Sweeping
+from appliance.services.turns import Turns
 from appliance.settings import Settings, SettingsError
 from hsm_config.certificates import read_ca, read_root
 from hsm_config.profile import load_profile
@@ -117,6 +118,7 @@ def _worker(
             fonts,
             clock,
             installation,
+            Turns(core.store, core.documents, core.inspector, clock),
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
         ),
         tasks=TaskRunner(
@@ -156,11 +158,13 @@ async def _do_chores(settings: Settings, slot: str) -> None:
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
+        turns = Turns(core.store, core.documents, core.inspector, core.clock)
         _log.info("worker.started", slot=slot)
         while not stop.is_set():
             try:
                 await sweeping.expire_activations()
                 await sweeping.expire_requests()
+                await turns.give_on()
                 await sweeping.fail_tasks()
                 await sweeping.forget()
                 await ends.run()

@@ -290,6 +290,8 @@ class EventKind(StrEnum):
     REVOCATION_PIN_SET = "revocation_pin.set"
     REVOCATION_PIN_WRONG = "revocation_pin.wrong"
     REQUEST_CREATED = "request.created"
+    REQUEST_TURN = "request.turn"
+    """From `en_espera` to `pendiente`: those before have signed."""
     REQUEST_VIEWED = "request.viewed"
     REQUEST_REJECTED = "request.rejected"
     REQUEST_CANCELLED = "request.cancelled"

@@ -9,7 +9,12 @@ from typing import Final
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.document import Inspection
-from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.errors import (
+    ApplianceError,
+    DocumentRefusedError,
+    ErrorCode,
+    FieldInvalidError,
+)
 from appliance.domain.ids import DocumentId, RequestId, new_id
 from appliance.domain.person import Person
 from appliance.domain.ports import DocumentStore, PdfInspector
@@ -19,6 +24,8 @@ from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import EventKind
 from appliance.settings import DocumentSettings
 
+MAX_SIGNERS: Final = 50
+"""Most people who sign one document in turn."""
 _NAME_BYTES: Final = 255
 _NO_CHANGES: Final = 1
 # Separators, and what could make a name read other than it is.
@@ -51,10 +58,13 @@ class IntakeOrder:
 
     integrator_code: str
     cuil: str
+    """Of who signs first."""
     file_name: str
     expires: datetime | None
     origin: str
     actor: str
+    then: tuple[str, ...] = ()
+    """CUILs of those who sign after, each in turn, on what the one before made."""
 
 
 class Intake:
@@ -75,16 +85,28 @@ class Intake:
         self._settings = settings
 
     async def create_request(self, order: IntakeOrder, pdf: bytes) -> RequestId:
-        """Take a PDF in and ask a person to sign it.
+        """Take a PDF in and ask a person, or several in turn, to sign it.
+
+        Returns:
+            The request of who signs first, `pendiente`.
 
         Raises:
             DocumentRefusedError: the PDF cannot be signed.
+            FieldInvalidError: `then`: somebody twice, or too many.
             ApplianceError: `INTEGRATOR_NOT_FOUND`, `PERSON_NOT_FOUND`,
                 `FILENAME`, `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
                 `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
         """
+        return (await self.create_requests(order, pdf))[0]
+
+    async def create_requests(self, order: IntakeOrder, pdf: bytes) -> list[RequestId]:
+        """The same; gives the requests of all, in order.
+
+        Raises:
+            ApplianceError: as `create_request`.
+        """
         name = check_file_name(order.file_name)
-        integrator, person = await self._parties(order)
+        integrator, people = await self._parties(order)
         inspection = await self.inspect(pdf)
         sha256 = await self._documents.put(integrator.id, pdf)
         now = self._clock.now()
@@ -93,8 +115,9 @@ class Intake:
                 StoredDocument(DocumentId(new_id()), integrator.id, sha256, inspection),
                 now,
             )
-            request = await records.requests.add(
-                NewRequest(
+            requests: list[RequestId] = []
+            for person in people:
+                new = NewRequest(
                     person=person.id,
                     integrator=integrator.id,
                     document=document.id,
@@ -103,32 +126,31 @@ class Intake:
                     created=now,
                     expires=order.expires,
                 )
-            )
-            records.audit.add(
-                AuditEvent(
-                    EventKind.REQUEST_CREATED,
-                    order.actor,
-                    integrator=integrator.id,
-                    request=request,
-                    detail={
-                        "documentSha256": sha256,
-                        "pages": len(inspection.pages),
-                        "findings": [kind.value for kind in inspection.findings],
-                        "person": person.id,
-                    },
+                requests.append(
+                    await records.requests.follow(requests[-1], new)
+                    if requests
+                    else await records.requests.add(new)
                 )
-            )
-        return request
+                records.audit.add(_created(order, document, requests, person))
+        return requests
 
-    async def _parties(self, order: IntakeOrder) -> tuple[Integrator, Person]:
+    async def _parties(self, order: IntakeOrder) -> tuple[Integrator, list[Person]]:
+        cuils = (order.cuil, *order.then)
+        if len(set(cuils)) < len(cuils):
+            raise FieldInvalidError("then", "each person once")
+        if len(cuils) > MAX_SIGNERS:
+            raise FieldInvalidError("then", f"at most {MAX_SIGNERS} signers")
         async with self._store.read() as records:
             integrator = await records.people.integrator(order.integrator_code)
-            person = await records.people.by_cuil(order.cuil)
+            found = [await records.people.by_cuil(cuil) for cuil in cuils]
         if integrator is None:
             raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
-        if person is None:
+        if found[0] is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-        return integrator, person
+        people = [person for person in found if person is not None]
+        if len(people) < len(found):
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND, extras={"field": "then"})
+        return integrator, people
 
     async def inspect(self, pdf: bytes) -> Inspection:
         """Have the sandbox look at a PDF, within the installation's limits.
@@ -149,3 +171,27 @@ class Intake:
         if len(inspection.pages) > self._settings.pages:
             raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "too many pages")
         return inspection
+
+
+def _created(
+    order: IntakeOrder,
+    document: StoredDocument,
+    requests: list[RequestId],
+    person: Person,
+) -> AuditEvent:
+    """What the audit says of the last one of those requests."""
+    inspection = document.inspection
+    after = {"predecessor": requests[-2]} if len(requests) > 1 else {}
+    return AuditEvent(
+        EventKind.REQUEST_CREATED,
+        order.actor,
+        integrator=document.integrator,
+        request=requests[-1],
+        detail={
+            "documentSha256": document.sha256,
+            "pages": len(inspection.pages),
+            "findings": [kind.value for kind in inspection.findings],
+            "person": person.id,
+            **after,
+        },
+    )
