@@ -17,9 +17,8 @@ import structlog
 
 from appliance.bootstrap import Core
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import TokenRole
 from appliance.domain.records.activations import Claim, Item
-from appliance.domain.records.tasks import TaskClaim, WorkerStatus
+from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import ItemState
 from appliance.services.claiming import CertificateChangedError, Claiming, Work
 from appliance.services.health import signing_workers
@@ -35,6 +34,7 @@ _log = structlog.get_logger(__name__)
 _BEAT_S: Final = 2.0
 _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
+_BATCHES: Final = 2
 _RETRIABLE: Final = frozenset(
     {
         ErrorCode.HSM_UNAVAILABLE,
@@ -83,8 +83,13 @@ class SigningWorker:
 
     @property
     def _hands(self) -> int:
-        """Batches in hand at a time, and as many others beside them."""
+        """Single documents in hand at a time."""
         return self.core.settings.signing.concurrency
+
+    @property
+    def _batch_hands(self) -> int:
+        """Batches in hand beside them; two at least, so that they take turns."""
+        return max(self._hands, _BATCHES)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Work until told to stop, then finish the documents that are in work."""
@@ -147,7 +152,7 @@ class SigningWorker:
                     if len(work.claim.items) > 1:
                         self._batches.add(task)
                     continue
-                asked = await self._next_task()
+                asked = await self.tasks.claim_next()
                 if asked is None:
                     return
                 self._start(self.tasks.run(asked))
@@ -164,14 +169,8 @@ class SigningWorker:
             if any(peer.hsm == HsmStatus.READY.value for peer in alive):
                 return None
         return await self.claiming.claim_next(
-            busy=bool(self._running), single=len(self._batches) >= self._hands
+            busy=bool(self._running), single=len(self._batches) >= self._batch_hands
         )
-
-    async def _next_task(self) -> TaskClaim | None:
-        """Take an HSM task; while the CA's token is away all of them wait."""
-        if self.session.status_of(TokenRole.PKI) is not HsmStatus.READY:
-            return None
-        return await self.tasks.claim_next()
 
     def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

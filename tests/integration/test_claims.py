@@ -13,6 +13,7 @@ import pytest
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.activations import Claim, IntentRow, Terms
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
+from appliance.services.claiming import CertificateChangedError
 from tests.core_parts import CERTIFICATE, DIGEST, HOST, MADE, CoreParts, signed_view
 
 A, S = ActivationState, IntentState
@@ -245,6 +246,21 @@ async def test_attempts_are_counted_since_the_last_result(core: CoreParts) -> No
         core.clock.forward(10)
 
     assert tries == [1, 1, 1, 1, 2, None]
+
+
+async def test_intent_of_another_certificate_is_refused(core: CoreParts) -> None:
+    """A credential that was certified anew meanwhile: nothing is written."""
+    activation = await core.add_activation(await core.add_signer())
+    worker = core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+    (item,) = work.claim.items
+
+    with pytest.raises(CertificateChangedError):
+        await worker.intend(work.claim, item, DIGEST, b"the one before")
+
+    assert await core.intents(activation) == []
+    assert "key.intended" not in await core.audited()
 
 
 async def test_single_claim_passes_over_batches(core: CoreParts) -> None:

@@ -147,29 +147,27 @@ async def test_batch_hands_the_command_on(parts: Parts, caller: Caller) -> None:
     assert PASSWORD not in repr(batch)
 
 
-BAD: list[tuple[Any, str]] = [
+NO_IDS: list[object] = [
+    None,
+    7,
+    "7",
+    {},
+    [],
+    [7.0],
+    ["7"],
+    [True],
+    [None],
+    [[7]],
+    [0],
+    [-1],
+    [2**53],
+    [10**30],
+    list(range(1, 202)),
+]
+BAD: list[tuple[object, str]] = [
     ([], "BODY_NOT_OBJECT"),
     ({"password": PASSWORD}, "FIELD_INVALID"),
-    *(
-        ({**BATCH, "solicitudIds": value}, "FIELD_INVALID")
-        for value in (
-            None,
-            7,
-            "7",
-            {},
-            [],
-            [7.0],
-            ["7"],
-            [True],
-            [None],
-            [[7]],
-            [0],
-            [-1],
-            [2**53],
-            [10**30],
-            list(range(1, 202)),
-        )
-    ),
+    *(({**BATCH, "solicitudIds": value}, "FIELD_INVALID") for value in NO_IDS),
     ({**BATCH, "solicitudId": 7}, "FIELD_UNKNOWN"),
     ({**BATCH, "page": 0}, "FIELD_INVALID"),
     ({"solicitudIds": [7]}, "FIELD_INVALID"),
