@@ -45,6 +45,7 @@ from worker.pdf.assemble import assemble
 from worker.pdf.check import check, method_of
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.pdf.reserved import FileDigests
 from worker.stages import Stages
 from worker.stamp import StampFonts
 
@@ -121,23 +122,24 @@ class ItemSigner:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
         stages = Stages()
         original = await self.documents.get(view.integrator, item.document_sha256)
+        digests = FileDigests(original)
         stages.done("read")
         if item.state is not ItemState.WAITING:
             made = _stored(item)
         elif key is not None:
-            made = await self._use_key(work, item, view, original, key, stages)
+            made = await self._use_key(work, item, view, digests, key, stages)
         else:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
-        signed = await asyncio.to_thread(_complete, original, work.credential, made)
+        increment = await asyncio.to_thread(_complete, digests, work.credential, made)
         stages.done("check")
-        await self._publish(work.claim, item, view, signed, stages)
+        await self._publish(work.claim, item, view, (original, increment), stages)
 
     async def _use_key(
         self,
         work: Work,
         item: Item,
         view: RequestView,
-        original: bytes,
+        original: FileDigests,
         key: UsableKey,
         stages: Stages,
     ) -> KeyedItem:
@@ -154,6 +156,8 @@ class ItemSigner:
         )
         digest = prepared.digest.hex()
         stages.done("prepare")
+        # What is signed must find room: a key is not used for nothing.
+        await self.documents.make_room(len(original.content) + len(prepared.increment))
 
         # The intent is committed before the key is used: no signature is ever
         # made that the record does not know of.
@@ -201,7 +205,7 @@ class ItemSigner:
         view: RequestView,
         person: Person,
         credential: Credential,
-        original: bytes,
+        original: FileDigests,
     ) -> PreparedSignature:
         """Lay the stamp out and make the revision; runs in a thread."""
         now = self.clock.now()
@@ -215,7 +219,7 @@ class ItemSigner:
             chain=credential.chain,
             method=self._method(credential),
         )
-        return prepare(original, plan, self.fonts)
+        return prepare(original.content, plan, self.fonts, original)
 
     def _method(self, credential: Credential) -> SignatureMethod:
         """How a credential's key signs."""
@@ -226,11 +230,14 @@ class ItemSigner:
         claim: Claim,
         item: Item,
         view: RequestView,
-        signed: bytes,
+        signed: tuple[bytes, bytes],
         stages: Stages,
     ) -> None:
-        """Finish phase: needs no key; any worker may do it, any number of times."""
-        sha256 = await self.documents.put(view.integrator, signed)
+        """Finish phase: needs no key; any worker may do it, any number of times.
+
+        The signed document comes in two parts: joined, they would be there twice.
+        """
+        sha256 = await self.documents.put(view.integrator, *signed, signed=True)
         stages.done("store")
         crash_point(FILE_WRITTEN, item.request)
         document = SignedDocumentView(
@@ -238,11 +245,11 @@ class ItemSigner:
             integrator=view.integrator,
             file_name=view.document_name,
             sha256=sha256,
-            size_bytes=len(signed),
+            size_bytes=sum(len(part) for part in signed),
             level=LEVEL,
         )
         # Before the transaction: what publishes it gives the turn on as well.
-        inspection = await self.turns.inspect_for_next(view, signed)
+        inspection = await self.turns.inspect_for_next(view, *signed)
         if not await self.claiming.finished(claim, item, document, inspection):
             raise FencedOffError
         stages.done("publish")
@@ -282,8 +289,8 @@ def _layout(
     return place(item.params, lines, view.inspection.pages)
 
 
-def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes:
-    """Put the CMS in and check the result before anybody can have it.
+def _complete(original: FileDigests, credential: Credential, made: KeyedItem) -> bytes:
+    """The increment with the CMS in it, checked before anybody can have it.
 
     Raises:
         ApplianceError: `SIGNING_FAILED`: what was made must not be released.
@@ -299,8 +306,8 @@ def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes
         certificate=credential.certificate,
         chain=credential.chain,
     )
-    check(original, increment, credential.certificate)
-    return original + increment
+    check(original.content, increment, credential.certificate, original)
+    return increment
 
 
 def _stored(item: Item) -> KeyedItem:

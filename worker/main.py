@@ -10,7 +10,13 @@ from contextlib import contextmanager
 
 import structlog
 
-from appliance.bootstrap import Core, open_auto_renewal, open_core, open_expiry
+from appliance.bootstrap import (
+    Core,
+    data_sealer,
+    open_auto_renewal,
+    open_core,
+    open_expiry,
+)
 from appliance.call_watch import CallWatch, watch_path
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
@@ -19,11 +25,13 @@ from appliance.service_manager import ServiceManager
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.claiming import Claiming
 from appliance.services.csr import CsrWork
+from appliance.services.document_sweeping import DocumentSweeping
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
 from appliance.services.signing_hosts import slot_host
 from appliance.services.sweeping import Sweeping
+from appliance.services.timestamps import TimestampWork
 from appliance.services.turns import Turns
 from appliance.settings import Settings, SettingsError
 from hsm_config.certificates import read_ca, read_root
@@ -41,6 +49,8 @@ from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
+from worker.timestamp_tasks import TimestampTasks
+from worker.tsa import InternalTsa
 from worker.watchdog import calls_guarded
 
 _log = structlog.get_logger(__name__)
@@ -64,7 +74,7 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
     fonts = load_fonts(settings.fonts_dir)
     limit_s = settings.hsm.call_limit_s
     async with (
-        open_core(settings, clock, slot) as core,
+        open_core(settings, clock, slot, data_sealer(settings)) as core,
         calls_guarded(watch, limit_s, ServiceManager()),
     ):
         profile = load_profile(settings.hsm.profile)
@@ -107,6 +117,9 @@ def _worker(
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
     )
+    tsa = InternalTsa(
+        session, authority, publishing, clock, settings.timestamps.accuracy_s
+    )
     return SigningWorker(
         core=core,
         claiming=claiming,
@@ -137,6 +150,7 @@ def _worker(
                 clock,
             ),
             CsrTasks(CsrWork(core.store, slot), session, keys, installation),
+            TimestampTasks(TimestampWork(core.store, clock, slot), tsa),
         ),
         keys=keys,
         session=session,
@@ -154,7 +168,11 @@ def run_chores(settings: Settings, number: int, listener: socket.socket | None) 
 
 async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
-    async with open_core(settings, SystemClock(), slot) as core:
+    sealer = data_sealer(settings)
+    async with open_core(settings, SystemClock(), slot, sealer) as core:
+        documents = DocumentSweeping(
+            core.store, core.documents, core.clock, settings.documents
+        )
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
@@ -169,6 +187,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.forget()
                 await ends.run()
                 await authority.run()
+                await documents.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)
             with contextlib.suppress(TimeoutError):

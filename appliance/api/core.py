@@ -12,6 +12,7 @@ from appliance.domain.batch import BatchOutcome, SignBatch
 from appliance.domain.clock import Clock
 from appliance.domain.command import SignParameters
 from appliance.domain.ids import BatchId, PersonId, RequestId, TaskId
+from appliance.domain.ports import DocumentStream
 from appliance.domain.request import (
     Preview,
     RequestView,
@@ -31,6 +32,7 @@ from appliance.services.revocation_pins import RevocationPins
 from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.status_answers import StatusAnswers
+from appliance.services.timestamps import Timestamps
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 
@@ -61,7 +63,7 @@ class RequestsService(Protocol):
 
     async def original(
         self, person: PersonId, request: RequestId
-    ) -> tuple[RequestView, bytes]:
+    ) -> tuple[RequestView, DocumentStream]:
         """The document to be signed.
 
         Raises:
@@ -92,7 +94,7 @@ class RequestsService(Protocol):
 
     async def signed(
         self, person: PersonId | None, request: RequestId
-    ) -> tuple[SignedDocumentView, bytes]:
+    ) -> tuple[SignedDocumentView, DocumentStream]:
         """The signed document; `person` is None when a valid link was shown.
 
         Raises:
@@ -233,6 +235,11 @@ class ApiCore(Protocol):
     @property
     def status_answers(self) -> StatusAnswers:
         """What the internal CA publishes."""
+        ...
+
+    @property
+    def timestamps(self) -> Timestamps:
+        """The internal timestamping authority."""
         ...
 
     @property

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from appliance.bootstrap.certificates import open_expiry, open_trust
-from appliance.bootstrap.core import Core, open_core
+from appliance.bootstrap.core import Core, data_sealer, open_core
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
@@ -54,12 +54,13 @@ from appliance.services.signing_hosts import SigningHosts
 from appliance.services.signing_password import SigningPasswords
 from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
+from appliance.services.timestamps import Timestamps
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
 from appliance.settings import Settings
 from appliance.storage.identities import PinnedIdentities
 from appliance.storage.key_files import KeyFile
-from appliance.storage.secretbox import LookupKey, SecretBox
+from appliance.storage.secretbox import LookupKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class Front:
     self_revocation: SelfRevocation
     signing_requests: SigningRequests
     status_answers: StatusAnswers
+    timestamps: Timestamps
     integrators: Integrators
     sessions: Sessions
     progress: Progress
@@ -113,13 +115,13 @@ async def open_front(
         SettingsError: a secret file cannot be used.
     """
     secrets = settings.secrets
-    sealer = SecretBox(KeyFile(secrets.data_key_file))
+    sealer = data_sealer(settings)
     lookup = LookupKey(KeyFile(secrets.lookup_key_file))
     slots = HashSlots()
     signing_passwords = SigningPasswords(KeyFile(secrets.pepper_file), slots)
     login_passwords = Passwords(slots)
     shielded = Shielded()
-    async with open_core(settings, clock, role) as core:
+    async with open_core(settings, clock, role, sealer) as core:
         store = core.store
         tokens = Tokens(store, sealer, clock, settings)
         attempts = Attempts(
@@ -158,6 +160,7 @@ async def open_front(
         throttle = Throttle(store, clock, settings.auth)
         pins = RevocationPins(store, clock, login_passwords)
         trust = open_trust(core)
+        tasks = HsmTasks(store, clock, role, core.process)
         front = Front(
             settings=settings,
             clock=clock,
@@ -188,7 +191,7 @@ async def open_front(
             tokens=tokens,
             links=links,
             health=Health(store, core.inspector, clock, core.migrated),
-            tasks=HsmTasks(store, clock, role, core.process),
+            tasks=tasks,
             certificates=Certificates(store, clock),
             revocations=revocations,
             trust=trust,
@@ -200,6 +203,7 @@ async def open_front(
             status_answers=StatusAnswers(
                 store, clock, settings, Publishing(store, clock, settings.pki, role)
             ),
+            timestamps=Timestamps(store, clock, tasks, core.doorbell),
             integrators=Integrators(store, lookup, clock, settings.environment),
             sessions=sessions,
             progress=progress,
@@ -241,6 +245,7 @@ async def open_front(
                 intake=intake,
                 requests=requests,
                 views=views,
+                settings=settings.documents,
             ),
             frame_signing=FrameSigning(
                 store,

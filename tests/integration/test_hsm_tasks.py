@@ -299,6 +299,7 @@ async def test_task_waits_unclaimed_for_its_token(core: CoreParts) -> None:
         installation="x",
         certificates=none,
         requests=none,
+        timestamps=none,
     )
 
     nothing = [await runner.claim_next() for _ in range(TASK_ATTEMPTS + 1)]

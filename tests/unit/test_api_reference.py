@@ -16,6 +16,7 @@ from appliance.api import (
     public,
     sessions,
     solicitudes,
+    tsa,
     wire,
 )
 from appliance.domain.command import SignParameters
@@ -100,6 +101,7 @@ def test_reference_lists_every_address() -> None:
         auth,
         sessions,
         pki,
+        tsa,
         public,
     ):
         app.register_blueprint(face.blueprint)
