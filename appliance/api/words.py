@@ -9,6 +9,7 @@ from typing import Final
 from appliance.domain.batch import BatchItem, BatchOutcome
 from appliance.domain.ids import RequestId
 from appliance.domain.request import Preview, RequestView, SignedDocumentView
+from appliance.domain.signature_fields import EmptyField
 from appliance.domain.stamp import StampLayout
 from appliance.web import language, problems
 from appliance.web.findings import FINDINGS
@@ -55,6 +56,7 @@ def detail(view: RequestView, lang: str) -> dict[str, object]:
         "motivo": view.reason or None,
         "firmas": inspection.signatures,
         "certificacion": inspection.docmdp,
+        "campos": [_field(field) for field in inspection.signing.empty],
         "medidas": [
             {"ancho": _points(page.width_pt), "alto": _points(page.height_pt)}
             for page in inspection.pages
@@ -79,6 +81,11 @@ def document_url(base_url: str, request: RequestId, clave: str | None = None) ->
     """
     url = f"{base_url}/solicitudes/{request}/documento"
     return url if clave is None else f"{url}?clave={clave}"
+
+
+def _field(field: EmptyField) -> dict[str, object]:
+    """An empty signature field that the document has."""
+    return {"nombre": field.name, "pagina": field.page, "firmable": field.usable}
 
 
 def signed(view: SignedDocumentView, url: str) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """What signing decides from a request's state, without any I/O.
 
-Source: decisions "repeating firmar", "restriccion", "seeing before signing".
+Source: decisions "repeating firmar", "seeing before signing".
 """
 
 import hashlib
@@ -22,10 +22,11 @@ from appliance.domain.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.stamp import place, stamp_lines
-from appliance.domain.vocab import EventKind, RequestState, Restriction
+from appliance.domain.stamp import stamp_lines
+from appliance.domain.stamp_field import lay_out
+from appliance.domain.vocab import EventKind, RequestState
+from appliance.services.restrictions import check_permitted
 
-_NO_CHANGES: Final = 1
 SIGNING_PASSWORD: Final = "sign-pwd"  # noqa: S105 (a word, no secret)
 """The factor that each signature adds to those of the sign-in."""
 
@@ -64,18 +65,6 @@ def check_document(
         raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
 
 
-def check_restriction(view: RequestView, restriction: Restriction) -> None:
-    """Refuse what the document's earlier signatures do not allow.
-
-    Raises:
-        ApplianceError: `PDF_LOCKED` or `PDF_ALREADY_SIGNED`.
-    """
-    if view.inspection.docmdp == _NO_CHANGES:
-        raise ApplianceError(ErrorCode.PDF_LOCKED)
-    if restriction is not Restriction.NO_VALUE and view.inspection.signatures:
-        raise ApplianceError(ErrorCode.PDF_ALREADY_SIGNED)
-
-
 def check_signable(
     view: RequestView, params: SignParameters, person: Person, now: datetime
 ) -> None:
@@ -88,16 +77,16 @@ def check_signable(
         now: the time.
 
     Raises:
-        ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`,
-            `PDF_LOCKED`, `PDF_ALREADY_SIGNED`.
+        ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`; as
+            of `check_permitted`.
     """
     if view.expires is not None and view.expires <= now:
         raise ApplianceError(
             ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
         )
     lines = stamp_lines(person.name, person.cuil, now, person.locale)
-    place(params, lines, view.inspection.pages)
-    check_restriction(view, params.restriction)
+    check_permitted(view, params)
+    lay_out(params, lines, view.inspection)
 
 
 def standing(
