@@ -17,6 +17,8 @@ from appliance.domain.ports import (
     Sealer,
 )
 from appliance.services.attempts import Attempts
+from appliance.services.authorizing import Authorizing
+from appliance.services.batch_signing import BatchSigning
 from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
 from appliance.services.credentials import Credentials
@@ -77,6 +79,7 @@ class Front:
     intake: Intake
     people: People
     signing: Signing
+    batch_signing: BatchSigning
     login: Login
     tokens: Tokens
     links: Links
@@ -136,17 +139,10 @@ async def open_front(
             settings.installation,
         )
         stamping = Stamping(settings.stamp, settings.verify_url)
-        signing = Signing(
-            store,
-            attempts,
-            hosts,
-            core.doorbell,
-            core.outcomes,
-            clock,
-            settings.signing,
-            shielded,
-            stamping,
+        authorizing = Authorizing(
+            store, attempts, hosts, core.doorbell, clock, settings.signing, stamping
         )
+        signing = Signing(store, authorizing, core.outcomes, settings.signing, shielded)
         revocations = Revocations(store, clock)
         issuing = Issuing(
             store,
@@ -192,6 +188,9 @@ async def open_front(
                 trial=settings.trial,
             ),
             signing=signing,
+            batch_signing=BatchSigning(
+                store, authorizing, core.outcomes, clock, settings.signing, shielded
+            ),
             login=Login(
                 store, lookup, sealer, clock, login_passwords, tokens, settings.auth
             ),

@@ -3,12 +3,30 @@
 Source: decisions "cuil, qr, logo".
 """
 
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
 from appliance.domain.command import SignParameters
-from appliance.domain.ids import IntegratorId
+from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.records import Records
-from appliance.domain.stamp_details import SAMPLE_CODE, LogoPicture, StampDetails
+from appliance.domain.request import RequestView
+from appliance.domain.stamp_details import (
+    SAMPLE_CODE,
+    LogoPicture,
+    StampDetails,
+    new_code,
+)
 from appliance.domain.vocab import CuilDisplay
 from appliance.settings import StampSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SettledStamp:
+    """What the stamp of one signature shows besides, once and for all."""
+
+    details: StampDetails
+    code: str | None
+    """Verification code in its QR code."""
 
 
 class Stamping:
@@ -23,33 +41,55 @@ class Stamping:
         self._settings = settings
         self._verify_url = verify_url
 
-    def has_code(self, params: SignParameters) -> bool:
-        """Whether a stamp has a QR code, and so its signature a code."""
-        asked = self._settings.qr if params.qr is None else params.qr
-        return asked and params.visible
+    async def settle(
+        self,
+        records: Records,
+        params: SignParameters,
+        views: Collection[RequestView],
+    ) -> dict[RequestId, SettledStamp]:
+        """Settle the stamps of signatures that are about to be consented to.
+
+        Args:
+            records: to look up logos.
+            params: the signing command's fields.
+            views: what is to be signed; each gets a code of its own.
+        """
+        samples: dict[IntegratorId, StampDetails] = {}
+        settled = {}
+        for view in views:
+            if view.integrator not in samples:
+                details = await self.details(records, params, view.integrator)
+                samples[view.integrator] = details
+            details = samples[view.integrator]
+            code = None
+            if details.qr is not None:
+                code = new_code()
+                details = replace(details, qr=f"{self._verify_url}/{code}")
+            settled[view.id] = SettledStamp(details, code)
+        return settled
 
     async def details(
         self,
         records: Records,
         params: SignParameters,
         integrator: IntegratorId,
-        code: str = SAMPLE_CODE,
     ) -> StampDetails:
-        """What a stamp shows besides.
+        """What a stamp shows besides, with a sample of a code, as long as any.
 
         Args:
             records: to look up the logo.
             params: the signing command's fields.
             integrator: whose request it is.
-            code: verification code; in previews a sample, as long as any.
         """
         is_masked = self._settings.mask_cuil
         if params.cuil is not None:
             is_masked = params.cuil is CuilDisplay.MASKED
+        has_qr = self._settings.qr if params.qr is None else params.qr
+        address = f"{self._verify_url}/{SAMPLE_CODE}"
         shows_logo = params.visible and params.logo is not False
         return StampDetails(
             is_cuil_masked=is_masked,
-            qr=f"{self._verify_url}/{code}" if self.has_code(params) else None,
+            qr=address if has_qr and params.visible else None,
             logo=await records.logos.of(integrator) if shows_logo else None,
         )
 
