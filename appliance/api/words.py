@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from appliance.domain.request import Preview, RequestView, SignedDocumentView
+from appliance.domain.signature_fields import EmptyField
 from appliance.domain.stamp import StampLayout
 from appliance.web import language
 from appliance.web.findings import FINDINGS
@@ -48,6 +49,7 @@ def detail(view: RequestView, lang: str) -> dict[str, object]:
         "motivo": view.reason or None,
         "firmas": inspection.signatures,
         "certificacion": inspection.docmdp,
+        "campos": [_field(field) for field in inspection.signing.empty],
         "medidas": [
             {"ancho": _points(page.width_pt), "alto": _points(page.height_pt)}
             for page in inspection.pages
@@ -60,6 +62,11 @@ def detail(view: RequestView, lang: str) -> dict[str, object]:
             for finding in inspection.findings
         ],
     }
+
+
+def _field(field: EmptyField) -> dict[str, object]:
+    """An empty signature field that the document has."""
+    return {"nombre": field.name, "pagina": field.page, "firmable": field.usable}
 
 
 def signed(view: SignedDocumentView, url: str) -> dict[str, object]:
