@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from appliance.domain.document import Inspection, VerificationReport
+from appliance.domain.document import (
+    Inspection,
+    RepairedCopy,
+    VerificationReport,
+)
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import ActivationId, IntegratorId
 from appliance.domain.stamp import StampLayout
@@ -21,6 +25,15 @@ class PdfInspector(Protocol):
 
         Raises:
             DocumentRefusedError: it cannot be taken in, by a `PDF_*` code.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """Write a damaged file that holds no signature anew.
+
+        Raises:
+            DocumentRefusedError: it cannot be repaired, by a `PDF_*` code.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
         ...
