@@ -270,6 +270,10 @@ def _files(ledger: Ledger) -> Iterator[str]:
     for table in (tables.document, tables.signed_document):
         for row in ledger.of(table):
             named[ledger.path(row.integrator, row.sha256)] = row.sha256
+    owners = {row.id: row.integrator for row in ledger.of(tables.document)}
+    for row in ledger.of(tables.document_repair):
+        original = row.original_sha256
+        named[ledger.path(owners[row.document], original)] = original
     for path, sha256 in named.items():
         if not path.exists():
             yield f"{path.name} is not there"

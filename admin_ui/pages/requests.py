@@ -15,7 +15,7 @@ from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
 from appliance.domain.person import parse_cuil
 from appliance.domain.vocab import RequestState
 from appliance.services.intake import IntakeOrder
-from appliance.web.findings import FINDINGS
+from appliance.web.findings import DAMAGES, FINDINGS
 
 blueprint = Blueprint("requests", __name__, url_prefix="/admin/requests")
 ORIGIN: Final = "consola"
@@ -162,4 +162,5 @@ async def one(number: str) -> Response:
         story=story,
         moving=view.state in _MOVING,
         findings=[FINDINGS[kind] for kind in view.inspection.findings],
+        damages=[DAMAGES[kind] for kind in view.repair.damage] if view.repair else [],
     )

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from appliance.domain.command import SignParameters
-from appliance.domain.document import Inspection
+from appliance.domain.document import Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
 from appliance.domain.stamp import StampLayout
@@ -62,6 +62,8 @@ class RequestView:
     """The activation in progress or done."""
     origin: str = ""
     """Where it came from: `operador`, or `sesion` for a session of the frame."""
+    repair: Repair | None = None
+    """Where the document comes from, when it is a repaired copy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
 """Signature requests, documents and signed documents in SQL."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, Select, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appliance.domain.document import Damage, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, new_id
 from appliance.domain.records.requests import (
@@ -20,6 +22,7 @@ from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
     document,
+    document_repair,
     idempotency,
     integrator,
     signature_request,
@@ -56,28 +59,40 @@ class SqlDocuments:
             )
             .returning(document.c.id)
         )
-        return StoredDocument(
-            DocumentId(result.scalar_one()),
-            new.integrator,
-            new.sha256,
-            new.inspection,
-        )
+        kept = replace(new, id=DocumentId(result.scalar_one()))
+        if kept.repair is not None:
+            await self._connection.execute(
+                insert_into(self._connection, document_repair)
+                .values(
+                    document=kept.id,
+                    original_sha256=kept.repair.original_sha256,
+                    damage=list(kept.repair.damage),
+                )
+                .on_conflict_do_nothing()
+            )
+        return kept
 
     async def get(self, wanted: DocumentId) -> StoredDocument | None:
         """A document by id."""
-        row = (
-            await self._connection.execute(
-                select(document).where(document.c.id == wanted)
+        query = _documents().where(document.c.id == wanted)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _stored(row)
+
+    async def repaired(
+        self, owner: IntegratorId, original_sha256: str
+    ) -> StoredDocument | None:
+        """The first repaired copy that was made of a damaged file."""
+        query = (
+            _documents()
+            .where(
+                document.c.integrator == owner,
+                document_repair.c.original_sha256 == original_sha256,
             )
-        ).one_or_none()
-        if row is None:
-            return None
-        return StoredDocument(
-            DocumentId(row.id),
-            IntegratorId(row.integrator),
-            row.sha256,
-            inspection_from_json(row.inspection),
+            .order_by(document.c.created, document.c.id)
+            .limit(1)
         )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _stored(row)
 
     async def sealed(
         self, request: RequestId, view: SignedDocumentView, at: datetime
@@ -298,9 +313,12 @@ def _views() -> Select[Any]:
             signature_request,
             document.c.sha256,
             document.c.inspection,
+            document_repair.c.original_sha256,
+            document_repair.c.damage,
             integrator.c.name.label("integrator_name"),
         )
         .join(document, document.c.id == signature_request.c.document)
+        .outerjoin(document_repair, document_repair.c.document == document.c.id)
         .join(integrator, integrator.c.id == signature_request.c.integrator)
     )
 
@@ -321,4 +339,27 @@ def _view(row: Row[Any]) -> RequestView:
         params_sha256=row.params_sha256,
         activation=row.activation,
         origin=row.origin,
+        repair=_repair(row),
     )
+
+
+def _documents() -> Select[Any]:
+    return select(
+        document, document_repair.c.original_sha256, document_repair.c.damage
+    ).outerjoin(document_repair, document_repair.c.document == document.c.id)
+
+
+def _stored(row: Row[Any]) -> StoredDocument:
+    return StoredDocument(
+        DocumentId(row.id),
+        IntegratorId(row.integrator),
+        row.sha256,
+        inspection_from_json(row.inspection),
+        _repair(row),
+    )
+
+
+def _repair(row: Row[Any]) -> Repair | None:
+    if row.original_sha256 is None:
+        return None
+    return Repair(row.original_sha256, tuple(Damage(word) for word in row.damage))

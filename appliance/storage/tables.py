@@ -291,6 +291,16 @@ document = Table(
     UniqueConstraint("integrator", "sha256"),
 )
 
+document_repair = Table(
+    "document_repair",
+    metadata,
+    # The repaired copy; the damaged file is kept beside it, without a row.
+    Column("document", _Id, ForeignKey("document.id"), primary_key=True),
+    Column("original_sha256", String(64), nullable=False),
+    Column("damage", JsonText, nullable=False),
+    Index("ix_document_repair_original_sha256", "original_sha256"),
+)
+
 signing_process = Table(
     "signing_process",
     metadata,
