@@ -47,6 +47,7 @@ from appliance.domain.vocab import CredentialState, VouchedBy
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.claiming import Claiming
 from appliance.services.envelope import lock_outer, seal_to
+from appliance.services.turns import Turns
 from appliance.storage import tables
 from appliance.storage.engines import open_engines
 from tests import pdfs
@@ -153,6 +154,7 @@ class CredentialPlace:
             fonts,
             core.clock,
             installation,
+            Turns(core.store, core.documents, core.inspector, core.clock),
         )
         self._integrator = IntegratorId(new_id())
         self._document = ""

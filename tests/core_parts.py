@@ -240,6 +240,34 @@ class CoreParts:
                 )
             )
 
+    async def add_process(
+        self, people: Sequence[PersonId], **changes: Any
+    ) -> list[RequestId]:
+        """A document that people sign in turn; their requests."""
+        first, *others = people
+        requests = [await self.add_request(first, **changes)]
+        async with self.store.write() as records:
+            view = await records.requests.get(requests[0])
+            assert view is not None
+            document = await records.documents.add(
+                StoredDocument(
+                    DocumentId(new_id()), view.integrator, view.sha256, view.inspection
+                ),
+                self.now,
+            )
+            for person in others:
+                new = NewRequest(
+                    person=person,
+                    integrator=view.integrator,
+                    document=document.id,
+                    name=view.document_name,
+                    origin=view.origin,
+                    created=view.created,
+                    expires=view.expires,
+                )
+                requests.append(await records.requests.follow(requests[-1], new))
+        return requests
+
     async def add_activation(
         self,
         signer: Signer,

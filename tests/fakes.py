@@ -14,6 +14,7 @@ from appliance.domain.ids import (
     ActivationId,
     IntegratorId,
     PersonId,
+    ProcessId,
     RequestId,
     TaskId,
 )
@@ -78,6 +79,8 @@ def request_view(
         expires=None,
         params_sha256=None,
         activation=None,
+        process=ProcessId("00000000-0000-4000-8000-00000000000a"),
+        seq=0,
     )
 
 
@@ -231,9 +234,9 @@ class FakeDoorbell:
         self.rung: list[ActivationId] = []
         self._heard = asyncio.Event()
 
-    async def ring(self, activation: ActivationId) -> None:
+    async def ring(self, work: ActivationId | TaskId) -> None:
         """Remember it."""
-        self.rung.append(activation)
+        self.rung.append(ActivationId(work))
         self._heard.set()
 
     async def heard(self, times: int) -> None:

@@ -24,6 +24,8 @@ from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
 from appliance.services.signing_hosts import slot_host
 from appliance.services.sweeping import Sweeping
+from appliance.services.timestamps import TimestampWork
+from appliance.services.turns import Turns
 from appliance.settings import Settings, SettingsError
 from hsm_config.certificates import read_ca, read_root
 from hsm_config.profile import load_profile
@@ -40,6 +42,8 @@ from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
+from worker.timestamp_tasks import TimestampTasks
+from worker.tsa import InternalTsa
 from worker.watchdog import calls_guarded
 
 _log = structlog.get_logger(__name__)
@@ -106,6 +110,9 @@ def _worker(
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
     )
+    tsa = InternalTsa(
+        session, authority, publishing, clock, settings.timestamps.accuracy_s
+    )
     return SigningWorker(
         core=core,
         claiming=claiming,
@@ -117,6 +124,7 @@ def _worker(
             fonts,
             clock,
             installation,
+            Turns(core.store, core.documents, core.inspector, clock),
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
         ),
         tasks=TaskRunner(
@@ -135,6 +143,7 @@ def _worker(
                 clock,
             ),
             CsrTasks(CsrWork(core.store, slot), session, keys, installation),
+            TimestampTasks(TimestampWork(core.store, clock, slot), tsa),
         ),
         keys=keys,
         session=session,
@@ -156,11 +165,13 @@ async def _do_chores(settings: Settings, slot: str) -> None:
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
+        turns = Turns(core.store, core.documents, core.inspector, core.clock)
         _log.info("worker.started", slot=slot)
         while not stop.is_set():
             try:
                 await sweeping.expire_activations()
                 await sweeping.expire_requests()
+                await turns.give_on()
                 await sweeping.fail_tasks()
                 await sweeping.forget()
                 await ends.run()

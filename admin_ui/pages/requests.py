@@ -1,5 +1,6 @@
 """Signature requests: the list, a new one from a file, and one's story."""
 
+import re
 from datetime import timedelta
 from typing import Any, Final
 
@@ -20,9 +21,11 @@ from appliance.web.findings import DAMAGES, FINDINGS
 blueprint = Blueprint("requests", __name__, url_prefix="/admin/requests")
 ORIGIN: Final = "consola"
 _MOVING: Final = frozenset({RequestState.PENDING, RequestState.IN_PROGRESS})
+_BETWEEN: Final = re.compile(r"[,;\s]+")
 _DAYS_AT_MOST: Final = 3650
 _FIELDS: Final = {
     "cuil": "cuil",
+    "then": "then",
     "INTEGRATOR_NOT_FOUND": "integrator",
     "PERSON_NOT_FOUND": "cuil",
     "FILENAME": "file",
@@ -102,7 +105,7 @@ async def _form(typed: dict[str, str], faults: Faults = NONE) -> Response:
 async def new() -> Response:
     """`GET /admin/requests/new`; `?cuil=` fills the signer in."""
     cuil = request.args.get("cuil", "")[:20]
-    return await _form({"integrator": "", "cuil": cuil, "days": "30"})
+    return await _form({"integrator": "", "cuil": cuil, "then": "", "days": "30"})
 
 
 @blueprint.post("")
@@ -110,7 +113,7 @@ async def new() -> Response:
 async def create() -> Response:
     """`POST /admin/requests`: a PDF that somebody is to sign."""
     sent = session.form()
-    typed = {name: sent.text(name) for name in ("integrator", "cuil", "days")}
+    typed = {name: sent.text(name) for name in ("integrator", "cuil", "then", "days")}
     file = sent.files.get("file")
     if file is None:
         return await _form(typed, Faults({"file": words.say("Choose a PDF file.")}))
@@ -131,6 +134,11 @@ async def create() -> Response:
                 else None,
                 origin=ORIGIN,
                 actor=session.actor(),
+                then=tuple(
+                    parse_cuil(cuil, "then") for cuil in _BETWEEN.split(typed["then"])
+                )
+                if typed["then"]
+                else (),
             ),
             file.content,
         )
@@ -153,13 +161,15 @@ async def one(number: str) -> Response:
     """
     if len(number) > len(str(MAX_REQUEST_ID)) or int(number) > MAX_REQUEST_ID:
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-    view, signed, signer, story = await core().views.request(RequestId(int(number)))
+    found = await core().views.request(RequestId(int(number)))
+    view = found.view
     return await page(
         "parts/request.html" if is_partial() else "request.html",
         view=view,
-        signed=signed,
-        signer=signer,
-        story=story,
+        signed=found.signed,
+        signer=found.signer,
+        steps=found.steps,
+        story=found.story,
         moving=view.state in _MOVING,
         findings=[FINDINGS[kind] for kind in view.inspection.findings],
         damages=[DAMAGES[kind] for kind in view.repair.damage] if view.repair else [],

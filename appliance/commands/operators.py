@@ -95,16 +95,28 @@ def _register_request(
 ) -> None:
     request = commands.add_parser("request", help="what is to be signed")
     parts = request.add_subparsers(dest="part", required=True)
-    create = parts.add_parser("create", help="ask a person to sign a PDF")
+    create = parts.add_parser(
+        "create", help="ask a person, or several in turn, to sign a PDF"
+    )
     create.add_argument("file", type=Path)
     create.add_argument("--integrator", required=True, help="its code")
-    create.add_argument("--person", required=True, help="the signer's CUIL")
+    create.add_argument(
+        "--person",
+        required=True,
+        action="append",
+        help="the signer's CUIL; once more for each who signs after, in order",
+    )
     create.add_argument("--name", help="file name to show (default: the file's)")
     create.add_argument("--days", type=int, help="days until it lapses")
     handle(create, _create_request)
     listing = parts.add_parser("list", help="the newest requests of everybody")
     listing.add_argument("--limit", type=int, default=50)
     handle(listing, _list_requests)
+    cancel = parts.add_parser(
+        "cancel", help="take a request back, and those that wait for it"
+    )
+    cancel.add_argument("id", type=int)
+    handle(cancel, _cancel_request)
     audit = parts.add_parser("audit", help="everything recorded of a request")
     audit.add_argument("id", type=int)
     handle(audit, _audit_request)
@@ -198,18 +210,27 @@ async def _create_request(front: Front, args: argparse.Namespace) -> int:
     expires = None
     if args.days is not None:
         expires = front.clock.now() + timedelta(days=args.days)
-    request = await front.intake.create_request(
+    first, *others = (parse_cuil(cuil, "--person") for cuil in args.person)
+    requests = await front.intake.create_requests(
         IntakeOrder(
             integrator_code=args.integrator,
-            cuil=parse_cuil(args.person, "--person"),
+            cuil=first,
             file_name=args.name or args.file.name,
             expires=expires,
             origin="operador",
             actor="operator",
+            then=tuple(others),
         ),
         pdf,
     )
-    say(f"solicitud {request}")
+    for request in requests:
+        say(f"solicitud {request}")
+    return 0
+
+
+async def _cancel_request(front: Front, args: argparse.Namespace) -> int:
+    view = await front.requests.cancel(RequestId(args.id), "operator")
+    say(f"solicitud {view.id}: {view.state.value}")
     return 0
 
 

@@ -13,7 +13,7 @@ from appliance.domain.document import (
     VerificationReport,
 )
 from appliance.domain.hsm import DigestAlgorithm
-from appliance.domain.ids import ActivationId, IntegratorId
+from appliance.domain.ids import ActivationId, IntegratorId, TaskId
 from appliance.domain.stamp import StampLayout
 
 
@@ -115,7 +115,7 @@ class DocumentStore(Protocol):
 class Doorbell(Protocol):
     """Wakes a worker. A ring may be lost; the record is the database."""
 
-    async def ring(self, activation: ActivationId) -> None:
+    async def ring(self, work: ActivationId | TaskId) -> None:
         """Tell any worker that there is work; never raises."""
         ...
 

@@ -7,7 +7,7 @@ from typing import Final
 from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import RequestState
 
@@ -23,6 +23,9 @@ LEGAL_MOVES: Final[dict[RequestState, frozenset[RequestState]]] = {
     _S.FAILED: frozenset(),
 }
 """Where a request may go from each state (decisions "estados")."""
+
+UNFINISHED: Final = frozenset({state for state, then in LEGAL_MOVES.items() if then})
+"""States that a request leaves again."""
 
 LISTED: Final = frozenset({_S.PENDING, _S.IN_PROGRESS})
 """What `GET /solicitudes` lists by itself (decisions "GET /solicitudes")."""
@@ -60,10 +63,16 @@ class RequestView:
     """Fingerprint of the command in progress or done."""
     activation: str | None
     """The activation in progress or done."""
+    process: ProcessId
+    """Whose requests are signed in turn."""
+    seq: int
+    """Its place among them, from 0."""
     origin: str = ""
     """Where it came from: `operador`, or `sesion` for a session of the frame."""
     repair: Repair | None = None
     """Where the document comes from, when it is a repaired copy."""
+    followed: bool = False
+    """Whether somebody waits to sign after it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.document import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.person import Credential, Person
 from appliance.domain.ports import Outcomes
@@ -27,6 +28,7 @@ from appliance.domain.records.activations import (
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.signing_hosts import slot_host
+from appliance.services.turns import end_rest, hand_over
 from appliance.settings import SigningSettings
 
 ATTEMPTS: Final = 5
@@ -188,11 +190,21 @@ class Claiming:
             return True
 
     async def finished(
-        self, claim: Claim, item: Item, document: SignedDocumentView
+        self,
+        claim: Claim,
+        item: Item,
+        document: SignedDocumentView,
+        inspection: Inspection | None = None,
     ) -> bool:
         """Publish a signed document; `firmada` from here on, once for ever.
 
         Call `announce` after it.
+
+        Args:
+            claim: of the caller.
+            item: of it.
+            document: what is published.
+            inspection: of it; it is then given to who signs next.
 
         Raises:
             ApplianceError: `INTERNAL`: the request is not `en_proceso`, so that
@@ -221,6 +233,8 @@ class Claiming:
                     document.integrator,
                 )
             )
+            if inspection is not None:
+                await hand_over(records, document, inspection, self._clock, self._actor)
         return True
 
     async def announce(self, claim: Claim) -> None:
@@ -286,6 +300,8 @@ class Claiming:
                     item.request, RequestState.IN_PROGRESS, then, code.value
                 )
                 records.audit.add(self._event(kind, claim, item, {**why}))
+                if then is RequestState.FAILED:
+                    await end_rest(records, item.request, then, self._actor)
             await records.activations.settle(claim, now, code.value)
         await self._outcomes.announce(claim.id)
         return True

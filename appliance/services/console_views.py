@@ -4,6 +4,8 @@ Nothing here changes anything. Addresses leave masked.
 """
 
 import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -40,6 +42,18 @@ PAGE: Final = 50
 _BLOCKED_SHOWN: Final = 5
 _CHAIN_STEP: Final = 500
 _Row = TypeVar("_Row")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStory:
+    """A request and all that is shown beside it."""
+
+    view: RequestView
+    signed: SignedDocumentView | None
+    signer: PersonRow
+    steps: tuple[RequestView, ...]
+    """The requests of its process, in order; itself among them."""
+    story: AuditPage
 
 
 class ConsoleViews:
@@ -143,10 +157,8 @@ class ConsoleViews:
             rows = await records.console_views.requests(wanted, PAGE + 1, place)
         return _page(rows, lambda row: str(row.id))
 
-    async def request(
-        self, number: RequestId
-    ) -> tuple[RequestView, SignedDocumentView | None, PersonRow, AuditPage]:
-        """A request in full: itself, its signed document, signer and story.
+    async def request(self, number: RequestId) -> RequestStory:
+        """A request in full: itself, its signed document, process and story.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`.
@@ -158,10 +170,13 @@ class ConsoleViews:
             signed = await records.documents.signed(number)
             signer = await records.console_views.person(view.person, self._clock.now())
             rows = await records.audit.of_request(number)
-            story = AuditPage(Page(tuple(rows), None), await _names(records, rows))
+            steps = tuple(await records.requests.of_process(view.process))
+            signers = {step.person for step in steps}
+            names = await _names(records, rows, signers)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        return view, signed, signer.row, story
+        story = AuditPage(Page(tuple(rows), None), names)
+        return RequestStory(view, signed, signer.row, steps, story)
 
     async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:
         """Audit rows, newest first.
@@ -211,11 +226,13 @@ def _follow(rows: list[AuditRow], n: int, last: str) -> tuple[int, str]:
 
 
 async def _names(
-    records: Records, rows: list[AuditRow] | tuple[AuditRow, ...]
+    records: Records,
+    rows: list[AuditRow] | tuple[AuditRow, ...],
+    people: Collection[PersonId] = (),
 ) -> Names:
     """Words for the ids of actors, persons and integrators in rows."""
     kinds: dict[str, set[str]] = {
-        "person": set(),
+        "person": set(people),
         "console": set(),
         "integrator": set(),
     }

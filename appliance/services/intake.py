@@ -3,14 +3,17 @@
 import hashlib
 import re
 import unicodedata
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.document import FindingKind, Inspection, Repair
-from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+)
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
 from appliance.domain.person import Person
 from appliance.domain.ports import DocumentStore, PdfInspector
@@ -18,10 +21,12 @@ from appliance.domain.records import Store
 from appliance.domain.records.people import Integrator
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import EventKind
+from appliance.services.examination import Examination, Examined
 from appliance.settings import DocumentSettings
 
+MAX_SIGNERS: Final = 50
+"""Most people who sign one document in turn."""
 _NAME_BYTES: Final = 255
-_NO_CHANGES: Final = 1
 # Separators, and what could make a name read other than it is.
 _FORBIDDEN: Final = re.compile(r'[/\\:*?"<>|]')
 _FORBIDDEN_KINDS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -52,19 +57,13 @@ class IntakeOrder:
 
     integrator_code: str
     cuil: str
+    """Of who signs first."""
     file_name: str
     expires: datetime | None
     origin: str
     actor: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Examined:
-    """A PDF that can be signed, and where it comes from."""
-
-    pdf: bytes = field(repr=False)
-    inspection: Inspection
-    repair: Repair | None
+    then: tuple[str, ...] = ()
+    """CUILs of those who sign after, each in turn, on what the one before made."""
 
 
 class Intake:
@@ -80,27 +79,39 @@ class Intake:
     ) -> None:
         self._store = store
         self._documents = documents
-        self._inspector = inspector
+        self._examination = Examination(inspector, settings)
         self._clock = clock
-        self._settings = settings
 
     async def create_request(self, order: IntakeOrder, pdf: bytes) -> RequestId:
-        """Take a PDF in and ask a person to sign it.
+        """Take a PDF in and ask a person, or several in turn, to sign it.
+
+        Returns:
+            The request of who signs first, `pendiente`.
 
         Raises:
             DocumentRefusedError: the PDF cannot be signed.
+            FieldInvalidError: `then`: somebody twice, or too many.
             ApplianceError: `INTEGRATOR_NOT_FOUND`, `PERSON_NOT_FOUND`,
                 `FILENAME`, `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
                 `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
         """
+        return (await self.create_requests(order, pdf))[0]
+
+    async def create_requests(self, order: IntakeOrder, pdf: bytes) -> list[RequestId]:
+        """The same; gives the requests of all, in order.
+
+        Raises:
+            ApplianceError: as `create_request`.
+        """
         name = check_file_name(order.file_name)
-        integrator, person = await self._parties(order)
+        integrator, people = await self._parties(order)
         kept = await self.keep(integrator.id, pdf)
         now = self._clock.now()
         async with self._store.write() as records:
             document = await records.documents.add(kept, now)
-            request = await records.requests.add(
-                NewRequest(
+            requests: list[RequestId] = []
+            for person in people:
+                new = NewRequest(
                     person=person.id,
                     integrator=integrator.id,
                     document=document.id,
@@ -109,27 +120,31 @@ class Intake:
                     created=now,
                     expires=order.expires,
                 )
-            )
-            records.audit.add(
-                AuditEvent(
-                    EventKind.REQUEST_CREATED,
-                    order.actor,
-                    integrator=integrator.id,
-                    request=request,
-                    detail={**document.facts(), "person": person.id},
+                requests.append(
+                    await records.requests.follow(requests[-1], new)
+                    if requests
+                    else await records.requests.add(new)
                 )
-            )
-        return request
+                records.audit.add(_created(order, document, requests, person))
+        return requests
 
-    async def _parties(self, order: IntakeOrder) -> tuple[Integrator, Person]:
+    async def _parties(self, order: IntakeOrder) -> tuple[Integrator, list[Person]]:
+        cuils = (order.cuil, *order.then)
+        if len(set(cuils)) < len(cuils):
+            raise FieldInvalidError("then", "each person once")
+        if len(cuils) > MAX_SIGNERS:
+            raise FieldInvalidError("then", f"at most {MAX_SIGNERS} signers")
         async with self._store.read() as records:
             integrator = await records.people.integrator(order.integrator_code)
-            person = await records.people.by_cuil(order.cuil)
+            found = [await records.people.by_cuil(cuil) for cuil in cuils]
         if integrator is None:
             raise ApplianceError(ErrorCode.INTEGRATOR_NOT_FOUND)
-        if person is None:
+        if found[0] is None:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
-        return integrator, person
+        people = [person for person in found if person is not None]
+        if len(people) < len(found):
+            raise ApplianceError(ErrorCode.PERSON_NOT_FOUND, extras={"field": "then"})
+        return integrator, people
 
     async def keep(self, integrator: IntegratorId, pdf: bytes) -> StoredDocument:
         """Examine a PDF and keep its bytes; a damaged one is repaired first.
@@ -144,9 +159,9 @@ class Intake:
 
         Source: docs/documents.md; decisions "PDFs".
         """
-        self._demand_size(pdf)
-        examined = await self._earlier_copy(integrator, pdf) or await self._examine(pdf)
-        self._demand_allowed(examined.inspection)
+        examined = await self._earlier_copy(
+            integrator, pdf
+        ) or await self._examination.examine(pdf)
         if examined.repair is not None:
             await self._documents.put(integrator, pdf)
         sha256 = await self._documents.put(integrator, examined.pdf)
@@ -158,96 +173,35 @@ class Intake:
             examined.repair,
         )
 
-    def _demand_size(self, pdf: bytes) -> None:
-        """Refuse what is empty or too large.
-
-        Raises:
-            ApplianceError: `DOCUMENT_EMPTY` or `DOCUMENT_TOO_LARGE`.
-        """
-        if not pdf:
-            raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-        limit = self._settings.limit_bytes
-        if len(pdf) > limit:
-            raise ApplianceError(ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limit})
-
     async def _earlier_copy(
         self, integrator: IntegratorId, pdf: bytes
-    ) -> _Examined | None:
+    ) -> Examined | None:
         """The copy that was made when the same damaged file came before."""
         original = hashlib.sha256(pdf).hexdigest()
         async with self._store.read() as records:
             earlier = await records.documents.repaired(integrator, original)
-        if earlier is None:
+        if earlier is None or earlier.repair is None:
             return None
         copy = await self._documents.get(integrator, earlier.sha256)
-        inspection = await self._inspector.inspect(copy)
-        return _Examined(copy, _as_repaired(inspection), earlier.repair)
-
-    async def _examine(self, pdf: bytes) -> _Examined:
-        """Have the sandbox look at a PDF, and repair it where that helps.
-
-        Raises:
-            DocumentRefusedError: it can be neither signed nor repaired.
-        """
-        inspection: Inspection | None = None
-        try:
-            inspection = await self._inspector.inspect(pdf)
-        except DocumentRefusedError as refusal:
-            if refusal.code is not ErrorCode.PDF_MALFORMED:
-                raise
-        if inspection is not None and not _is_to_repair(inspection):
-            return _Examined(pdf, inspection, None)
-        try:
-            repaired = await self._inspector.repair(pdf)
-            described = await self._inspector.inspect(repaired.pdf)
-            _demand_sound(described)
-        except DocumentRefusedError:
-            if inspection is None:
-                raise
-            return _Examined(pdf, inspection, None)
-        origin = Repair(hashlib.sha256(pdf).hexdigest(), repaired.damage)
-        return _Examined(repaired.pdf, _as_repaired(described), origin)
-
-    def _demand_allowed(self, inspection: Inspection) -> None:
-        """Refuse what the installation does not sign.
-
-        Raises:
-            DocumentRefusedError: `PDF_LOCKED`, `PDF_TOO_COMPLEX` or
-                `PDF_NOT_ALLOWED`.
-        """
-        if inspection.docmdp == _NO_CHANGES:
-            raise DocumentRefusedError(ErrorCode.PDF_LOCKED, "certified with P=1")
-        if len(inspection.pages) > self._settings.pages:
-            raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "too many pages")
-        refused = [
-            kind.value for kind in inspection.findings if kind in self._settings.refuse
-        ]
-        if refused:
-            kinds = ", ".join(refused)
-            raise DocumentRefusedError(
-                ErrorCode.PDF_NOT_ALLOWED,
-                kinds,
-                params={"kinds": kinds},
-                extras={"avisos": refused},
-            )
+        return await self._examination.examine_copy(copy, earlier.repair)
 
 
-def _is_to_repair(inspection: Inspection) -> bool:
-    """Whether a readable file is damaged and may still be changed."""
-    return FindingKind.DAMAGED in inspection.findings and not inspection.signatures
-
-
-def _demand_sound(copy: Inspection) -> None:
-    """Refuse a repaired copy that is no better, or is not what was asked for.
-
-    Raises:
-        DocumentRefusedError: `PDF_MALFORMED`.
-    """
-    if copy.signatures or FindingKind.DAMAGED in copy.findings:
-        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "still damaged")
-
-
-def _as_repaired(inspection: Inspection) -> Inspection:
-    """The inspection of a copy, with the finding that it is one."""
-    findings = {*inspection.findings, FindingKind.REPAIRED}
-    return replace(inspection, findings=tuple(sorted(findings)))
+def _created(
+    order: IntakeOrder,
+    document: StoredDocument,
+    requests: list[RequestId],
+    person: Person,
+) -> AuditEvent:
+    """What the audit says of the last one of those requests."""
+    after = {"predecessor": requests[-2]} if len(requests) > 1 else {}
+    return AuditEvent(
+        EventKind.REQUEST_CREATED,
+        order.actor,
+        integrator=document.integrator,
+        request=requests[-1],
+        detail={
+            **document.facts(),
+            "person": person.id,
+            **after,
+        },
+    )

@@ -22,6 +22,7 @@ from appliance.domain.request import (
 )
 from appliance.domain.stamp import place, stamp_lines
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.services.turns import end_rest
 
 PREVIEW_DPI: Final = 96
 """Decisions "seeing before signing"."""
@@ -131,7 +132,34 @@ class Requests:
                     request=request,
                 )
             )
+            await end_rest(records, request, RequestState.REJECTED, signer.actor)
             return await own_request(records, signer.person, request)
+
+    async def cancel(self, request: RequestId, actor: str) -> RequestView:
+        """Take a request back, and those that wait for it.
+
+        Args:
+            request: `pendiente` or `en_espera`.
+            actor: for the audit.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
+        """
+        async with self._store.write() as records:
+            view = await records.requests.get(request, lock=True)
+            if view is None:
+                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            await records.requests.move(request, view.state, RequestState.CANCELLED)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.REQUEST_CANCELLED,
+                    actor,
+                    integrator=view.integrator,
+                    request=request,
+                )
+            )
+            await end_rest(records, request, RequestState.CANCELLED, actor)
+            return await own_request(records, view.person, request)
 
     async def signed(
         self, person: PersonId | None, request: RequestId

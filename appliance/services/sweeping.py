@@ -24,6 +24,7 @@ from appliance.domain.vocab import (
 )
 from appliance.services.claiming import ATTEMPTS, key_interrupted
 from appliance.services.hsm_tasks import TASK_ATTEMPTS
+from appliance.services.turns import end_rest
 
 _BATCH: Final = 200
 _SLOTS_KEPT: Final = timedelta(days=1)
@@ -121,6 +122,8 @@ class Sweeping:
                     detail={"item": item.seq, "reason": code.value},
                 )
             )
+            if then is RequestState.FAILED:
+                await end_rest(records, item.request, then, "system")
 
     async def expire_requests(self) -> int:
         """Move requests that nobody signed in time to `vencida`; how many."""
@@ -147,7 +150,9 @@ class Sweeping:
                         request=request,
                     )
                 )
-                moved += 1
+                moved += 1 + await end_rest(
+                    records, request, RequestState.EXPIRED, "system"
+                )
         return moved
 
     async def fail_tasks(self) -> int:

@@ -3,6 +3,7 @@
 One transaction: a migration that is killed half-way leaves what was before.
 """
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -52,8 +53,9 @@ def _upgrade(connection: Connection) -> tuple[str | None, str]:
     return before, newest()
 
 
+@cache
 def newest() -> str:
-    """The version that this code needs."""
+    """The version that this code needs; read once, since it loads every migration."""
     head = ScriptDirectory.from_config(_config()).get_current_head()
     return head or ""
 

@@ -5,18 +5,30 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, insert, select, update
+from sqlalchemy import Row, Select, and_, exists, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.document import Damage, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, new_id
+from appliance.domain.ids import (
+    DocumentId,
+    IntegratorId,
+    PersonId,
+    ProcessId,
+    RequestId,
+    new_id,
+)
 from appliance.domain.records.requests import (
     FRAME_ORIGIN,
     NewRequest,
     StoredDocument,
 )
-from appliance.domain.request import RequestView, SignedDocumentView, check_move
+from appliance.domain.request import (
+    UNFINISHED,
+    RequestView,
+    SignedDocumentView,
+    check_move,
+)
 from appliance.domain.vocab import RequestState
 from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
@@ -147,16 +159,31 @@ class SqlRequests:
                 id=process, integrator=new.integrator, created=new.created
             )
         )
+        return await self._add(new, process, 0, RequestState.PENDING)
+
+    async def follow(self, request: RequestId, new: NewRequest) -> RequestId:
+        """Record one, `en_espera`, whose turn comes after another one's."""
+        columns = signature_request.c
+        place = (
+            await self._connection.execute(
+                select(columns.process, columns.seq).where(columns.id == request)
+            )
+        ).one()
+        return await self._add(new, place.process, place.seq + 1, RequestState.WAITING)
+
+    async def _add(
+        self, new: NewRequest, process: str, seq: int, state: RequestState
+    ) -> RequestId:
         result = await self._connection.execute(
             insert(signature_request)
             .values(
                 process=process,
-                seq=0,
+                seq=seq,
                 person=new.person,
                 integrator=new.integrator,
                 document=new.document,
                 name=new.name,
-                state=RequestState.PENDING.value,
+                state=state.value,
                 reason="",
                 origin=new.origin,
                 created=new.created,
@@ -165,6 +192,53 @@ class SqlRequests:
             .returning(signature_request.c.id)
         )
         return RequestId(result.scalar_one())
+
+    async def of_process(
+        self, process: ProcessId, *, lock: bool = False
+    ) -> list[RequestView]:
+        """The requests of a process, in order; `lock` keeps others from moving them."""
+        query = (
+            _views()
+            .where(signature_request.c.process == process)
+            # Numbers rise with the order: locks are taken as the sweep takes them.
+            .order_by(signature_request.c.seq)
+        )
+        if lock:
+            query = query.with_for_update(of=signature_request)
+        return [_view(row) for row in await self._connection.execute(query)]
+
+    async def take_turn(self, request: RequestId, document: DocumentId) -> bool:
+        """Move `en_espera` → `pendiente` on a document; False if it did not wait."""
+        result = await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.state == RequestState.WAITING.value,
+            )
+            .values(state=RequestState.PENDING.value, document=document)
+        )
+        return result.rowcount == 1
+
+    async def stalled(self, limit: int) -> list[RequestId]:
+        """Requests that wait although the one before them is over."""
+        before = signature_request.alias("before")
+        rows = await self._connection.execute(
+            select(signature_request.c.id)
+            .join(
+                before,
+                and_(
+                    before.c.process == signature_request.c.process,
+                    before.c.seq == signature_request.c.seq - 1,
+                ),
+            )
+            .where(
+                signature_request.c.state == RequestState.WAITING.value,
+                before.c.state.not_in([state.value for state in UNFINISHED]),
+            )
+            .order_by(signature_request.c.id)
+            .limit(limit)
+        )
+        return [RequestId(number) for number in rows.scalars()]
 
     async def get(
         self, request: RequestId, *, lock: bool = False
@@ -308,9 +382,16 @@ class SqlRequests:
 
 
 def _views() -> Select[Any]:
+    later = signature_request.alias("later")
+    followed = exists().where(
+        later.c.process == signature_request.c.process,
+        later.c.seq > signature_request.c.seq,
+        later.c.state == RequestState.WAITING.value,
+    )
     return (
         select(
             signature_request,
+            followed.label("followed"),
             document.c.sha256,
             document.c.inspection,
             document_repair.c.original_sha256,
@@ -340,6 +421,9 @@ def _view(row: Row[Any]) -> RequestView:
         activation=row.activation,
         origin=row.origin,
         repair=_repair(row),
+        process=ProcessId(row.process),
+        seq=row.seq,
+        followed=bool(row.followed),
     )
 
 

@@ -1,22 +1,50 @@
-"""The signing engine: PAdES B-B as one revision appended to the original bytes.
+"""The signing engine: PAdES B-B to B-LTA as revisions appended to the original bytes.
 
 `prepare`, then a key signs, then `assemble` and `check`; only the second of these
-steps needs the signer's key, and none of them opens an HSM.
+steps needs the signer's key, and none of them opens an HSM. `add_dss` and a
+document timestamp raise the level of what is signed.
 """
 
 from worker.pdf.assemble import assemble
-from worker.pdf.check import SignatureCheckError, check, method_of
+from worker.pdf.check import (
+    CheckedSignature,
+    SignatureCheckError,
+    check,
+    check_end,
+    check_timestamp,
+    method_of,
+)
+from worker.pdf.document_timestamp import (
+    PreparedTimestamp,
+    fill_timestamp,
+    prepare_timestamp,
+)
+from worker.pdf.dss import Validated, ValidationData, add_dss
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.pdf.reserved import FileDigests
+from worker.pdf.token import TimestampToken, read_token
 
 __all__ = [
+    "CheckedSignature",
+    "FileDigests",
     "PreparedSignature",
+    "PreparedTimestamp",
     "SignatureCheckError",
     "SignatureMethod",
     "SignaturePlan",
+    "TimestampToken",
+    "Validated",
+    "ValidationData",
+    "add_dss",
     "assemble",
     "check",
+    "check_end",
+    "check_timestamp",
+    "fill_timestamp",
     "method_for",
     "method_of",
     "prepare",
+    "prepare_timestamp",
+    "read_token",
 ]

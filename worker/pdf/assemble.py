@@ -1,4 +1,4 @@
-"""Puts the signature value, in its CMS, into a prepared increment."""
+"""Puts a signature value or a timestamp, in its CMS, into a prepared increment."""
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from worker.pdf.cms import signed_data, signer_parts
@@ -15,6 +15,7 @@ def assemble(
     method: SignatureMethod,
     certificate: bytes,
     chain: tuple[bytes, ...],
+    token: bytes | None = None,
 ) -> bytes:
     """Complete an increment; the result has the same length.
 
@@ -28,13 +29,32 @@ def assemble(
         method: how it was made (`method_of` tells).
         certificate: the one that `prepare` was given.
         chain: likewise.
+        token: TimeStampToken over `signature`, DER; within the plan's `token_bytes`.
 
     Raises:
         ApplianceError: `SIGNING_FAILED`: the CMS is longer than its place, or the
             place is not that of an empty Contents.
     """
     parts = signer_parts(certificate, chain, method)
-    digits = signed_data(parts, signed_attributes, signature).hex().encode("ascii")
+    content = signed_data(parts, signed_attributes, signature, token)
+    return fill_contents(increment, contents_at, contents_length, content)
+
+
+def fill_contents(
+    increment: bytes, contents_at: int, contents_length: int, content: bytes
+) -> bytes:
+    """Write a CMS into an empty Contents; the result has the same length.
+
+    Args:
+        increment: with zeros in Contents.
+        contents_at: where its digits start.
+        contents_length: how many there are.
+        content: DER.
+
+    Raises:
+        ApplianceError: `SIGNING_FAILED`, as `assemble`.
+    """
+    digits = content.hex().encode("ascii")
     end = contents_at + contents_length
     place = increment[contents_at - 1 : end + 1]
     empty = b"<%s>" % (b"0" * contents_length)

@@ -6,10 +6,14 @@ not belong to the certificate makes a PDF that looks fine and is worthless.
 
 import hashlib
 import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from worker.pdf.cms import read_signature
 from worker.pdf.method import SignatureMethod, key_of, methods_of_key
+from worker.pdf.reserved import FileDigests
+from worker.pdf.token import TimestampToken, read_token
 
 _BYTE_RANGE = re.compile(rb"/ByteRange\s*\[\s*0\s+(\d+)\s+(\d+)\s+(\d+)\s*\]")
 _END = re.compile(rb"startxref\s+(\d+)\s+%%EOF\s*", re.ASCII)
@@ -32,18 +36,34 @@ class SignatureCheckError(ApplianceError):
         return f"{self.code}: {self.reason}"
 
 
-def check(original: bytes, increment: bytes, certificate: bytes) -> None:
+@dataclass(frozen=True, slots=True)
+class CheckedSignature:
+    """A signature or document timestamp that is right."""
+
+    contents: bytes = field(repr=False)
+    """Its Contents as they stand in the file: DER, and zeros that fill the place."""
+    token: TimestampToken | None
+    """The timestamp; of a signature, over its value."""
+
+
+def check(
+    original: bytes,
+    increment: bytes,
+    certificate: bytes,
+    digests: FileDigests | None = None,
+) -> CheckedSignature:
     """Make sure that `original + increment` carries a right signature.
 
     The original is a prefix because the two are handed in apart and only ever
     joined. Checked are: the ByteRange covers both wholly but for Contents; the
     message digest is theirs; the attributes name this certificate; the value was
-    made by its key; the last revision ends the file.
+    made by its key; a timestamp is over that value; the last revision ends the file.
 
     Args:
         original: the PDF as it was.
         increment: from `assemble`.
         certificate: the signer's, DER.
+        digests: of `original`, if they were made.
 
     Raises:
         SignatureCheckError: any of it does not hold.
@@ -51,24 +71,50 @@ def check(original: bytes, increment: bytes, certificate: bytes) -> None:
 
     Source: RFC 5652 5.6; ISO 32000-2, 12.8.1; EN 319 142-1 5.3.
     """
-    _check_end(original, increment)
+    check_end(original, increment)
     start, end = _contents(original, increment)
-
-    def covered(algorithm: str) -> bytes:
-        digest = hashlib.new(algorithm, original)
-        digest.update(increment[:start])
-        digest.update(increment[end:])
-        return digest.digest()
-
+    covered = _covered(FileDigests.of(original, digests), increment, start, end)
     try:
-        content = bytes.fromhex(increment[start + 1 : end - 1].decode("ascii"))
-        signature = read_signature(content, certificate, covered)
+        contents = bytes.fromhex(increment[start + 1 : end - 1].decode("ascii"))
+        signature = read_signature(contents, certificate, covered)
+        token = None if signature.token is None else read_token(signature.token)
     except ValueError as exc:
         raise SignatureCheckError(f"the CMS is wrong: {exc}") from exc
     method = signature.method
     hashed = method.hash(signature.attributes)
     if not method.verifies(certificate, hashed, signature.value):
         raise SignatureCheckError("the value was not made by the certificate's key")
+    if token is not None and not token.stamps(
+        hashlib.new(token.digest.value, signature.value).digest()
+    ):
+        raise SignatureCheckError("the timestamp is of another signature")
+    return CheckedSignature(contents, token)
+
+
+def check_timestamp(pdf: bytes, increment: bytes) -> CheckedSignature:
+    """Make sure that `pdf + increment` ends with a right document timestamp.
+
+    Args:
+        pdf: the file that is stamped.
+        increment: from `fill_timestamp`.
+
+    Raises:
+        SignatureCheckError: its ByteRange does not cover all of it, its token is
+            of other bytes, or the last revision does not end the file.
+
+    Source: ISO 32000-2, 12.8.5; EN 319 142-1 5.4.3.
+    """
+    check_end(pdf, increment)
+    start, end = _contents(pdf, increment)
+    covered = _covered(FileDigests(pdf), increment, start, end)
+    try:
+        contents = bytes.fromhex(increment[start + 1 : end - 1].decode("ascii"))
+        token = read_token(contents)
+    except ValueError as exc:
+        raise SignatureCheckError(f"the timestamp is wrong: {exc}") from exc
+    if not token.stamps(covered(token.digest.value)):
+        raise SignatureCheckError("the timestamp is of other bytes")
+    return CheckedSignature(contents, token)
 
 
 def method_of(certificate: bytes, attributes: bytes, value: bytes) -> SignatureMethod:
@@ -92,8 +138,23 @@ def method_of(certificate: bytes, attributes: bytes, value: bytes) -> SignatureM
     raise SignatureCheckError("the value was not made by the certificate's key")
 
 
-def _check_end(original: bytes, increment: bytes) -> None:
+def _covered(
+    digests: FileDigests, increment: bytes, start: int, end: int
+) -> Callable[[str], bytes]:
+    """Digests, by algorithm, of all but Contents."""
+
+    def covered(algorithm: str) -> bytes:
+        return digests.covering(algorithm, increment, start, end)
+
+    return covered
+
+
+def check_end(original: bytes, increment: bytes) -> None:
     """Make sure that the file ends with the increment's own cross-references.
+
+    Args:
+        original: the file that something was appended to.
+        increment: what was.
 
     Raises:
         SignatureCheckError: it does not.

@@ -1,4 +1,4 @@
-"""The CMS SignedData of a PAdES B-B signature, put together from DER.
+"""The CMS SignedData of a PAdES signature, put together from DER.
 
 What a certificate fixes is encoded once; per signature only the message digest,
 the order of the attributes and the signature value remain. Building it anew
@@ -12,7 +12,7 @@ from functools import lru_cache
 from asn1crypto import cms, x509
 from pyhanko.sign.general import as_signing_certificate_v2, simple_cms_attribute
 
-from worker.pdf.der import children, encode, read
+from worker.pdf.der import Value, children, encode, read
 from worker.pdf.method import (
     SignatureMethod,
     key_of,
@@ -20,10 +20,11 @@ from worker.pdf.method import (
     methods_of_key,
 )
 
-_SEQUENCE, _SET, _OCTETS, _CONTEXT_0 = 0x30, 0x31, 0x04, 0xA0
+_SEQUENCE, _SET, _OCTETS, _CONTEXT_0, _CONTEXT_1 = 0x30, 0x31, 0x04, 0xA0, 0xA1
 _DATA = cms.ContentType("data").dump()
 _SIGNED_DATA = cms.ContentType("signed_data").dump()
 _MESSAGE_DIGEST = cms.CMSAttributeType("message_digest").dump()
+_TIMESTAMP_TOKEN = cms.CMSAttributeType("signature_time_stamp_token").dump()
 _VERSION_1 = bytes.fromhex("020101")
 
 
@@ -46,7 +47,10 @@ class SignerParts:
 
 @lru_cache(maxsize=256)
 def signer_parts(
-    certificate: bytes, chain: tuple[bytes, ...], method: SignatureMethod
+    certificate: bytes,
+    chain: tuple[bytes, ...],
+    method: SignatureMethod,
+    content_type: str = "data",
 ) -> SignerParts:
     """Encode what stays the same for a certificate and a method.
 
@@ -54,6 +58,7 @@ def signer_parts(
         certificate: the signer's, DER.
         chain: its issuers, DER.
         method: how its key signs.
+        content_type: asn1crypto's name of what is signed.
 
     Raises:
         ApplianceError: `CERTIFICATE_NOT_USABLE` for a key that is neither RSA nor
@@ -74,7 +79,7 @@ def signer_parts(
             parsed["tbs_certificate"]["serial_number"].dump(),
         ),
         attributes=(
-            simple_cms_attribute("content_type", "data").dump(),
+            simple_cms_attribute("content_type", content_type).dump(),
             reference.dump(),
         ),
         digest_algorithm=method.digest_identifier(),
@@ -99,17 +104,42 @@ def signed_attributes(parts: SignerParts, document_digest: bytes) -> bytes:
     return encode(_SET, *sorted((*parts.attributes, message_digest)))
 
 
-def signed_data(parts: SignerParts, attributes: bytes, signature: bytes) -> bytes:
+def signed_data(
+    parts: SignerParts, attributes: bytes, signature: bytes, token: bytes | None = None
+) -> bytes:
     """The whole CMS.
 
     Args:
         parts: from `signer_parts`.
         attributes: from `signed_attributes`.
         signature: its value: RSA's octets, or DER of Ecdsa-Sig-Value.
+        token: TimeStampToken over the value, DER; the one unsigned attribute.
 
-    Source: RFC 5652 5.1, 5.3.
+    Source: RFC 5652 5.1, 5.3; RFC 3161, appendix A (signature-time-stamp).
     """
-    signer_info = encode(
+    content = encode(
+        _SEQUENCE,
+        _VERSION_1,
+        encode(_SET, parts.digest_algorithm),
+        encode(_SEQUENCE, _DATA),
+        parts.certificates,
+        encode(_SET, signer_info(parts, attributes, signature, token)),
+    )
+    return content_info(content)
+
+
+def signer_info(
+    parts: SignerParts,
+    attributes: bytes,
+    signature: bytes,
+    token: bytes | None = None,
+) -> bytes:
+    """The SignerInfo, of the same arguments as `signed_data`.
+
+    Source: RFC 5652 5.3.
+    """
+    unsigned = () if token is None else (_timestamp_attribute(token),)
+    return encode(
         _SEQUENCE,
         _VERSION_1,
         parts.signer,
@@ -118,22 +148,32 @@ def signed_data(parts: SignerParts, attributes: bytes, signature: bytes) -> byte
         bytes([_CONTEXT_0]) + attributes[1:],
         parts.signature_algorithm,
         encode(_OCTETS, signature),
+        *unsigned,
     )
-    content = encode(
-        _SEQUENCE,
-        _VERSION_1,
-        encode(_SET, parts.digest_algorithm),
-        encode(_SEQUENCE, _DATA),
-        parts.certificates,
-        encode(_SET, signer_info),
-    )
-    return encode(_SEQUENCE, _SIGNED_DATA, encode(_CONTEXT_0, content))
 
 
-def longest_signed_data(parts: SignerParts) -> int:
-    """Bytes of the longest CMS that `signed_data` can make with these parts."""
+def content_info(signed: bytes) -> bytes:
+    """The ContentInfo around a SignedData. Source: RFC 5652 3."""
+    return encode(_SEQUENCE, _SIGNED_DATA, encode(_CONTEXT_0, signed))
+
+
+def _timestamp_attribute(token: bytes) -> bytes:
+    """The unsigned attributes: one, with one token. Source: RFC 5652, 5.3, 11."""
+    attribute = encode(_SEQUENCE, _TIMESTAMP_TOKEN, encode(_SET, token))
+    return encode(_CONTEXT_1, attribute)
+
+
+def longest_signed_data(parts: SignerParts, token_bytes: int = 0) -> int:
+    """Bytes of the longest CMS that `signed_data` can make with these parts.
+
+    Args:
+        parts: from `signer_parts`.
+        token_bytes: of the longest token that is to fit; 0: none is to come.
+    """
     attributes = signed_attributes(parts, bytes(parts.method.digest.size_bytes))
-    return len(signed_data(parts, attributes, bytes(parts.signature_max_bytes)))
+    value = bytes(parts.signature_max_bytes)
+    token = bytes(token_bytes) if token_bytes else None
+    return len(signed_data(parts, attributes, value, token))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +184,8 @@ class ReadSignature:
     attributes: bytes = field(repr=False)
     """The signed attributes, as they are hashed."""
     value: bytes = field(repr=False)
+    token: bytes | None = field(repr=False)
+    """TimeStampToken, DER, as little verified."""
 
 
 def read_signature(
@@ -151,8 +193,8 @@ def read_signature(
 ) -> ReadSignature:
     """Take the signature out of a CMS that says just what it must.
 
-    The certificates, the algorithms and the value are read; with them the CMS is
-    made again, and has to be the same to the byte.
+    The certificates, the algorithms, the value and the token are read; with them
+    the CMS is made again, and has to be the same to the byte.
 
     Args:
         content: the CMS, and the zeros that fill its place.
@@ -169,7 +211,7 @@ def read_signature(
     _, wrapped = children(whole.body)
     _, _, _, certificates, signers = children(read(wrapped.body)[0].body)
     (signer,) = children(signers.body)
-    *_, algorithm, value = children(signer.body)
+    algorithm, value, token = _with_token(children(signer.body))
     method = _method_named(certificate, algorithm.whole)
     carried = tuple(one.whole for one in children(certificates.body))
     if certificate not in carried:
@@ -177,11 +219,28 @@ def read_signature(
         raise ValueError(msg)
     parts = signer_parts(certificate, carried, method)
     attributes = signed_attributes(parts, document_digest(method.digest.value))
-    expected = signed_data(parts, attributes, value.body)
+    expected = signed_data(parts, attributes, value.body, token)
     if whole.whole != expected or padding.strip(b"\0"):
         msg = "it is not that of this document and certificate"
         raise ValueError(msg)
-    return ReadSignature(method, attributes, value.body)
+    return ReadSignature(method, attributes, value.body, token)
+
+
+def _with_token(fields: list[Value]) -> tuple[Value, Value, bytes | None]:
+    """Algorithm, value and token of a SignerInfo.
+
+    Raises:
+        ValueError: its unsigned attributes are more than a token.
+    """
+    token = None
+    if fields and fields[-1].tag == _CONTEXT_1:
+        *fields, unsigned = fields
+        (attribute,) = children(unsigned.body)
+        _, tokens = children(attribute.body)
+        (value,) = children(tokens.body)
+        token = value.whole
+    *_, algorithm, signature = fields
+    return algorithm, signature, token
 
 
 def _method_named(certificate: bytes, algorithm: bytes) -> SignatureMethod:

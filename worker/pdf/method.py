@@ -152,15 +152,19 @@ def key_of(certificate: bytes) -> PublicKey:
     raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
 
 
-def method_for(certificate: bytes, *, prefer_pss: bool = False) -> SignatureMethod:
+def method_for(
+    certificate: bytes,
+    *,
+    prefer_pss: bool = False,
+    digest: DigestAlgorithm = DigestAlgorithm.SHA256,
+) -> SignatureMethod:
     """How a certificate's key is to sign.
 
     Args:
         certificate: DER.
         prefer_pss: an RSA key signs by PSS instead of PKCS#1 v1.5.
-
-    Returns:
-        SHA-384 for P-384, SHA-256 for all others.
+        digest: of an RSA key; a curve has its own: SHA-256 for P-256, SHA-384
+            for P-384.
 
     Raises:
         ApplianceError: `CERTIFICATE_NOT_USABLE`, see `key_of`.
@@ -169,7 +173,7 @@ def method_for(certificate: bytes, *, prefer_pss: bool = False) -> SignatureMeth
     if isinstance(key, ec.EllipticCurvePublicKey):
         return SignatureMethod(SignatureScheme.ECDSA, _CURVES[key.curve.name])
     scheme = SignatureScheme.RSA_PSS if prefer_pss else SignatureScheme.RSA_PKCS1
-    return SignatureMethod(scheme, DigestAlgorithm.SHA256)
+    return SignatureMethod(scheme, digest)
 
 
 def methods_of_key(key: PublicKey) -> tuple[SignatureMethod, ...]:

@@ -39,6 +39,7 @@ from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import Restriction
 from worker.pdf.cms import longest_signed_data, signed_attributes, signer_parts
 from worker.pdf.method import SignatureMethod
+from worker.pdf.reserved import FileDigests, reserve
 from worker.stamp import (
     StampFonts,
     add_annotation,
@@ -46,7 +47,7 @@ from worker.stamp import (
     open_revision,
     write_stamp,
 )
-from worker.stamp.revision import entry, refusing, separate
+from worker.stamp.revision import entry, refusing
 
 _PDF_2_0 = (2, 0)
 _PERMISSIONS = {
@@ -74,6 +75,8 @@ class SignaturePlan:
     """Its issuers, DER."""
     method: SignatureMethod
     """How the certificate's key signs."""
+    token_bytes: int = 0
+    """Room for a signature timestamp, in bytes; 0: none is to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,10 @@ class PreparedSignature:
 
 
 def prepare(
-    original: bytes, plan: SignaturePlan, fonts: StampFonts
+    original: bytes,
+    plan: SignaturePlan,
+    fonts: StampFonts,
+    digests: FileDigests | None = None,
 ) -> PreparedSignature:
     """Make the revision that a signature adds, all but the signature value.
 
@@ -103,6 +109,7 @@ def prepare(
         original: the whole PDF as it stands.
         plan: what the signature is to be.
         fonts: from `worker.stamp.load_fonts`.
+        digests: of `original`; give the same to `check`, and it is hashed once.
 
     Raises:
         ApplianceError: `CERTIFICATE_NOT_USABLE`.
@@ -117,24 +124,20 @@ def prepare(
         timestamp=plan.signed_at,
         subfilter=SigSeedSubFilter.PADES,
         name=plan.signer_name,
-        bytes_reserved=2 * longest_signed_data(parts),
+        bytes_reserved=2 * longest_signed_data(parts, plan.token_bytes),
     )
-    algorithm = plan.method.digest.value
     revision = open_revision(original)
     with refusing():
         _refuse_if_closed(revision, plan.restriction)
-        _declare_pades(revision)
+        declare_pades(revision)
         _add_field(revision, plan, fonts, revision.add_object(signature))
-        separate(revision, original)
-        prepared, output = next(signature.fill(revision, algorithm, in_place=True))
-        increment = bytes(output.getbuffer()[len(original) :])
-    attributes = signed_attributes(parts, prepared.document_digest)
-    start, end = prepared.reserved_region_start, prepared.reserved_region_end
+        reserved = reserve(revision, original, signature, plan.method.digest, digests)
+    attributes = signed_attributes(parts, reserved.digest)
     return PreparedSignature(
-        increment=increment,
-        contents_at=start + 1 - len(original),
-        contents_length=end - start - 2,
-        document_digest=prepared.document_digest,
+        increment=reserved.increment,
+        contents_at=reserved.contents_at,
+        contents_length=reserved.contents_length,
+        document_digest=reserved.digest,
         signed_attributes=attributes,
         digest=plan.method.hash(attributes),
     )
@@ -171,10 +174,13 @@ def _docmdp(revision: IncrementalPdfFileWriter) -> int | None:
     return None
 
 
-def _declare_pades(revision: IncrementalPdfFileWriter) -> None:
+def declare_pades(revision: IncrementalPdfFileWriter) -> None:
     """Name the extension of PDF 1.7 that PAdES is; PDF 2.0 has it built in.
 
     A file whose own list of extensions is broken goes without: it is a hint.
+
+    Args:
+        revision: the open file.
     """
     if revision.output_version < _PDF_2_0:
         with suppress(PdfError):
@@ -192,11 +198,11 @@ def _add_field(
     pyHanko's own way to add a field finds the page by `/Count`, which files lie
     about; so the field is hung up here, and the rest is pyHanko's.
     """
-    fields = _form_fields(revision)
+    fields = form_fields(revision)
     layout = plan.layout
     page = find_page(revision, layout.page if layout else 1)
     widget = SignatureFormField(
-        _unique(plan.field_name, fields),
+        unique_name(plan.field_name, fields),
         box=layout.rect if layout else None,
         include_on_page=page,
     )
@@ -208,12 +214,7 @@ def _add_field(
             widget[pdf_name("/MK")] = DictionaryObject(
                 {pdf_name("/R"): NumberObject(layout.rotate)}
             )
-    widget[pdf_name("/V")] = signature
-    widget_ref = revision.add_object(widget)
-    fields.append(widget_ref)
-    revision.update_container(fields)
-    add_annotation(revision, page, widget_ref)
-    ensure_sig_flags(revision)
+    hang(revision, widget, page, fields, signature)
     permission = _PERMISSIONS.get(plan.restriction)
     if permission is not None:
         SigMDPSetup(
@@ -221,8 +222,36 @@ def _add_field(
         ).apply(signature, revision)
 
 
-def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
-    """The form's list of fields, made where it is missing or broken."""
+def hang(
+    revision: IncrementalPdfFileWriter,
+    widget: SignatureFormField,
+    page: IndirectObject,
+    fields: ArrayObject,
+    value: IndirectObject,
+) -> None:
+    """Hang a new, filled field into the form and on its page.
+
+    Args:
+        revision: the open file.
+        widget: the field, which is its own widget.
+        page: from `find_page`.
+        fields: from `form_fields`.
+        value: the signature or document timestamp.
+    """
+    widget[pdf_name("/V")] = value
+    widget_ref = revision.add_object(widget)
+    fields.append(widget_ref)
+    revision.update_container(fields)
+    add_annotation(revision, page, widget_ref)
+    ensure_sig_flags(revision)
+
+
+def form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
+    """The form's list of fields, made where it is missing or broken.
+
+    Args:
+        revision: the open file.
+    """
     root = revision.root
     form = entry(root, "/AcroForm", DictionaryObject)
     if form is None:
@@ -236,8 +265,13 @@ def _form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
     return fields
 
 
-def _unique(wish: str, fields: ArrayObject) -> str:
-    """The name, with a number where a field of the form has it already."""
+def unique_name(wish: str, fields: ArrayObject) -> str:
+    """The name, with a number where a field of the form has it already.
+
+    Args:
+        wish: without dots.
+        fields: from `form_fields`.
+    """
     objects = (fields[at] for at in range(len(fields)))
     taken = {entry(found, "/T", str) for found in objects}
     name, number = wish, 1

@@ -146,7 +146,7 @@ def _opens_draft(handler: StandardSecurityHandler) -> bool:
     Source: Adobe Supplement to ISO 32000, ExtensionLevel 3, algorithm 3.11.
     """
     digest, salt = handler.udata[:32], handler.udata[32:40]
-    return hashlib.sha256(salt).digest() == digest
+    return bool(hashlib.sha256(salt).digest() == digest)
 
 
 def _prove(pdf: bytes, limit: int, described: Inspection) -> None:

@@ -6,7 +6,13 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from appliance.domain.document import Inspection, Repair
-from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId
+from appliance.domain.ids import (
+    DocumentId,
+    IntegratorId,
+    PersonId,
+    ProcessId,
+    RequestId,
+)
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import RequestState
 
@@ -40,7 +46,7 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class NewRequest:
-    """A signature request to be recorded, alone in its process."""
+    """A signature request to be recorded."""
 
     person: PersonId
     integrator: IntegratorId
@@ -85,6 +91,27 @@ class RequestRecords(Protocol):
 
     async def add(self, new: NewRequest) -> RequestId:
         """Record a request, `pendiente`, in a process of its own."""
+        ...
+
+    async def follow(self, request: RequestId, new: NewRequest) -> RequestId:
+        """Record one, `en_espera`, whose turn comes after another one's.
+
+        Its document is the process's first until then.
+        """
+        ...
+
+    async def of_process(
+        self, process: ProcessId, *, lock: bool = False
+    ) -> list[RequestView]:
+        """The requests of a process, in order; `lock` keeps others from moving them."""
+        ...
+
+    async def take_turn(self, request: RequestId, document: DocumentId) -> bool:
+        """Move `en_espera` → `pendiente` on a document; False if it did not wait."""
+        ...
+
+    async def stalled(self, limit: int) -> list[RequestId]:
+        """Requests that wait although the one before them is over."""
         ...
 
     async def get(

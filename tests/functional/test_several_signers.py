@@ -1,0 +1,90 @@
+"""Several people sign one document in turn, over REST.
+
+Source: decisions "several signers", "estados".
+"""
+
+import httpx
+import pytest
+
+from tests import pdfs
+from tests.functional.calls import problem, sign, signed_pdf
+from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.harm import order_crash, until
+from tests.validators import pdfsig, pyhanko_verdicts
+from worker.crash_points import FILE_WRITTEN, PUBLISHED
+
+
+def state(client: httpx.Client, request: int) -> str:
+    """`estado` of a request."""
+    return str(client.get(f"/solicitudes/{request}").json()["estado"])
+
+
+def assert_all_valid(pdf: bytes, appliance: Appliance, count: int) -> None:
+    """Each signature is there and valid for pyHanko, pdfsig and ourselves."""
+    assert len(pyhanko_verdicts(pdf, appliance.roots)) == count
+    assert all(verdict.good for verdict in pyhanko_verdicts(pdf, appliance.roots))
+    verdicts = pdfsig(pdf)
+    assert len(verdicts) == count
+    assert all(verdict.valid for verdict in verdicts)
+    report = appliance.do(
+        lambda front: front.core.inspector.verify(pdf, appliance.roots)
+    )
+    assert report.valid
+    assert len(report.signatures) == count
+
+
+def test_three_sign_in_turn(
+    appliance: Appliance, signer: TestPerson, other: TestPerson
+) -> None:
+    """Each on what the one before made; who waits sees nothing and cannot sign."""
+    people = [signer, other, appliance.new_person("Tercera Firmante")]
+    requests = appliance.new_process(people, pdfs.one_page())
+    clients = [appliance.client(person) for person in people]
+    before = b""
+
+    for at, (person, request, client) in enumerate(
+        zip(people, requests, clients, strict=True)
+    ):
+        for later in range(at + 1, 3):
+            listed = clients[later].get("/solicitudes").json()
+            assert requests[later] not in [each["solicitudId"] for each in listed]
+            problem(sign(clients[later], people[later], requests[later]), 409, "STATE")
+        detail = client.get(f"/solicitudes/{request}").json()
+        assert (detail["estado"], detail["firmas"]) == ("pendiente", at)
+        pdf = signed_pdf(client, person, request, x=40, y=40 + 90 * at)
+        assert pdf.startswith(before)
+        assert_all_valid(pdf, appliance, at + 1)
+        before = pdf
+    for client in clients:
+        client.close()
+
+
+def test_rejection_ends_the_process(
+    appliance: Appliance, signer: TestPerson, other: TestPerson
+) -> None:
+    """Who waited will never be asked."""
+    first, second = appliance.new_process([signer, other], pdfs.one_page())
+    with appliance.client(signer) as one, appliance.client(other) as two:
+        answer = one.post(f"/solicitudes/{first}/rechazar", json={"motivo": "no"})
+
+        assert answer.json()["estado"] == "rechazada"
+        assert state(two, second) == "cancelada"
+        problem(sign(two, other, second), 409, "STATE")
+
+
+@pytest.mark.parametrize("point", [FILE_WRITTEN, PUBLISHED])
+def test_killed_worker_keeps_no_turn_back(
+    on_sqlite: Appliance, people: list[TestPerson], point: str
+) -> None:
+    """Dead before or after the publication: the next has the turn all the same."""
+    first, second, *_ = people
+    requests = on_sqlite.new_process([first, second], pdfs.one_page())
+    order = order_crash(on_sqlite, point)
+    with on_sqlite.client(first) as one, on_sqlite.client(second) as two:
+        answer = sign(one, first, requests[0])
+        assert answer.status_code == 200, answer.text
+        assert not order.exists()
+        until(lambda: state(two, requests[1]) == "pendiente")
+        pdf = signed_pdf(two, second, requests[1], x=40, y=40)
+
+    assert_all_valid(pdf, on_sqlite, 2)

@@ -1,0 +1,268 @@
+"""Several signers of one document: whose turn it is, on both databases.
+
+Source: decisions "several signers", "estados".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import pytest
+
+from appliance.domain.document import Inspection, RepairedCopy, VerificationReport
+from appliance.domain.errors import (
+    ApplianceError,
+    DocumentRefusedError,
+    ErrorCode,
+    FieldInvalidError,
+)
+from appliance.domain.ids import IntegratorId, RequestId
+from appliance.domain.request import Signer
+from appliance.domain.stamp import StampLayout
+from appliance.domain.vocab import RequestState
+from appliance.services.intake import Intake, IntakeOrder
+from appliance.services.requests import Requests
+from appliance.services.sweeping import Sweeping
+from appliance.services.turns import PROCESS_ENDED, Turns
+from appliance.settings import DocumentSettings
+from tests.core_parts import A4, DIGEST, MADE, CoreParts, signed_view
+from tests.fakes import PDF
+
+R = RequestState
+TWICE_SIGNED = Inspection(2000, (A4,), (), signatures=1, docmdp=None)
+
+
+@dataclass
+class OwnSandbox:
+    """Describes every file alike, or refuses it as told."""
+
+    refusal: ApplianceError | None = None
+    asked: list[bytes] = field(default_factory=list)
+
+    async def inspect(self, pdf: bytes) -> Inspection:
+        """As a sandbox does."""
+        self.asked.append(pdf)
+        if self.refusal is not None:
+            raise self.refusal
+        return TWICE_SIGNED
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """Not asked for here."""
+        raise NotImplementedError
+
+    async def render(
+        self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
+    ) -> bytes:
+        """Not asked for here."""
+        raise NotImplementedError
+
+    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
+        """Not asked for here."""
+        raise NotImplementedError
+
+    async def ping(self) -> None:
+        """It answers."""
+
+
+class OwnDocuments:
+    """Holds one file for whoever asks."""
+
+    async def put(self, integrator: IntegratorId, content: bytes) -> str:
+        """Keep nothing."""
+        del integrator, content
+        return "ef" * 32
+
+    async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
+        """Give the one file."""
+        del integrator, sha256
+        return PDF
+
+
+@dataclass
+class Scene:
+    """Three people and the document that they sign in turn."""
+
+    core: CoreParts
+    people: list[Signer]
+    requests: list[RequestId]
+    sandbox: OwnSandbox = field(default_factory=OwnSandbox)
+
+    @property
+    def turns(self) -> Turns:
+        """Whose turn it is."""
+        core = self.core
+        return Turns(core.store, OwnDocuments(), self.sandbox, core.clock)
+
+    @property
+    def desk(self) -> Requests:
+        """What signers and operators do."""
+        core = self.core
+        return Requests(core.store, OwnDocuments(), self.sandbox, core.clock)
+
+    async def states(self) -> list[RequestState]:
+        """Of the three."""
+        return [state for state, _ in await self.core.request_states(self.requests)]
+
+    async def sign(self, at: int, *, inspects: bool = True) -> None:
+        """A worker signs one, and can ask the sandbox or cannot."""
+        core = self.core
+        await core.begin(self.people[at], [self.requests[at]])
+        worker = core.claiming()
+        work = await worker.claim_next()
+        assert work is not None
+        (item,) = work.claim.items
+        await worker.intend(work.claim, item, DIGEST)
+        await worker.keyed(work.claim, item, MADE, DIGEST)
+        view = await core.view(item.request)
+        inspection = await self.turns.inspect_for_next(view, PDF) if inspects else None
+        signed = replace(signed_view(view), sha256=f"{at + 10:064x}")
+        assert await worker.finished(work.claim, item, signed, inspection)
+
+    async def fail(self, at: int) -> None:
+        """A worker gives one up."""
+        await self.core.begin(self.people[at], [self.requests[at]])
+        worker = self.core.claiming()
+        work = await worker.claim_next()
+        assert work is not None
+        items = list(work.claim.items)
+        await worker.failed(work.claim, items, ErrorCode.SIGNING_FAILED)
+
+
+@pytest.fixture
+async def scene(core: CoreParts) -> Scene:
+    """Nobody has signed yet."""
+    people = [await core.add_signer() for _ in range(3)]
+    expires = core.now + timedelta(days=1)
+    requests = await core.add_process([p.person for p in people], expires=expires)
+    return Scene(core, people, requests)
+
+
+async def test_signing_gives_the_turn_on(scene: Scene) -> None:
+    """In the transaction that publishes: on its output, which was inspected."""
+    core = scene.core
+    assert await scene.states() == [R.PENDING, R.WAITING, R.WAITING]
+
+    await scene.sign(0)
+
+    assert await scene.states() == [R.SIGNED, R.PENDING, R.WAITING]
+    second = await core.view(scene.requests[1])
+    assert (second.sha256, second.inspection) == (f"{10:064x}", TWICE_SIGNED)
+    assert second.followed
+    audit = [row.event for row in await core.audit()][-2:]
+    assert [event.event.value for event in audit] == ["request.signed", "request.turn"]
+    assert audit[1].request == scene.requests[1]
+    assert audit[1].detail["predecessor"] == scene.requests[0]
+
+    await scene.sign(1)
+    await scene.sign(2)
+
+    assert await scene.states() == [R.SIGNED] * 3
+    # Nobody comes after the last: its output is not looked at again.
+    assert len(scene.sandbox.asked) == 2
+
+
+async def test_who_waits_is_neither_listed_nor_signable(scene: Scene) -> None:
+    """Not even begun, whoever asks."""
+    core, waits = scene.core, scene.requests[1]
+    person = scene.people[1].person
+    async with core.store.write() as records:
+        listed = await records.requests.of_person(person, {R.PENDING, R.IN_PROGRESS})
+        begun = await records.requests.begin(waits, "ab" * 32, "activation")
+
+    assert listed == []
+    assert not begun
+    with pytest.raises(ApplianceError, match="STATE"):
+        await scene.desk.reject(scene.people[1], waits, "no")
+
+
+async def test_turn_left_behind_is_given_on_later(scene: Scene) -> None:
+    """The sandbox was away when the first was published: a chore comes back to it."""
+    await scene.sign(0, inspects=False)
+    assert await scene.states() == [R.SIGNED, R.WAITING, R.WAITING]
+    scene.sandbox.refusal = ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
+    assert await scene.turns.give_on() == 0
+
+    scene.sandbox.refusal = None
+
+    assert await scene.turns.give_on() == 1
+    assert await scene.turns.give_on() == 0
+    assert await scene.states() == [R.SIGNED, R.PENDING, R.WAITING]
+    assert (await scene.core.view(scene.requests[1])).sha256 == f"{10:064x}"
+
+
+async def test_publication_outlives_a_sandbox_that_is_away(scene: Scene) -> None:
+    """What was signed is published, whatever becomes of the next."""
+    scene.sandbox.refusal = ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
+
+    await scene.sign(0)
+
+    assert await scene.states() == [R.SIGNED, R.WAITING, R.WAITING]
+
+
+async def test_output_that_cannot_be_taken_in_ends_the_rest(scene: Scene) -> None:
+    """Those who wait are told why."""
+    await scene.sign(0, inspects=False)
+    scene.sandbox.refusal = DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX)
+
+    assert await scene.turns.give_on() == 2
+
+    ended = await scene.core.request_states(scene.requests[1:])
+    assert ended == [(R.CANCELLED, "PDF_TOO_COMPLEX")] * 2
+
+
+@pytest.mark.parametrize(
+    ("how", "first", "rest"),
+    [
+        ("reject", R.REJECTED, R.CANCELLED),
+        ("cancel", R.CANCELLED, R.CANCELLED),
+        ("fail", R.FAILED, R.CANCELLED),
+        ("expire", R.EXPIRED, R.EXPIRED),
+    ],
+)
+async def test_end_of_one_ends_the_rest(
+    scene: Scene, how: str, first: RequestState, rest: RequestState
+) -> None:
+    """What was signed stays so; each end is told in the audit."""
+    core = scene.core
+    await scene.sign(0)
+    if how == "reject":
+        await scene.desk.reject(scene.people[1], scene.requests[1], "no es mío")
+    elif how == "cancel":
+        await scene.desk.cancel(scene.requests[1], "operator")
+    elif how == "fail":
+        await scene.fail(1)
+    else:
+        core.clock.forward(86_400)
+        await Sweeping(core.store, core.outcomes, core.clock).expire_requests()
+
+    assert await scene.states() == [R.SIGNED, first, rest]
+    (_, reason), told = (
+        (await core.request_states(scene.requests[2:]))[0],
+        (await core.audit())[-1].event,
+    )
+    assert reason in (PROCESS_ENDED, "")
+    assert told.request == scene.requests[2]
+    assert await scene.turns.give_on() == 0
+
+
+async def test_order_names_each_signer_once(core: CoreParts) -> None:
+    """The same person twice, nobody known, too many: refused before the sandbox."""
+    sandbox = OwnSandbox()
+    intake = Intake(core.store, OwnDocuments(), sandbox, core.clock, DocumentSettings())
+    await core.integrator()
+    cuils = ("20055361682", "20267565393")
+    for cuil in cuils:
+        await core.add_signer(cuil=cuil)
+    order = IntakeOrder("demo", cuils[0], "a.pdf", None, "operador", "operator")
+
+    for then in ((cuils[0],), (cuils[1], cuils[1]), tuple(map(str, range(60)))):
+        with pytest.raises(FieldInvalidError):
+            await intake.create_request(replace(order, then=then), PDF)
+    with pytest.raises(ApplianceError, match="PERSON_NOT_FOUND"):
+        await intake.create_request(replace(order, then=("20000000001",)), PDF)
+    assert sandbox.asked == []
+
+    requests = await intake.create_requests(replace(order, then=cuils[1:]), PDF)
+
+    states = [state for state, _ in await core.request_states(requests)]
+    assert states == [R.PENDING, R.WAITING]

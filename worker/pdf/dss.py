@@ -1,0 +1,191 @@
+"""Appends what a validation needs: the document security store, DSS.
+
+Certificates, OCSP answers and CRLs stand in it once each, however many signatures
+need them; a VRI entry for each signature and timestamp names its own. What the
+file has of that already is kept and pointed to.
+
+Source: ISO 32000-2, 12.8.4.3; EN 319 142-1, 5.4.2.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyhanko.pdf_utils.generic import (
+    ArrayObject,
+    DictionaryObject,
+    IndirectObject,
+    NameObject,
+    StreamObject,
+    pdf_name,
+)
+from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+
+from worker.stamp import open_revision
+from worker.stamp.revision import entry, refusing, write_increment
+
+_KINDS: Final = (
+    # In the store, in a VRI entry.
+    ("/Certs", "/Cert"),
+    ("/OCSPs", "/OCSP"),
+    ("/CRLs", "/CRL"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationData:
+    """What proves, later and without a network, that certificates were good."""
+
+    certificates: tuple[bytes, ...] = field(default=(), repr=False)
+    """DER, as all of it."""
+    ocsps: tuple[bytes, ...] = field(default=(), repr=False)
+    """OCSPResponse."""
+    crls: tuple[bytes, ...] = field(default=(), repr=False)
+
+    def with_more(self, other: "ValidationData") -> "ValidationData":
+        """Both, each piece once."""
+        return ValidationData(
+            tuple(dict.fromkeys(self.certificates + other.certificates)),
+            tuple(dict.fromkeys(self.ocsps + other.ocsps)),
+            tuple(dict.fromkeys(self.crls + other.crls)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """A signature or document timestamp, and what its validation needs."""
+
+    contents: bytes = field(repr=False)
+    """Its Contents, the zeros that fill its place included."""
+    data: ValidationData
+
+
+def add_dss(pdf: bytes, validated: Sequence[Validated]) -> bytes:
+    """Make the revision that adds validation data.
+
+    Args:
+        pdf: the whole file.
+        validated: what it is of.
+
+    Returns:
+        What follows the file's bytes; nothing when all of it stands there.
+
+    Raises:
+        DocumentRefusedError: the file cannot be read or extended.
+    """
+    revision = open_revision(pdf)
+    with refusing():
+        store = entry(revision.root, "/DSS", DictionaryObject)
+        if store is None:
+            store = DictionaryObject()
+            revision.root[pdf_name("/DSS")] = revision.add_object(store)
+            revision.update_root()
+        changed = [_Shelf(revision, store, key) for key, _ in _KINDS]
+        entries = _entries(store)
+        is_new = False
+        for each in validated:
+            made = _vri(changed, each.data)
+            key = pdf_name(vri_key(each.contents))
+            if _same(entries.get(key), made):
+                continue
+            entries[key] = revision.add_object(made)
+            is_new = True
+        if not is_new:
+            return b""
+        for shelf in changed:
+            shelf.put()
+        store[pdf_name("/VRI")] = entries
+        revision.update_container(store)
+        return write_increment(revision, pdf)
+
+
+def vri_key(contents: bytes) -> str:
+    """The name of a signature's entry in VRI.
+
+    The digest names, it protects nothing. It is of the bytes that the hexadecimal
+    string stands for, padding included, as in what most producers write.
+
+    Args:
+        contents: as `Validated.contents`.
+
+    Source: ISO 32000-2, 12.8.4.3, table 261; EN 319 142-1, 5.4.2.3.
+    """
+    return "/" + hashlib.sha1(contents).hexdigest().upper()  # noqa: S324 (a name)
+
+
+class _Shelf:
+    """One of the store's three arrays, each piece of which stands there once."""
+
+    def __init__(
+        self, revision: IncrementalPdfFileWriter, store: DictionaryObject, key: str
+    ) -> None:
+        self._revision = revision
+        self._store = store
+        self._key = key
+        present = entry(store, key, ArrayObject) or ArrayObject()
+        self._references = [present.raw_get(at) for at in range(len(present))]
+        self._by_digest = {
+            _digest(ref.get_object().data): ref
+            for ref in self._references
+            if isinstance(ref, IndirectObject)
+            and isinstance(ref.get_object(), StreamObject)
+        }
+
+    def reference(self, content: bytes) -> IndirectObject:
+        """Where a piece stands, put there if it did not."""
+        digest = _digest(content)
+        found = self._by_digest.get(digest)
+        if found is None:
+            found = self._revision.add_object(StreamObject(stream_data=content))
+            self._by_digest[digest] = found
+            self._references.append(found)
+        return found
+
+    def put(self) -> None:
+        """Write the array into the store."""
+        if self._references:
+            self._store[pdf_name(self._key)] = ArrayObject(self._references)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+def _entries(store: DictionaryObject) -> DictionaryObject:
+    """A copy of VRI, references kept."""
+    present = entry(store, "/VRI", DictionaryObject)
+    return DictionaryObject(
+        {} if present is None else {key: present.raw_get(key) for key in present}
+    )
+
+
+def _vri(shelves: Sequence[_Shelf], data: ValidationData) -> DictionaryObject:
+    """A signature's own entry: it points to what stands in the store."""
+    made = DictionaryObject({pdf_name("/Type"): NameObject("/VRI")})
+    pieces = (data.certificates, data.ocsps, data.crls)
+    for shelf, (_, key), contents in zip(shelves, _KINDS, pieces, strict=True):
+        if contents:
+            made[pdf_name(key)] = ArrayObject(
+                [shelf.reference(content) for content in contents]
+            )
+    return made
+
+
+def _same(present: object, made: DictionaryObject) -> bool:
+    """Whether an entry that stands there says all that a new one would."""
+    if isinstance(present, IndirectObject):
+        present = present.get_object()
+    return isinstance(present, DictionaryObject) and all(
+        _references(present, key) >= _references(made, key) for _, key in _KINDS
+    )
+
+
+def _references(vri: DictionaryObject, key: str) -> set[tuple[int, int]]:
+    array = entry(vri, key, ArrayObject) or ArrayObject()
+    found = (array.raw_get(at) for at in range(len(array)))
+    return {
+        (each.idnum, each.generation)
+        for each in found
+        if isinstance(each, IndirectObject)
+    }
