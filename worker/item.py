@@ -129,9 +129,9 @@ class ItemSigner:
             made = await self._use_key(work, item, view, digests, key, stages)
         else:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
-        signed = await asyncio.to_thread(_complete, digests, work.credential, made)
+        increment = await asyncio.to_thread(_complete, digests, work.credential, made)
         stages.done("check")
-        await self._publish(work.claim, item, view, signed, stages)
+        await self._publish(work.claim, item, view, (original, increment), stages)
 
     async def _use_key(
         self,
@@ -155,6 +155,8 @@ class ItemSigner:
         )
         digest = prepared.digest.hex()
         stages.done("prepare")
+        # What is signed must find room: a key is not used for nothing.
+        await self.documents.make_room(len(original.content) + len(prepared.increment))
 
         # The intent is committed before the key is used: no signature is ever
         # made that the record does not know of.
@@ -226,11 +228,14 @@ class ItemSigner:
         claim: Claim,
         item: Item,
         view: RequestView,
-        signed: bytes,
+        signed: tuple[bytes, bytes],
         stages: Stages,
     ) -> None:
-        """Finish phase: needs no key; any worker may do it, any number of times."""
-        sha256 = await self.documents.put(view.integrator, signed)
+        """Finish phase: needs no key; any worker may do it, any number of times.
+
+        The signed document comes in two parts: joined, they would be there twice.
+        """
+        sha256 = await self.documents.put(view.integrator, *signed, signed=True)
         stages.done("store")
         crash_point(FILE_WRITTEN, item.request)
         document = SignedDocumentView(
@@ -238,11 +243,11 @@ class ItemSigner:
             integrator=view.integrator,
             file_name=view.document_name,
             sha256=sha256,
-            size_bytes=len(signed),
+            size_bytes=sum(len(part) for part in signed),
             level=LEVEL,
         )
         # Before the transaction: what publishes it gives the turn on as well.
-        inspection = await self.turns.inspect_for_next(view, signed)
+        inspection = await self.turns.inspect_for_next(view, *signed)
         if not await self.claiming.finished(claim, item, document, inspection):
             raise FencedOffError
         stages.done("publish")
@@ -283,7 +288,7 @@ def _layout(
 
 
 def _complete(original: FileDigests, credential: Credential, made: KeyedItem) -> bytes:
-    """Put the CMS in and check the result before anybody can have it.
+    """The increment with the CMS in it, checked before anybody can have it.
 
     Raises:
         ApplianceError: `SIGNING_FAILED`: what was made must not be released.
@@ -300,7 +305,7 @@ def _complete(original: FileDigests, credential: Credential, made: KeyedItem) ->
         chain=credential.chain,
     )
     check(original.content, increment, credential.certificate, original)
-    return original.content + increment
+    return increment
 
 
 def _stored(item: Item) -> KeyedItem:

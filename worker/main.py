@@ -10,7 +10,13 @@ from contextlib import contextmanager
 
 import structlog
 
-from appliance.bootstrap import Core, open_auto_renewal, open_core, open_expiry
+from appliance.bootstrap import (
+    Core,
+    data_sealer,
+    open_auto_renewal,
+    open_core,
+    open_expiry,
+)
 from appliance.call_watch import CallWatch, watch_path
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
@@ -19,6 +25,7 @@ from appliance.service_manager import ServiceManager
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.claiming import Claiming
 from appliance.services.csr import CsrWork
+from appliance.services.document_sweeping import DocumentSweeping
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
@@ -67,7 +74,7 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
     fonts = load_fonts(settings.fonts_dir)
     limit_s = settings.hsm.call_limit_s
     async with (
-        open_core(settings, clock, slot) as core,
+        open_core(settings, clock, slot, data_sealer(settings)) as core,
         calls_guarded(watch, limit_s, ServiceManager()),
     ):
         profile = load_profile(settings.hsm.profile)
@@ -161,7 +168,11 @@ def run_chores(settings: Settings, number: int, listener: socket.socket | None) 
 
 async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
-    async with open_core(settings, SystemClock(), slot) as core:
+    sealer = data_sealer(settings)
+    async with open_core(settings, SystemClock(), slot, sealer) as core:
+        documents = DocumentSweeping(
+            core.store, core.documents, core.clock, settings.documents
+        )
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
@@ -176,6 +187,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.forget()
                 await ends.run()
                 await authority.run()
+                await documents.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)
             with contextlib.suppress(TimeoutError):

@@ -37,6 +37,7 @@ _RETRIABLE: Final = frozenset(
     {
         ErrorCode.HSM_UNAVAILABLE,
         ErrorCode.STORE_UNAVAILABLE,
+        ErrorCode.STORAGE_FULL,
         ErrorCode.CERTIFICATE_NOT_USABLE,
         ErrorCode.ACTIVATION_EXPIRED,
         ErrorCode.ACTIVATION_INVALID,

@@ -3,9 +3,19 @@
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Row, Select, and_, exists, insert, select, update
+from sqlalchemy import (
+    Row,
+    Select,
+    and_,
+    delete,
+    exists,
+    insert,
+    not_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.document import Damage, Repair
@@ -37,10 +47,30 @@ from appliance.storage.tables import (
     document_repair,
     idempotency,
     integrator,
+    metadata,
     signature_request,
     signed_document,
     signing_process,
 )
+
+REFERRING: Final = tuple(
+    key.parent
+    for table in metadata.sorted_tables
+    for key in table.foreign_keys
+    if key.column is document.c.id and key.ondelete is None
+)
+"""Every column that refers to a document, of whatever table; rows that go when their
+document goes do not."""
+_REPAIR: Final = (
+    document_repair.c.sha256.label("original_sha256"),
+    document_repair.c.damage,
+)
+NAMING: Final = tuple(
+    table
+    for table in metadata.sorted_tables
+    if {"integrator", "sha256"} <= set(table.c.keys())
+)
+"""By convention: every table that names files of the document store."""
 
 
 class SqlDocuments:
@@ -52,7 +82,8 @@ class SqlDocuments:
     async def add(self, new: StoredDocument, at: datetime) -> StoredDocument:
         """Record a document, or give the one with the same bytes.
 
-        A document inspected again by a newer inspector keeps its place.
+        A document inspected again by a newer inspector keeps its place. It counts
+        as new again, so that nobody removes it as unused before it is used.
         """
         inspection = inspection_to_json(new.inspection)
         result = await self._connection.execute(
@@ -67,7 +98,7 @@ class SqlDocuments:
             )
             .on_conflict_do_update(
                 index_elements=["integrator", "sha256"],
-                set_={"inspection": inspection},
+                set_={"inspection": inspection, "created": at},
             )
             .returning(document.c.id)
         )
@@ -77,7 +108,8 @@ class SqlDocuments:
                 insert_into(self._connection, document_repair)
                 .values(
                     document=kept.id,
-                    original_sha256=kept.repair.original_sha256,
+                    integrator=kept.integrator,
+                    sha256=kept.repair.original_sha256,
                     damage=list(kept.repair.damage),
                 )
                 .on_conflict_do_nothing()
@@ -97,8 +129,8 @@ class SqlDocuments:
         query = (
             _documents()
             .where(
-                document.c.integrator == owner,
-                document_repair.c.original_sha256 == original_sha256,
+                document_repair.c.integrator == owner,
+                document_repair.c.sha256 == original_sha256,
             )
             .order_by(document.c.created, document.c.id)
             .limit(1)
@@ -143,6 +175,43 @@ class SqlDocuments:
             size_bytes=row.size_bytes,
             level=row.level,
         )
+
+    async def forget_unused(self, before: datetime, limit: int) -> int:
+        """Forget documents that came in before then, for nothing; how many."""
+        unused = (
+            select(document.c.id)
+            .where(
+                document.c.created < before,
+                *(
+                    not_(exists().where(column == document.c.id))
+                    for column in REFERRING
+                ),
+            )
+            .limit(limit)
+        )
+        found = list((await self._connection.execute(unused)).scalars())
+        result = await self._connection.execute(
+            delete(document).where(
+                document.c.id.in_(found),
+                # Whoever took it in again meanwhile made it new.
+                document.c.created < before,
+            )
+        )
+        return result.rowcount
+
+    async def named(
+        self, integrator: IntegratorId, sha256: Collection[str]
+    ) -> set[str]:
+        """Which of these are named by anything of that integrator's."""
+        found: set[str] = set()
+        for table in NAMING:
+            rows = await self._connection.execute(
+                select(table.c.sha256).where(
+                    table.c.integrator == integrator, table.c.sha256.in_(sha256)
+                )
+            )
+            found.update(rows.scalars())
+        return found
 
 
 class SqlRequests:
@@ -394,8 +463,7 @@ def _views() -> Select[Any]:
             followed.label("followed"),
             document.c.sha256,
             document.c.inspection,
-            document_repair.c.original_sha256,
-            document_repair.c.damage,
+            *_REPAIR,
             integrator.c.name.label("integrator_name"),
         )
         .join(document, document.c.id == signature_request.c.document)
@@ -428,9 +496,9 @@ def _view(row: Row[Any]) -> RequestView:
 
 
 def _documents() -> Select[Any]:
-    return select(
-        document, document_repair.c.original_sha256, document_repair.c.damage
-    ).outerjoin(document_repair, document_repair.c.document == document.c.id)
+    return select(document, *_REPAIR).outerjoin(
+        document_repair, document_repair.c.document == document.c.id
+    )
 
 
 def _stored(row: Row[Any]) -> StoredDocument:

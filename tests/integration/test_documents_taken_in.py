@@ -23,6 +23,7 @@ from appliance.storage.documents import LocalDocuments
 from appliance.web.problems import ANSWERS
 from tests import pdfs
 from tests.core_parts import CoreParts
+from tests.fakes import FixedDocumentKeys
 from tests.parts import hostile
 from tests.parts.pictures import digest, pictures
 from tests.parts.sandbox import SandboxServer, running_sandbox
@@ -157,7 +158,7 @@ def signer() -> SoftwareSigner:
 @pytest.fixture
 def documents(tmp_path: Path) -> LocalDocuments:
     """An empty store of documents."""
-    return LocalDocuments(tmp_path / "documents")
+    return LocalDocuments(tmp_path / "documents", FixedDocumentKeys())
 
 
 @pytest.fixture
