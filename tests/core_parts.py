@@ -213,11 +213,11 @@ class CoreParts:
         Args:
             person: who is to sign.
             changes: `sha256` of the document, `integrator`, `pages`,
-                `signatures`, `docmdp`, `expires`.
+                `signatures`, `docmdp`, `expires`; or the whole `inspection`.
         """
         number = next(self._numbers)
         integrator = changes.get("integrator") or await self.integrator()
-        inspection = Inspection(
+        inspection = changes.get("inspection") or Inspection(
             size_bytes=1000,
             pages=changes.get("pages", (A4, A4)),
             findings=(),

@@ -26,7 +26,8 @@ from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Claim, Item, KeyedItem
 from appliance.domain.request import RequestView, SignedDocumentView
-from appliance.domain.stamp import StampLayout, place, stamp_lines
+from appliance.domain.stamp import StampLayout, stamp_lines
+from appliance.domain.stamp_field import lay_out
 from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
 from appliance.services.envelope import open_outer
@@ -211,6 +212,7 @@ class ItemSigner:
             field_name=f"Firma-{item.request}",
             layout=_layout(item, view, person, self.clock),
             restriction=item.params.restriction,
+            existing=item.params.field,
             signed_at=now,
             signer_name=person.name,
             certificate=credential.certificate,
@@ -284,7 +286,7 @@ def _layout(
     item: Item, view: RequestView, person: Person, clock: Clock
 ) -> StampLayout | None:
     lines = stamp_lines(person.name, person.cuil, clock.now(), person.locale)
-    return place(item.params, lines, view.inspection.pages)
+    return lay_out(item.params, lines, view.inspection)
 
 
 def _complete(original: FileDigests, credential: Credential, made: KeyedItem) -> bytes:

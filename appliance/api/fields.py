@@ -118,6 +118,14 @@ class Fields:
             raise FieldInvalidError(name, allowed)
         return trimmed
 
+    def optional_text(self, name: str, most: int) -> str | None:
+        """A string without control characters, trimmed, that may be left out.
+
+        Raises:
+            FieldInvalidError: another type, empty, too long.
+        """
+        return self.text(name, most) if name in self._values else None
+
     def lines(self, name: str, most: int) -> str:
         """A required string of several lines.
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.api.fields import Fields
-from appliance.domain.command import SignParameters
+from appliance.domain.command import OPTIONAL_FIELDS, SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.request import SignCommand
+from appliance.domain.signature_fields import NAME_LENGTH
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 
 REASON_LENGTH: Final = 500
@@ -21,7 +22,7 @@ LOGIN_LENGTH: Final = 320
 _REQUEST_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
-PARAMETER_FIELDS: Final = tuple(SignParameters().to_wire())
+PARAMETER_FIELDS: Final = (*SignParameters().to_wire(), *OPTIONAL_FIELDS)
 SIGN_FIELDS: Final = ("solicitudId", *PARAMETER_FIELDS, "password")
 
 
@@ -199,4 +200,5 @@ def _sign_parameters(fields: Fields) -> SignParameters:
         zoom_percent=fields.integer("zoomPercent", 10, 400, 100),
         restriction=fields.word("restriccion", Restriction, Restriction.NO_VALUE),
         visible=fields.boolean("visible", default=True),
+        field=fields.optional_text("campo", NAME_LENGTH),
     )

@@ -6,6 +6,7 @@ from typing import Final
 
 from appliance.domain.document import Repair
 from appliance.domain.request import Preview, RequestView, SignedDocumentView
+from appliance.domain.signature_fields import EmptyField
 from appliance.domain.stamp import StampLayout
 from appliance.web import language
 from appliance.web.findings import DAMAGES, FINDINGS
@@ -49,6 +50,7 @@ def detail(view: RequestView, lang: str) -> dict[str, object]:
         "motivo": view.reason or None,
         "firmas": inspection.signatures,
         "certificacion": inspection.docmdp,
+        "campos": [_field(field) for field in inspection.signing.empty],
         "medidas": [
             {"ancho": _points(page.width_pt), "alto": _points(page.height_pt)}
             for page in inspection.pages
@@ -75,6 +77,11 @@ def _repair(repair: Repair, lang: str) -> dict[str, object]:
             for damage in repair.damage
         ],
     }
+
+
+def _field(field: EmptyField) -> dict[str, object]:
+    """An empty signature field that the document has."""
+    return {"nombre": field.name, "pagina": field.page, "firmable": field.usable}
 
 
 def signed(view: SignedDocumentView, url: str) -> dict[str, object]:

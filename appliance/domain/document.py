@@ -7,7 +7,9 @@ need no parser later. Nothing here reads a PDF.
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-INSPECTOR_VERSION = 2
+from appliance.domain.signature_fields import SigningFacts
+
+INSPECTOR_VERSION = 3
 """Raised whenever the same file would be described differently."""
 
 
@@ -43,6 +45,8 @@ class FindingKind(StrEnum):
     """Annotations or fields beside the visible page, or on no page."""
     OVERLAPPING_ANNOTATIONS = "overlapping_annotations"
     """Fields or opaque annotations that cover one another."""
+    SIGNATURE_BROKEN = "signature_broken"
+    """An earlier signature that is not valid, or cannot be checked."""
 
 
 class Damage(StrEnum):
@@ -122,6 +126,8 @@ class Inspection:
     """Signature fields that hold a signature."""
     docmdp: int | None
     """P of a certification signature (1, 2 or 3), or None."""
+    signing: SigningFacts = field(default_factory=SigningFacts)
+    """What its signature fields allow."""
     inspector_version: int = INSPECTOR_VERSION
 
 

@@ -120,6 +120,11 @@ class ErrorCode(StrEnum):
     PDF_NOT_ALLOWED = "PDF_NOT_ALLOWED"
     PDF_LOCKED = "PDF_LOCKED"
     PDF_ALREADY_SIGNED = "PDF_ALREADY_SIGNED"
+    PDF_CERTIFIED = "PDF_CERTIFIED"
+    SIGNATURE_FIELD_NOT_FOUND = "SIGNATURE_FIELD_NOT_FOUND"
+    SIGNATURE_FIELD_FILLED = "SIGNATURE_FIELD_FILLED"
+    SIGNATURE_FIELD_DEMANDS = "SIGNATURE_FIELD_DEMANDS"
+    SIGNERS_LOCKED_OUT = "SIGNERS_LOCKED_OUT"
     # The appliance itself
     HSM_UNAVAILABLE = "HSM_UNAVAILABLE"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
@@ -308,8 +313,22 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
     ErrorCode.PDF_TOO_COMPLEX: "The PDF needs more work than this service allows.",
     ErrorCode.PDF_NOT_ALLOWED: "Documents like this are not taken in here: {kinds}.",
-    ErrorCode.PDF_LOCKED: "The PDF is certified against any change.",
+    ErrorCode.PDF_LOCKED: "An earlier signature of the PDF forbids this one.",
     ErrorCode.PDF_ALREADY_SIGNED: "The PDF is signed; it can no longer be certified.",
+    ErrorCode.PDF_CERTIFIED: (
+        "The PDF is certified: it can be signed in one of its own fields, or "
+        "without a stamp."
+    ),
+    ErrorCode.SIGNATURE_FIELD_NOT_FOUND: (
+        "The PDF has no empty signature field of that name."
+    ),
+    ErrorCode.SIGNATURE_FIELD_FILLED: "That signature field is signed already.",
+    ErrorCode.SIGNATURE_FIELD_DEMANDS: (
+        "The signature field demands what this signature would not have: {needs}."
+    ),
+    ErrorCode.SIGNERS_LOCKED_OUT: (
+        "Others are to sign after you; that would keep them from it."
+    ),
     ErrorCode.HSM_UNAVAILABLE: "The keys cannot be used right now; try again soon.",
     ErrorCode.STORE_UNAVAILABLE: "The records cannot be reached; try again soon.",
     ErrorCode.STORAGE_FULL: "There is no room for documents; try again later.",

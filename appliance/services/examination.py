@@ -105,7 +105,7 @@ class Examination:
             DocumentRefusedError: `PDF_LOCKED`, `PDF_TOO_COMPLEX` or
                 `PDF_NOT_ALLOWED`.
         """
-        if inspection.docmdp == _NO_CHANGES:
+        if _NO_CHANGES in {inspection.docmdp, inspection.signing.permitted}:
             raise DocumentRefusedError(ErrorCode.PDF_LOCKED, "certified with P=1")
         if len(inspection.pages) > self._settings.pages:
             raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "too many pages")

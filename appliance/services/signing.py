@@ -28,20 +28,21 @@ from appliance.domain.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.stamp import place, stamp_lines
+from appliance.domain.stamp import stamp_lines
+from appliance.domain.stamp_field import lay_out
 from appliance.domain.vocab import (
     PersonState,
     RequestState,
 )
 from appliance.services.attempts import Attempts
 from appliance.services.requests import own_request
+from appliance.services.restrictions import check_permitted
 from appliance.services.shielding import Shielded
 from appliance.services.signing_hosts import SigningHosts, seal_to_each
 from appliance.services.signing_password import UnlockKeys
 from appliance.services.signing_rules import (
     bind,
     check_document,
-    check_restriction,
     consent,
     ended,
     repeated,
@@ -101,6 +102,9 @@ class Signing:
                 `IN_PROGRESS`, `STATE`, `IDEMKEY_CONFLICT`, `DOCUMENT_CHANGED`,
                 `DOCUMENT_MISMATCH`, `PAGE_OUT_OF_RANGE`,
                 `POSITION_OUT_OF_PAGE`, `PDF_ALREADY_SIGNED`, `PDF_LOCKED`,
+                `PDF_CERTIFIED`, `SIGNATURE_FIELD_NOT_FOUND`,
+                `SIGNATURE_FIELD_FILLED`, `SIGNATURE_FIELD_DEMANDS`,
+                `SIGNERS_LOCKED_OUT`,
                 `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
                 `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
@@ -171,8 +175,8 @@ class Signing:
         if credential is None or not credential.usable_at(now):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         lines = stamp_lines(person.name, person.cuil, now, person.locale)
-        place(command.params, lines, view.inspection.pages)
-        check_restriction(view, command.params.restriction)
+        check_permitted(view, command.params)
+        lay_out(command.params, lines, view.inspection)
         return _Means(credential, await self._hosts.live_in(records))
 
     async def _authorize(

@@ -1,6 +1,6 @@
 """What signing decides from a request's state, without any I/O.
 
-Source: decisions "repeating firmar", "restriccion", "seeing before signing".
+Source: decisions "repeating firmar", "seeing before signing".
 """
 
 import hashlib
@@ -20,9 +20,8 @@ from appliance.domain.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.vocab import EventKind, RequestState, Restriction
+from appliance.domain.vocab import EventKind, RequestState
 
-_NO_CHANGES: Final = 1
 SIGNING_PASSWORD: Final = "sign-pwd"  # noqa: S105 (a word, no secret)
 """The factor that each signature adds to those of the sign-in."""
 
@@ -63,18 +62,6 @@ def check_document(
     meant = {view.sha256, view.repair.original_sha256 if view.repair else None}
     if document is not None and hashlib.sha256(document).hexdigest() not in meant:
         raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
-
-
-def check_restriction(view: RequestView, restriction: Restriction) -> None:
-    """Refuse what the document's earlier signatures do not allow.
-
-    Raises:
-        ApplianceError: `PDF_LOCKED` or `PDF_ALREADY_SIGNED`.
-    """
-    if view.inspection.docmdp == _NO_CHANGES:
-        raise ApplianceError(ErrorCode.PDF_LOCKED)
-    if restriction is not Restriction.NO_VALUE and view.inspection.signatures:
-        raise ApplianceError(ErrorCode.PDF_ALREADY_SIGNED)
 
 
 def ended(

@@ -288,6 +288,19 @@ class SqlRequests:
         )
         return result.rowcount == 1
 
+    async def unfinished(self, after: RequestId, limit: int) -> list[RequestView]:
+        """Requests that are not over, by number, those above one."""
+        query = (
+            _views()
+            .where(
+                signature_request.c.id > after,
+                signature_request.c.state.in_([state.value for state in UNFINISHED]),
+            )
+            .order_by(signature_request.c.id)
+            .limit(limit)
+        )
+        return [_view(row) for row in await self._connection.execute(query)]
+
     async def stalled(self, limit: int) -> list[RequestId]:
         """Requests that wait although the one before them is over."""
         before = signature_request.alias("before")

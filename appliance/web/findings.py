@@ -23,6 +23,7 @@ FINDINGS: Final[dict[FindingKind, str]] = {
         "that is signed."
     ),
     FindingKind.COUNT_LIES: "The document states a wrong number of pages.",
+    FindingKind.SIGNATURE_BROKEN: "A signature in the document is not valid.",
     FindingKind.LAYERS: "The document has layers that can be shown or hidden.",
     FindingKind.HIDDEN_ANNOTATIONS: "The document has notes or fields that are hidden.",
     FindingKind.OFF_PAGE_CONTENT: (

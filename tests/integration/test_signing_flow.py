@@ -402,10 +402,12 @@ async def test_one_ready_worker_is_enough(plain: Front) -> None:
 
 
 async def test_certified_document_may_be_approved(plain: Front) -> None:
-    """P = 2 and earlier signatures allow one more approval signature."""
+    """P = 2 and earlier signatures allow one more, without a stamp of its own."""
     request = await new_request(plain, docmdp=2, signatures=1)
+    hidden = SignParameters(visible=False)
 
-    assert (await plain.signed(plain.command(request))).document is not None
+    assert await plain.code(plain.command(request)) is C.PDF_CERTIFIED
+    assert (await plain.signed(plain.command(request, hidden))).document is not None
 
 
 async def test_if_match_of_the_document_passes(plain: Front) -> None:

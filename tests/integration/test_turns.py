@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, RepairedCopy, VerificationReport
 from appliance.domain.errors import (
     ApplianceError,
@@ -20,8 +21,10 @@ from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.request import Signer
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import RequestState
+from appliance.services.inspections import Inspections
 from appliance.services.intake import Intake, IntakeOrder
 from appliance.services.requests import Requests
+from appliance.services.restrictions import check_permitted
 from appliance.services.sweeping import Sweeping
 from appliance.services.turns import PROCESS_ENDED, Turns
 from appliance.settings import DocumentSettings
@@ -269,3 +272,34 @@ async def test_order_names_each_signer_once(core: CoreParts) -> None:
 
     states = [state for state, _ in await core.request_states(requests)]
     assert states == [R.PENDING, R.WAITING]
+
+
+async def test_outdated_inspection_is_made_again(core: CoreParts) -> None:
+    """At the chores' start, or at the signer's look; until then nothing is signed."""
+    sandbox = OwnSandbox()
+    signer = await core.add_signer()
+    old = replace(TWICE_SIGNED, signatures=0, inspector_version=1)
+    requests = [await core.add_request(signer.person, inspection=old) for _ in range(2)]
+    view = await core.view(requests[0])
+    with pytest.raises(ApplianceError, match="SANDBOX_UNAVAILABLE"):
+        check_permitted(view, SignParameters())
+
+    desk = Requests(core.store, one_document(core), sandbox, core.clock)
+    seen = await desk.get(signer.person, requests[0])
+    inspections = Inspections(core.store, one_document(core), sandbox, core.clock)
+    renewed = await inspections.renew()
+
+    assert seen.inspection == TWICE_SIGNED
+    assert renewed == 1
+    assert (await core.view(requests[1])).inspection == TWICE_SIGNED
+    assert await inspections.renew() == 0
+
+
+def test_fingerprint_counts_a_field_only_when_given() -> None:
+    """What was stored before there were fields still means the same."""
+    plain, named = SignParameters(), SignParameters(field="Firma")
+
+    assert "campo" not in plain.to_wire()
+    assert named.sha256(7) != plain.sha256(7)
+    for params in (plain, named):
+        assert SignParameters.from_wire(params.to_wire()) == params

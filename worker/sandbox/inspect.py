@@ -25,7 +25,9 @@ from worker.sandbox.hidden import find_hidden
 from worker.sandbox.objects import Budget
 from worker.sandbox.pages import page_box, walk_pages
 from worker.sandbox.signable import prove_signable
+from worker.sandbox.signing_facts import signing_facts
 from worker.sandbox.tail import is_well_ended
+from worker.sandbox.verify import has_broken
 from worker.stamp import is_extensible
 
 _STEPS: Final = 500_000
@@ -60,6 +62,8 @@ def inspect(pdf: bytes, limit: int) -> Inspection:
     if not is_well_ended(pdf):
         described = _with_finding(described, FindingKind.DAMAGED)
     _prove(pdf, limit, described)
+    if described.signatures and has_broken(pdf):
+        described = _with_finding(described, FindingKind.SIGNATURE_BROKEN)
     return described
 
 
@@ -100,6 +104,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
         findings=tuple(sorted(findings)),
         signatures=count_signatures(fields),
         docmdp=certification_level(catalog),
+        signing=signing_facts(catalog, tree.pages),
     )
 
 

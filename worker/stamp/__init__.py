@@ -6,6 +6,7 @@ the very drawing that a signature would carry. Size and place were settled by
 """
 
 from worker.stamp.drawing import draw_on_page, write_stamp
+from worker.stamp.fields import SignatureField, signature_fields, widget_rect
 from worker.stamp.fonts import (
     EmbeddedFont,
     FontsUnusableError,
@@ -22,6 +23,7 @@ from worker.stamp.revision import (
 __all__ = [
     "EmbeddedFont",
     "FontsUnusableError",
+    "SignatureField",
     "StampFonts",
     "add_annotation",
     "draw_on_page",
@@ -29,5 +31,7 @@ __all__ = [
     "is_extensible",
     "load_fonts",
     "open_revision",
+    "signature_fields",
+    "widget_rect",
     "write_stamp",
 ]

@@ -120,6 +120,10 @@ class RequestRecords(Protocol):
         """Move `en_espera` → `pendiente` on a document; False if it did not wait."""
         ...
 
+    async def unfinished(self, after: RequestId, limit: int) -> list[RequestView]:
+        """Requests that are not over, by number, those above one."""
+        ...
+
     async def stalled(self, limit: int) -> list[RequestId]:
         """Requests that wait although the one before them is over."""
         ...
