@@ -65,6 +65,8 @@ PASSWORD = b"una clave de firma"
 A4 = PageBox(0, 0, 595.28, 841.89, 0)
 MADE = KeyedItem(b"increment", 3, 4, b"attributes", b"signature")
 DIGEST = "d1" * 32
+CERTIFICATE = b"certificate"
+"""Of every credential made here."""
 HOST = "h"
 """Host of the workers here, and what activations are sealed to."""
 
@@ -107,7 +109,7 @@ def new_credential(person: PersonId, **changes: Any) -> Credential:
         "method_k": None,
         "key_token": "firma",
         "cka_id": b"\x01",
-        "certificate": b"certificate",
+        "certificate": CERTIFICATE,
         "chain": (b"issuer", b"root"),
         "not_before": NOON - timedelta(days=1),
         "not_after": NOON + timedelta(days=365),
@@ -311,10 +313,8 @@ class CoreParts:
                     ),
                 )
             )
-            for request in requests:
-                assert await records.requests.begin(
-                    request, params.sha256(request), activation
-                )
+            wanted = {request: params.sha256(request) for request in requests}
+            assert await records.requests.begin(wanted, activation) == len(requests)
         return activation
 
     # -- how things stand ------------------------------------------------------

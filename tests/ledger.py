@@ -49,6 +49,7 @@ _TABLES: Final = (
     tables.document_repair,
     tables.signed_document,
     tables.credential,
+    tables.former_certificate,
     tables.certificate,
     tables.ocsp_response,
     tables.activation,
@@ -361,11 +362,14 @@ def _audit_row(row: Row[Any]) -> AuditRow:
 def _documents(ledger: Ledger) -> Iterator[str]:
     """Each signed PDF is what it must be; several are looked at at a time."""
     originals = {row.id: row.sha256 for row in ledger.of(tables.document)}
-    credentials = {row.id: row.certificate for row in ledger.of(tables.credential)}
     activations = {row.id: row for row in ledger.of(tables.activation)}
     requests = {row.id: row for row in ledger.of(tables.signature_request)}
+    items = {
+        (row.activation, row.seq): row.request
+        for row in ledger.of(tables.activation_item)
+    }
     intended = {
-        row.activation: row.digest
+        (items[row.activation, row.item], row.activation): row
         for row in ledger.of(tables.intent)
         if row.state == IntentState.COMPLETED.value
     }
@@ -374,14 +378,16 @@ def _documents(ledger: Ledger) -> Iterator[str]:
         request = requests[row.request]
         signed = ledger.read(row.integrator, row.sha256)
         original = ledger.read(row.integrator, originals[request.document])
-        if signed is None or original is None:
+        intent = intended.get((row.request, request.activation))
+        if signed is None or original is None or intent is None:
             return []
+        credential = activations[request.activation].credential
         found = document_faults(
             signed,
             original,
             ledger.roots,
-            certificate=credentials[activations[request.activation].credential],
-            digest=intended.get(request.activation),
+            certificate=_certificate_at(ledger, credential, intent.at),
+            digest=intent.digest,
         )
         return [f"request {row.request}: {fault}" for fault in found]
 
@@ -389,6 +395,26 @@ def _documents(ledger: Ledger) -> Iterator[str]:
         rows = ledger.of(tables.signed_document)
         for found in pool.map(look, [r for r in rows if r.request > ledger.after]):
             yield from found
+
+
+def _certificate_at(ledger: Ledger, credential: str, at: datetime) -> bytes:
+    """What a credential signed with at a time, DER.
+
+    An outside CA's certificate leaves what it replaced in `former_certificate`;
+    of our own CA's the newest of that time is it.
+    """
+    (present,) = [r for r in ledger.of(tables.credential) if r.id == credential]
+    formers = [
+        row
+        for row in ledger.of(tables.former_certificate)
+        if row.credential == credential and row.replaced > at
+    ]
+    then = min(formers, key=lambda r: r.replaced, default=present).certificate
+    own = [r for r in ledger.of(tables.certificate) if r.credential == credential]
+    if then in {row.der for row in own}:
+        before = [row for row in own if row.issued <= at]
+        then = max(before, key=lambda r: r.issued).der
+    return bytes(then)
 
 
 def document_faults(

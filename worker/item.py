@@ -115,6 +115,7 @@ class ItemSigner:
 
         Raises:
             FencedOffError: another worker has claimed since.
+            CertificateChangedError: do it again, with the claim read again.
             ApplianceError: it cannot be signed, by the code of why.
         """
         view = work.requests.get(item.seq)
@@ -161,7 +162,8 @@ class ItemSigner:
 
         # The intent is committed before the key is used: no signature is ever
         # made that the record does not know of.
-        if not await self.claiming.intend(work.claim, item, digest):
+        certificate = credential.certificate
+        if not await self.claiming.intend(work.claim, item, digest, certificate):
             raise FencedOffError
         stages.done("intend")
         crash_point(BEFORE_SIGN, item.request)

@@ -70,6 +70,20 @@ class Fields:
             raise FieldInvalidError(name, f"{low}..{high}")
         return value
 
+    def integers(self, name: str, low: int, high: int, most: int) -> tuple[int, ...]:
+        """A required list of whole numbers in a range, 1 to `most` of them.
+
+        Raises:
+            FieldInvalidError: missing, another type, empty, too long, out of range.
+        """
+        value = self._values.get(name)
+        if not isinstance(value, list) or not 1 <= len(value) <= most:
+            raise FieldInvalidError(name, f"1..{most} of {low}..{high}")
+        for element in value:
+            if type(element) is not int or not low <= element <= high:
+                raise FieldInvalidError(name, f"{low}..{high}")
+        return tuple(value)
+
     def coordinate(self, name: str) -> int | None:
         """A whole number of either sign, or None when absent or null.
 

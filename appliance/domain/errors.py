@@ -66,6 +66,7 @@ class ErrorCode(StrEnum):
     PERSON_STATE = "PERSON_STATE"
     # Requests and signing
     SOLICITUD_NOT_FOUND = "SOLICITUD_NOT_FOUND"
+    LOTE_NOT_FOUND = "LOTE_NOT_FOUND"
     ALREADY_SIGNED = "ALREADY_SIGNED"
     IN_PROGRESS = "IN_PROGRESS"
     STATE = "STATE"
@@ -212,6 +213,7 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.NOT_LOCKED: "The signing password is not locked.",
     ErrorCode.PERSON_STATE: "The person's state ({state}) does not allow that.",
     ErrorCode.SOLICITUD_NOT_FOUND: "There is no such signature request.",
+    ErrorCode.LOTE_NOT_FOUND: "There is no such batch, or it is too long ago.",
     ErrorCode.ALREADY_SIGNED: "It is already signed, with other parameters.",
     ErrorCode.IN_PROGRESS: (
         "Another signature or change is going on; try again in a moment."

@@ -124,9 +124,8 @@ class Requests:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
         """
         async with self._store.write() as records:
-            view = await records.requests.get(request, lock=True)
-            if view is None or view.person != signer.person:
-                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            found = await records.requests.get(request, lock=True)
+            view = owned(found, signer.person)
             check_move(view.state, RequestState.REJECTED)
             await records.requests.move(
                 request, view.state, RequestState.REJECTED, reason
@@ -199,7 +198,15 @@ async def own_request(
     Raises:
         ApplianceError: `SOLICITUD_NOT_FOUND`.
     """
-    view = await records.requests.get(request)
+    return owned(await records.requests.get(request), person)
+
+
+def owned(view: RequestView | None, person: PersonId) -> RequestView:
+    """What was found of a request, if it is that person's.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`.
+    """
     if view is None or view.person != person:
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
     return view

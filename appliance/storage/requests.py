@@ -1,6 +1,6 @@
 """Signature requests, documents and signed documents in SQL."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -9,8 +9,10 @@ from sqlalchemy import (
     Row,
     Select,
     and_,
+    case,
     delete,
     exists,
+    func,
     insert,
     not_,
     select,
@@ -21,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appliance.domain.document import Damage, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
+    ActivationId,
     DocumentId,
     IntegratorId,
     PersonId,
@@ -155,26 +158,31 @@ class SqlDocuments:
 
     async def signed(self, request: RequestId) -> SignedDocumentView | None:
         """The signed document of a request."""
-        row = (
-            await self._connection.execute(
-                select(signed_document, signature_request.c.name)
-                .join(
-                    signature_request,
-                    signature_request.c.id == signed_document.c.request,
-                )
-                .where(signed_document.c.request == request)
+        return (await self.signed_of((request,))).get(request)
+
+    async def signed_of(
+        self, requests: Collection[RequestId]
+    ) -> dict[RequestId, SignedDocumentView]:
+        """The signed documents of those requests that have one."""
+        rows = await self._connection.execute(
+            select(signed_document, signature_request.c.name)
+            .join(
+                signature_request,
+                signature_request.c.id == signed_document.c.request,
             )
-        ).one_or_none()
-        if row is None:
-            return None
-        return SignedDocumentView(
-            request=RequestId(row.request),
-            integrator=IntegratorId(row.integrator),
-            file_name=row.name,
-            sha256=row.sha256,
-            size_bytes=row.size_bytes,
-            level=row.level,
+            .where(signed_document.c.request.in_(requests))
         )
+        return {
+            RequestId(row.request): SignedDocumentView(
+                request=RequestId(row.request),
+                integrator=IntegratorId(row.integrator),
+                file_name=row.name,
+                sha256=row.sha256,
+                size_bytes=row.size_bytes,
+                level=row.level,
+            )
+            for row in rows
+        }
 
     async def forget_unused(self, before: datetime, limit: int) -> int:
         """Forget documents that came in before then, for nothing; how many."""
@@ -326,11 +334,27 @@ class SqlRequests:
         self, request: RequestId, *, lock: bool = False
     ) -> RequestView | None:
         """A request by id; `lock` keeps others from moving it."""
-        query = _views().where(signature_request.c.id == request)
+        return (await self.named((request,), lock=lock)).get(request)
+
+    async def named(
+        self, requests: Collection[RequestId], *, lock: bool = False
+    ) -> dict[RequestId, RequestView]:
+        """Those requests that there are; `lock` as in `get`, in the order of ids."""
+        query = _views().where(signature_request.c.id.in_(requests))
         if lock:
+            # In one order, so that two who lock several never wait for each other.
+            query = query.order_by(signature_request.c.id)
             query = query.with_for_update(of=signature_request)
-        row = (await self._connection.execute(query)).one_or_none()
-        return None if row is None else _view(row)
+        rows = await self._connection.execute(query)
+        return {RequestId(row.id): _view(row) for row in rows}
+
+    async def in_progress(self, requests: Collection[RequestId]) -> int:
+        """How many of those requests are `en_proceso`."""
+        query = select(func.count()).where(
+            signature_request.c.id.in_(requests),
+            signature_request.c.state == RequestState.IN_PROGRESS.value,
+        )
+        return (await self._connection.execute(query)).scalar_one()
 
     async def of_person(
         self,
@@ -365,23 +389,23 @@ class SqlRequests:
         return [_view(row) for row in await self._connection.execute(query)]
 
     async def begin(
-        self, request: RequestId, params_sha256: str, activation: str
-    ) -> bool:
-        """Move `pendiente` → `en_proceso`; False if it was not `pendiente`."""
+        self, wanted: Mapping[RequestId, str], activation: ActivationId
+    ) -> int:
+        """Move `pendiente` → `en_proceso`; how many were `pendiente`."""
         result = await self._connection.execute(
             update(signature_request)
             .where(
-                signature_request.c.id == request,
+                signature_request.c.id.in_(wanted),
                 signature_request.c.state == RequestState.PENDING.value,
             )
             .values(
                 state=RequestState.IN_PROGRESS.value,
                 reason="",
-                params_sha256=params_sha256,
+                params_sha256=case(dict(wanted), value=signature_request.c.id),
                 activation=activation,
             )
         )
-        return result.rowcount == 1
+        return result.rowcount
 
     async def move(
         self,

@@ -28,6 +28,7 @@ from appliance.domain.vocab import (
     Restriction,
 )
 from appliance.services.attempts import Attempts
+from appliance.services.authorizing import Authorizing
 from appliance.services.passwords import HashSlots
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
@@ -37,6 +38,7 @@ from appliance.settings import SigningSettings
 from appliance.storage.engines import open_engines
 from appliance.storage.store import SqlStore
 from tests.core_parts import (
+    CERTIFICATE,
     DIGEST,
     MADE,
     PASSWORD,
@@ -108,7 +110,7 @@ class Front:
         worker = self.core.claiming()
         while (work := await worker.claim_next()) is not None:
             for item in work.claim.items:
-                await worker.intend(work.claim, item, DIGEST)
+                await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
                 await worker.keyed(work.claim, item, MADE, DIGEST)
                 view = await self.core.view(item.request)
                 await worker.finished(work.claim, item, signed_view(view))
@@ -171,16 +173,15 @@ async def front_of(core: CoreParts, **settings: float) -> Front:
     host = SigningHost(core.settings.data_dir)
     async with core.store.write() as records:
         await records.activation_keys.publish(host.key(core.now))
-    signing = Signing(
+    authorizing = Authorizing(
         core.store,
         Attempts(core.store, passwords, core.clock, limits, INSTALLATION),
         host.hosts(core.store, core.clock),
         core.doorbell,
-        core.outcomes,
         core.clock,
         limits,
-        shielded,
     )
+    signing = Signing(core.store, authorizing, core.outcomes, limits, shielded)
     return Front(core, signing, hashing, signer, secret, host, shielded)
 
 
@@ -739,16 +740,15 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
         limits,
         INSTALLATION,
     )
-    signing = Signing(
+    authorizing = Authorizing(
         store,
         attempts,
         SigningHost(tmp_path).hosts(store, SystemClock()),
         core.doorbell,
-        core.outcomes,
         SystemClock(),
         limits,
-        Shielded(),
     )
+    signing = Signing(store, authorizing, core.outcomes, limits, Shielded())
     signer = Signer("x", "person:x", (), SystemClock().now())  # type: ignore[arg-type]  # an id
 
     with pytest.raises(ApplianceError) as caught:

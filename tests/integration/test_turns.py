@@ -17,7 +17,7 @@ from appliance.domain.errors import (
     ErrorCode,
     FieldInvalidError,
 )
-from appliance.domain.ids import IntegratorId, RequestId
+from appliance.domain.ids import ActivationId, IntegratorId, RequestId
 from appliance.domain.request import Signer
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import RequestState
@@ -29,7 +29,7 @@ from appliance.services.sweeping import Sweeping
 from appliance.services.turns import PROCESS_ENDED, Turns
 from appliance.settings import DocumentSettings
 from appliance.storage.documents import LocalDocuments
-from tests.core_parts import A4, DIGEST, MADE, CoreParts, signed_view
+from tests.core_parts import A4, CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
 from tests.fakes import PDF, FixedDocumentKeys
 
 R = RequestState
@@ -115,7 +115,7 @@ class Scene:
         work = await worker.claim_next()
         assert work is not None
         (item,) = work.claim.items
-        await worker.intend(work.claim, item, DIGEST)
+        await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
         await worker.keyed(work.claim, item, MADE, DIGEST)
         view = await core.view(item.request)
         inspection = await self.turns.inspect_for_next(view, PDF) if inspects else None
@@ -171,7 +171,7 @@ async def test_who_waits_is_neither_listed_nor_signable(scene: Scene) -> None:
     person = scene.people[1].person
     async with core.store.write() as records:
         listed = await records.requests.of_person(person, {R.PENDING, R.IN_PROGRESS})
-        begun = await records.requests.begin(waits, "ab" * 32, "activation")
+        begun = await records.requests.begin({waits: "ab" * 32}, ActivationId("a"))
 
     assert listed == []
     assert not begun
