@@ -17,6 +17,7 @@ from appliance.domain.document import (
     FindingKind,
     Inspection,
     PageBox,
+    RepairedCopy,
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
@@ -65,6 +66,11 @@ class FakeInspector:
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
         page = PageBox(0.0, 0.0, 595.0, 842.0, 0)
         return Inspection(len(pdf), (page,) * 3, (FindingKind.JAVASCRIPT,), 0, None)
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """Nothing can be repaired."""
+        del pdf
+        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
 
     async def render(
         self,

@@ -29,8 +29,10 @@ _DYNAMIC_RENDER: Final = re.compile(rb"<dynamicRender[^>]{0,200}>\s*required\b")
 _PACKET_BYTES: Final = 8_388_608
 
 
-def form_fields(catalog: DictionaryObject, budget: Budget) -> list[DictionaryObject]:
+def form_fields(catalog: DictionaryObject, budget: Budget) -> list[object]:
     """Collect every node of the field tree, loops and shared nodes once.
+
+    They come as they stand in the tree, most as references.
 
     Each node carries what it inherits of `/FT` and `/V` only if it says so
     itself; a signature's field and its widget are one node or parent and kid.
@@ -38,7 +40,7 @@ def form_fields(catalog: DictionaryObject, budget: Budget) -> list[DictionaryObj
     Raises:
         DocumentRefusedError: `PDF_TOO_COMPLEX`, when the budget is used up.
     """
-    found: list[DictionaryObject] = []
+    found: list[object] = []
     seen: set[Key] = set()
     todo = list(raw_items(entry(dictionary(catalog, "/AcroForm"), "/Fields")))
     while todo:
@@ -51,17 +53,17 @@ def form_fields(catalog: DictionaryObject, budget: Budget) -> list[DictionaryObj
             seen.add(key)
         node = resolve(raw)
         if isinstance(node, DictionaryObject):
-            found.append(node)
+            found.append(raw)
             todo.extend(raw_items(entry(node, "/Kids")))
     return found
 
 
-def count_signatures(fields: Sequence[DictionaryObject]) -> int:
+def count_signatures(fields: Sequence[object]) -> int:
     """Count the fields that hold a signature, document timestamps among them."""
-    return sum(1 for node in fields if _holds_signature(node))
+    return sum(1 for raw in fields if _holds_signature(resolve(raw)))
 
 
-def _holds_signature(node: DictionaryObject) -> bool:
+def _holds_signature(node: object) -> bool:
     """Say whether a field's own value is a signature dictionary."""
     value = dictionary(node, "/V")
     if value is None:
@@ -120,13 +122,13 @@ def _packets(catalog: DictionaryObject) -> Iterator[bytes]:
 
 
 def signature_marks(
-    pages: Sequence[Page], fields: Sequence[DictionaryObject], budget: Budget
+    pages: Sequence[Page], fields: Sequence[object], budget: Budget
 ) -> tuple[SignatureMark, ...]:
     """Where signature fields are seen, found by the annotations of the pages.
 
     Args:
         pages: of the document.
-        fields: every node of the field tree.
+        fields: from `form_fields`.
         budget: of steps.
 
     Returns:
@@ -135,7 +137,7 @@ def signature_marks(
     Raises:
         DocumentRefusedError: `PDF_TOO_COMPLEX`, when the budget is used up.
     """
-    if not any(_is_signature(node) for node in fields):
+    if not any(_is_signature(resolve(raw)) for raw in fields):
         return ()
     marks: list[SignatureMark] = []
     for at, page in enumerate(pages, 1):

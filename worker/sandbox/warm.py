@@ -34,6 +34,7 @@ from worker.sandbox.child import Tools
 from worker.sandbox.inspect import inspect
 from worker.sandbox.picture import logo_rows
 from worker.sandbox.render import render
+from worker.sandbox.repair import repair
 from worker.sandbox.verify import verify
 
 _LAZY: Final = (
@@ -60,7 +61,7 @@ _VALID: Final = dt.timedelta(days=1)
 
 
 def warm(tools: Tools) -> None:
-    """Inspect, draw and verify a file of each kind.
+    """Inspect, repair, draw and verify a file of each kind.
 
     Raises:
         RuntimeError: a sample was not described as it is, so that something in
@@ -76,6 +77,8 @@ def warm(tools: Tools) -> None:
     signed, root = _signed(plain)
     for pdf in (plain, streams, broken, encrypted, signed):
         inspect(pdf, pages)
+    for pdf in (broken, encrypted):
+        repair(pdf)
     described = inspect(signed, pages)
     report = verify(signed, [root])
     png = render(streams, 1, 96, None, tools.fonts)
