@@ -17,6 +17,7 @@ from appliance.domain.document import (
     FindingKind,
     Inspection,
     PageBox,
+    RepairedCopy,
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
@@ -77,6 +78,11 @@ class FakeInspector:
         empty = (field,) if pdf.startswith(CERTIFIED) else ()
         facts = SigningFacts(permitted=2, empty=empty)
         return replace(described, signatures=1, docmdp=2, signing=facts)
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """Nothing can be repaired."""
+        del pdf
+        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
 
     async def render(
         self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
