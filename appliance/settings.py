@@ -276,7 +276,11 @@ class SecretSettings(_Section):
     pepper_file: Path
     """Pepper of signing passwords; read by `api` (and `embed`) alone."""
     data_key_file: Path
-    """Key over TOTP seeds, JWT keys, e-mail addresses, integrators' document keys."""
+    """Key over TOTP seeds, JWT keys, e-mail addresses; read by `api`, `embed` and
+    `admin` alone."""
+    document_key_file: Path | None = None
+    """Key over the keys of integrators' documents; read by all roles but `sandbox`.
+    The default is `document-key` beside `data_key_file`."""
     lookup_key_file: Path
     """Key of the HMACs by which tokens and addresses are looked up."""
 
@@ -446,6 +450,13 @@ class Settings(_Section):
         return self.data_dir / "pki" / "worker-identity.pem"
 
     @property
+    def document_key_file(self) -> Path:
+        """Where the key over the keys of integrators' documents is kept."""
+        secrets = self.secrets
+        beside = secrets.data_key_file.with_name("document-key")
+        return secrets.document_key_file or beside
+
+    @property
     def documents_dir(self) -> Path:
         """Where PDFs are kept."""
         return self.documents.path or self.data_dir / "documents"
@@ -503,6 +514,7 @@ _PATH_KEYS = frozenset(
         "config",
         "pepper_file",
         "data_key_file",
+        "document_key_file",
         "lookup_key_file",
         "ca_file",
     }

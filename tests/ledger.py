@@ -153,7 +153,7 @@ class LedgerKeys:
 
     Args:
         rows: of `document_key`.
-        sealer: with the data key.
+        sealer: with the document key.
     """
 
     def __init__(self, rows: list[Row[Any]], sealer: SecretBox) -> None:
@@ -183,7 +183,7 @@ def read_ledger(appliance: Appliance, after: int = 0) -> Ledger:
     settings = appliance.settings
     rows = run_apart(_read(settings, _TABLES))
     now = datetime.now(UTC)
-    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    sealer = SecretBox(KeyFile(settings.document_key_file))
     keys = LedgerKeys(rows[tables.document_key.name], sealer)
     return Ledger(rows, settings.documents_dir, appliance.roots, now, after, keys)
 

@@ -12,7 +12,7 @@ import structlog
 
 from appliance.bootstrap import (
     Core,
-    data_sealer,
+    document_sealer,
     open_auto_renewal,
     open_core,
     open_expiry,
@@ -76,7 +76,7 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
     fonts = load_fonts(settings.fonts_dir)
     limit_s = settings.hsm.call_limit_s
     async with (
-        open_core(settings, clock, slot, data_sealer(settings)) as core,
+        open_core(settings, clock, slot, document_sealer(settings)) as core,
         calls_guarded(watch, limit_s, ServiceManager()),
     ):
         profile = load_profile(settings.hsm.profile)
@@ -170,7 +170,7 @@ def run_chores(settings: Settings, number: int, listener: socket.socket | None) 
 
 async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
-    sealer = data_sealer(settings)
+    sealer = document_sealer(settings)
     async with open_core(settings, SystemClock(), slot, sealer) as core:
         documents = DocumentSweeping(
             core.store, core.documents, core.clock, settings.documents

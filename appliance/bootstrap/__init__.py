@@ -11,7 +11,7 @@ from appliance.bootstrap.certificates import (
     open_expiry,
     open_trust,
 )
-from appliance.bootstrap.core import Bell, Core, data_sealer, open_core
+from appliance.bootstrap.core import Bell, Core, document_sealer, open_core
 from appliance.bootstrap.documents import open_documents
 from appliance.bootstrap.front import Front, open_front
 from appliance.bootstrap.secrets import open_secret_rotation
@@ -21,7 +21,7 @@ __all__ = [
     "Bell",
     "Core",
     "Front",
-    "data_sealer",
+    "document_sealer",
     "open_admin",
     "open_auto_renewal",
     "open_core",

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from appliance.bootstrap.certificates import open_expiry, open_trust
-from appliance.bootstrap.core import Core, data_sealer, open_core
+from appliance.bootstrap.core import Core, data_sealer, document_sealer, open_core
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
@@ -79,7 +79,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
     sealer = data_sealer(settings)
     lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
     passwords = Passwords(HashSlots())
-    async with open_core(settings, clock, role, sealer) as core:
+    async with open_core(settings, clock, role, document_sealer(settings)) as core:
         store = core.store
         revocations = Revocations(store, clock)
         trust = open_trust(core)

@@ -76,6 +76,18 @@ def data_sealer(settings: Settings) -> Sealer:
     return SecretBox(KeyFile(settings.secrets.data_key_file))
 
 
+def document_sealer(settings: Settings) -> Sealer:
+    """What seals and opens the keys of documents with the document key.
+
+    Args:
+        settings: of the installation.
+
+    Raises:
+        SettingsError: its file cannot be used.
+    """
+    return SecretBox(KeyFile(settings.document_key_file))
+
+
 @asynccontextmanager
 async def open_core(
     settings: Settings, clock: Clock, role: str, sealer: Sealer | None = None
@@ -86,7 +98,7 @@ async def open_core(
         settings: of the installation.
         clock: the time.
         role: what this process is, for the audit.
-        sealer: with the data key; None for who opens no document.
+        sealer: with the document key; None for who opens no document.
     """
     redis_settings = redis.redis_settings(settings)
     engines = open_engines(settings)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from appliance.bootstrap.core import data_sealer, open_core
+from appliance.bootstrap.core import document_sealer, open_core
 from appliance.domain.clock import Clock
 from appliance.services.document_keeping import DocumentKeeping
 from appliance.services.document_keys import IntegratorDocumentKeys
@@ -23,7 +23,7 @@ async def open_documents(
     Raises:
         SettingsError: a secret file cannot be used.
     """
-    sealer = data_sealer(settings)
+    sealer = document_sealer(settings)
     async with open_core(settings, clock, "operator", sealer) as core:
         keys = IntegratorDocumentKeys(core.store, sealer, clock)
         yield DocumentKeeping(core.store, core.documents, keys, clock)

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from appliance.bootstrap.certificates import open_expiry, open_trust
-from appliance.bootstrap.core import Core, data_sealer, open_core
+from appliance.bootstrap.core import Core, data_sealer, document_sealer, open_core
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
@@ -126,7 +126,7 @@ async def open_front(
     signing_passwords = SigningPasswords(KeyFile(secrets.pepper_file), slots)
     login_passwords = Passwords(slots)
     shielded = Shielded()
-    async with open_core(settings, clock, role, sealer) as core:
+    async with open_core(settings, clock, role, document_sealer(settings)) as core:
         store = core.store
         tokens = Tokens(store, sealer, clock, settings)
         attempts = Attempts(

@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from appliance.bootstrap.core import data_sealer, open_core
+from appliance.bootstrap.core import data_sealer, document_sealer, open_core
 from appliance.domain.clock import Clock
+from appliance.domain.vocab import SecretName
 from appliance.services.secret_rotation import SecretRotation
 from appliance.settings import Settings
 from appliance.storage.key_files import KeyFile
@@ -20,7 +21,10 @@ async def open_secret_rotation(
     Raises:
         SettingsError: a secret file cannot be used.
     """
-    sealer = data_sealer(settings)
+    sealers = {
+        SecretName.DATA: data_sealer(settings),
+        SecretName.DOCUMENT: document_sealer(settings),
+    }
     lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
-    async with open_core(settings, clock, "operator", sealer) as core:
-        yield SecretRotation(core.store, sealer, lookup, clock)
+    async with open_core(settings, clock, "operator") as core:
+        yield SecretRotation(core.store, sealers, lookup, clock)

@@ -15,7 +15,7 @@ from typing import Final
 from appliance.commands.terminal import say
 from appliance.settings import load_settings
 
-_SECRETS: Final = ("pepper", "data-key", "lookup-key")
+_SECRETS: Final = ("pepper", "data-key", "document-key", "lookup-key")
 _RUN_DIR_BYTES: Final = 80
 _FONTS: Final = (
     Path("/usr/share/fonts/truetype/liberation2"),
@@ -54,6 +54,7 @@ pin_file = "secrets/pki.pin"
 [secrets]
 pepper_file = "secrets/pepper"
 data_key_file = "secrets/data-key"
+document_key_file = "secrets/document-key"
 lookup_key_file = "secrets/lookup-key"
 """
 

@@ -1,4 +1,4 @@
-"""`rubrica secrets`: replace the data key, the lookup key or the pepper.
+"""`rubrica secrets`: replace the keys that are kept in secret files.
 
     rubrica secrets status
     rubrica secrets rotate data
@@ -10,6 +10,7 @@
 import argparse
 import secrets
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.key_ring import LAST, KeyRing
 from appliance.domain.vocab import EventKind, SecretName
 from appliance.services.secret_rotation import Progress, SecretRotation
-from appliance.settings import SecretSettings, Settings, SettingsError
+from appliance.settings import Settings, SettingsError
 from appliance.storage.key_files import KEY_BYTES, read_key_ring, write_key_ring
 
 _Work = Callable[[SecretRotation, Settings, argparse.Namespace], Awaitable[int]]
@@ -66,12 +67,13 @@ def _handle(parser: argparse.ArgumentParser, work: _Work) -> None:
     parser.set_defaults(run=run)
 
 
-def key_path(settings: SecretSettings, name: SecretName) -> Path:
+def key_path(settings: Settings, name: SecretName) -> Path:
     """The file of a secret key."""
     return {
-        SecretName.DATA: settings.data_key_file,
-        SecretName.LOOKUP: settings.lookup_key_file,
-        SecretName.PEPPER: settings.pepper_file,
+        SecretName.DATA: settings.secrets.data_key_file,
+        SecretName.DOCUMENT: settings.document_key_file,
+        SecretName.LOOKUP: settings.secrets.lookup_key_file,
+        SecretName.PEPPER: settings.secrets.pepper_file,
     }[name]
 
 
@@ -80,7 +82,7 @@ async def _status(
 ) -> int:
     rows = []
     for name in SecretName:
-        ring = read_key_ring(key_path(settings.secrets, name))
+        ring = read_key_ring(key_path(settings, name))
         used = await rotation.used(name, ring)
         for version in sorted({*used, *ring.keys}):
             counted = {what: n for what, n in used.get(version, {}).items() if n}
@@ -103,7 +105,7 @@ def _state(ring: KeyRing, version: int) -> str:
 async def _prepare(
     _rotation: SecretRotation, settings: Settings, args: argparse.Namespace
 ) -> int:
-    path = key_path(settings.secrets, args.name)
+    path = key_path(settings, args.name)
     ring = read_key_ring(path)
     if ring.next is not None:
         say(f"{args.name}: version {ring.next} is prepared already")
@@ -133,7 +135,7 @@ async def _rotate(
     rotation: SecretRotation, settings: Settings, args: argparse.Namespace
 ) -> int:
     name: SecretName = args.name
-    path = key_path(settings.secrets, name)
+    path = key_path(settings, name)
     ring = read_key_ring(path)
     left = await _left(rotation, name, ring)
     if left and ring.next is None:
@@ -160,7 +162,7 @@ async def _left(rotation: SecretRotation, name: SecretName, ring: KeyRing) -> in
         for version, counted in used.items()
         if version != ring.present
         for what, count in counted.items()
-        if name is SecretName.DATA or what == "person.email_index"
+        if name is not SecretName.LOOKUP or what == "person.email_index"
     )
 
 
@@ -169,13 +171,13 @@ async def _apply(
 ) -> None:
     """Bring what can be brought to a version."""
     apply: Callable[[int, Progress], Awaitable[int]]
-    if name is SecretName.DATA:
-        apply, what = rotation.reseal, "sealing anew"
-    elif name is SecretName.LOOKUP:
-        apply, what = rotation.reindex, "indexing anew"
-    else:
+    if name is SecretName.PEPPER:
         say("Each signing password takes it on when it is next used.")
         return
+    if name is SecretName.LOOKUP:
+        apply, what = rotation.reindex, "indexing anew"
+    else:
+        apply, what = partial(rotation.reseal, name), "sealing anew"
     bar = ProgressBar(what, total)
     done = await apply(version, bar.advance)
     bar.finish()
@@ -187,7 +189,7 @@ async def _retire(
 ) -> int:
     name: SecretName = args.name
     version: int = args.version
-    path = key_path(settings.secrets, name)
+    path = key_path(settings, name)
     ring = read_key_ring(path)
     if version not in ring.keys or version == ring.present:
         say(f"{name}: version {version} is not one to retire; see `secrets status`")

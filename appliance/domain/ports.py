@@ -259,7 +259,7 @@ class Outcomes(Protocol):
 
 
 class Sealer(Protocol):
-    """Keeps secrets of the database under the data key (design §4)."""
+    """Keeps secrets of the database under a key from a file (design §4)."""
 
     def seal(self, secret: bytes, *, table: str, row: str, column: str) -> bytes:
         """Encrypt a value so that it opens only in its own place."""

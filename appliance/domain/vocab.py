@@ -232,6 +232,7 @@ class SecretName(StrEnum):
     """The secret keys of an installation that are kept in files."""
 
     DATA = "data"
+    DOCUMENT = "document"
     LOOKUP = "lookup"
     PEPPER = "pepper"
 

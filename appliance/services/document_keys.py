@@ -1,8 +1,8 @@
 """The keys that documents are encrypted with: one for each integrator.
 
 A key is made when its integrator's first document comes in, stands sealed under
-the data key, and is read anew for each document: what was removed opens nothing
-from that moment on, in no process.
+the installation's document key, and is read anew for each document: what was
+removed opens nothing from that moment on, in no process.
 
 Source: design §4, the table of secrets.
 """
@@ -27,7 +27,7 @@ class IntegratorDocumentKeys:
 
     Args:
         store: the record.
-        sealer: with the data key; None for a role that opens no document.
+        sealer: with the document key; None for a role that opens no document.
         clock: the time.
     """
 

@@ -7,7 +7,7 @@ to do is what the values say.
 Source: design §4, the table of secrets.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from appliance.domain.audit import AuditEvent
@@ -31,16 +31,21 @@ class SecretRotation:
 
     Args:
         store: the record.
-        sealer: with every version of the data key that is known.
+        sealers: by key, with every version of it that is known: of the data key
+            and of the document key.
         lookup: with every version of the lookup key that is known.
         clock: the time.
     """
 
     def __init__(
-        self, store: Store, sealer: Sealer, lookup: LookupIndex, clock: Clock
+        self,
+        store: Store,
+        sealers: Mapping[SecretName, Sealer],
+        lookup: LookupIndex,
+        clock: Clock,
     ) -> None:
         self._store = store
-        self._sealer = sealer
+        self._sealers = sealers
         self._lookup = lookup
         self._clock = clock
 
@@ -58,8 +63,8 @@ class SecretRotation:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         async with self._store.read() as records:
-            if name is SecretName.DATA:
-                return await _sealed(records, ring)
+            if name in self._sealers:
+                return await _sealed(records, name, ring)
             if name is SecretName.LOOKUP:
                 now = self._clock.now()
                 return {
@@ -83,10 +88,11 @@ class SecretRotation:
         async with self._store.write() as records:
             records.audit.add(_event(kind, name, version))
 
-    async def reseal(self, version: int, progress: Progress) -> int:
-        """Seal anew what another version of the data key sealed.
+    async def reseal(self, name: SecretName, version: int, progress: Progress) -> int:
+        """Seal anew what another version of a key sealed.
 
         Args:
+            name: of the key, the data key or the document key.
             version: the present one.
             progress: see there.
 
@@ -99,13 +105,13 @@ class SecretRotation:
         """
         done = 0
         async with self._store.read() as records:
-            columns = records.secret_versions.sealed_columns()
+            columns = records.secret_versions.sealed_columns(name)
         for column in columns:
             # What was sealed meanwhile, by who had not noticed yet, is left for
             # one more pass.
             while count := await self._reseal_column(column, version, progress):
                 done += count
-        await self._finished(SecretName.DATA, version, done)
+        await self._finished(name, version, done)
         return done
 
     async def _reseal_column(
@@ -113,6 +119,7 @@ class SecretRotation:
     ) -> int:
         """One pass over a column, a transaction a batch; how many there were."""
         place = {"table": column.table, "column": column.column}
+        sealer = self._sealers[column.secret]
         after, done = "", 0
         while True:
             async with self._store.write() as records:
@@ -120,8 +127,8 @@ class SecretRotation:
                     column, version, after, _BATCH
                 )
                 for value in found:
-                    secret = self._sealer.open(value.sealed, row=value.row, **place)
-                    new = self._sealer.seal(secret, row=value.row, **place)
+                    secret = sealer.open(value.sealed, row=value.row, **place)
+                    new = sealer.seal(secret, row=value.row, **place)
                     await records.secret_versions.reseal(column, value, new)
             if not found:
                 return done
@@ -160,12 +167,16 @@ class SecretRotation:
                     version, after, _BATCH
                 )
                 for email in found:
-                    address = self._sealer.open(
-                        email.sealed,
-                        table="person",
-                        row=email.person,
-                        column="email_sealed",
-                    ).decode()
+                    address = (
+                        self._sealers[SecretName.DATA]
+                        .open(
+                            email.sealed,
+                            table="person",
+                            row=email.person,
+                            column="email_sealed",
+                        )
+                        .decode()
+                    )
                     index = email_index(self._lookup, address)
                     await records.secret_versions.reindex(email, index)
             if not found:
@@ -179,10 +190,12 @@ class SecretRotation:
             records.audit.add(_event(EventKind.SECRET_APPLIED, name, version, values))
 
 
-async def _sealed(records: Records, ring: KeyRing) -> dict[int, dict[str, int]]:
-    """How many values each version of the data key sealed, by column."""
+async def _sealed(
+    records: Records, name: SecretName, ring: KeyRing
+) -> dict[int, dict[str, int]]:
+    """How many values each version of a key sealed, by column."""
     counted: dict[int, dict[str, int]] = {version: {} for version in ring.versions}
-    for column in records.secret_versions.sealed_columns():
+    for column in records.secret_versions.sealed_columns(name):
         for version, count in (await records.secret_versions.sealed(column)).items():
             named = f"{column.table}.{column.column}"
             counted.setdefault(version, {})[named] = count

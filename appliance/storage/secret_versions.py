@@ -14,12 +14,18 @@ from appliance.domain.records.secret_versions import (
     SealedColumn,
     SealedValue,
 )
+from appliance.domain.vocab import SecretName
 from appliance.storage import tables
 from appliance.storage.secretbox import index_prefix
 
 _SUFFIX: Final = "_sealed"
+_BY_DOCUMENT_KEY: Final = (tables.document_key.c.key_sealed,)
 SEALED: Final = {
-    SealedColumn(table.name, column.name): column
+    SealedColumn(
+        table.name,
+        column.name,
+        SecretName.DOCUMENT if column in _BY_DOCUMENT_KEY else SecretName.DATA,
+    ): column
     for table in tables.metadata.sorted_tables
     for column in table.columns
     if column.name.endswith(_SUFFIX)
@@ -34,12 +40,12 @@ class SqlSecretVersions:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    def sealed_columns(self) -> tuple[SealedColumn, ...]:
-        """All columns that hold sealed values."""
-        return tuple(SEALED)
+    def sealed_columns(self, secret: SecretName) -> tuple[SealedColumn, ...]:
+        """All columns that hold what a key sealed."""
+        return tuple(column for column in SEALED if column.secret is secret)
 
     async def sealed(self, column: SealedColumn) -> dict[int, int]:
-        """How many values of a column there are, by version of the data key."""
+        """How many values of a column there are, by version of its key."""
         version = _version(SEALED[column])
         rows = await self._connection.execute(
             select(version, func.count()).where(version.is_not(None)).group_by(version)
@@ -49,7 +55,7 @@ class SqlSecretVersions:
     async def sealed_otherwise(
         self, column: SealedColumn, version: int, after: str, limit: int
     ) -> list[SealedValue]:
-        """Values that another version of the data key sealed, after a row's key."""
+        """Values that another version of its key sealed, after a row's key."""
         value = SEALED[column]
         key = _primary_key(value.table)
         rows = await self._connection.execute(

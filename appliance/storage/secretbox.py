@@ -22,7 +22,7 @@ _INDEX_CHARS: Final = 64
 
 
 class SecretBox:
-    """Seals values with the data key (AES-256-GCM).
+    """Seals values with the data key or the document key (AES-256-GCM).
 
     Args:
         keys: 32 bytes each.

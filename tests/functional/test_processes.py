@@ -21,8 +21,13 @@ from tests.parts.appliance import Appliance, TestPerson
 MODULE = "libsofthsm2"
 WITHOUT_HSM = ("api", "embed", "admin", "chores", "sandbox")
 FACES = ("api", "embed", "admin")
-WITH_PEPPER = ("api", "embed")
-"""Design §1: the others must never touch it."""
+READERS = {
+    "pepper": ("api", "embed"),
+    "data-key": FACES,
+    "lookup-key": FACES,
+    "document-key": (*FACES, "chores", "signing-1", "signing-2"),
+}
+"""Design §1 and §4: the others must never touch it."""
 _READY_S = 10.0
 
 
@@ -140,16 +145,44 @@ def test_face_has_its_own_listener_alone(appliance: Appliance, role: str) -> Non
 
 
 @pytest.mark.parametrize("role", [*WITHOUT_HSM, "signing-1", "signing-2"])
-def test_pepper_is_known_where_passwords_are_checked(
+def test_secret_is_known_where_it_is_needed(
     appliance: Appliance, signer: TestPerson, role: str
 ) -> None:
-    """The console, the workers and the sandbox have not read it."""
+    """The pepper not in the console, the data key not in the workers, and so on."""
     assert signer.id
     (process,) = appliance.children(role)
-    pepper = _secret(appliance, "pepper")
+    texts = {name: _secret(appliance, name) for name in READERS}
 
-    known = _remembers(process, pepper, bytes.fromhex(pepper.decode()))
-    assert known is (role in WITH_PEPPER)
+    known = {
+        name
+        for name, text in texts.items()
+        if _remembers(process, text, bytes.fromhex(text.decode()))
+    }
+    assert known == {name for name, roles in READERS.items() if role in roles}
+
+
+def test_workers_sign_where_the_data_key_is_not(
+    appliance: Appliance, signer: TestPerson
+) -> None:
+    """All started anew while its file is away, they read and write documents."""
+    request = appliance.new_request(signer, pdfs.one_page())
+    data_key = appliance.settings.secrets.data_key_file
+    with appliance.client(signer) as client:
+        away = data_key.rename(data_key.with_name("away"))
+        try:
+            for worker in appliance.children("signing"):
+                worker.kill()
+                worker.wait(_READY_S)
+            answer = client.post(
+                "/solicitudes/firmar",
+                json={"solicitudId": request, "password": signer.signing_password},
+            )
+        finally:
+            away.rename(data_key)
+        shown = client.get(f"/solicitudes/{request}").json()
+
+    assert answer.status_code == 200, answer.text
+    assert shown["estado"] == "firmada"
 
 
 def test_supervisor_knows_no_secret(appliance: Appliance) -> None:

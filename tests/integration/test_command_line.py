@@ -78,6 +78,20 @@ def test_missing_settings_exit_78(
     assert said == f"{path}: cannot be read (No such file or directory)\n"
 
 
+def test_missing_document_key_exits_78_with_one_line(
+    settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An installation from before that file: one line, which names it."""
+    (settings.parent / "run").mkdir()
+
+    status = main(["--settings", str(settings), "worker", "chores"])
+
+    assert status == 78
+    said = capsys.readouterr().err
+    path = settings.parent / "document-key"
+    assert said == f"{path}: cannot be read (No such file or directory)\n"
+
+
 def test_settings_named_by_the_variable(
     settings: Path,
     monkeypatch: pytest.MonkeyPatch,

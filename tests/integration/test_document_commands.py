@@ -19,6 +19,7 @@ from appliance.services.document_keys import IntegratorDocumentKeys
 from appliance.storage.documents import LocalDocuments
 from appliance.storage.key_files import KeyFile
 from appliance.storage.sealed_files import MAGIC
+from appliance.storage.secretbox import SecretBox
 from tests.parts.stores import Desk, open_desk
 
 MAIN = "import sys; from appliance.commands import main; sys.exit(main())"
@@ -50,7 +51,8 @@ class Place:
     def documents(self) -> LocalDocuments:
         """Its store, as a role that runs beside the command has it."""
         desk = self.desk
-        keys = IntegratorDocumentKeys(desk.store, desk.sealer, desk.clock)
+        sealer = SecretBox(KeyFile(self.folder / "document-key"))
+        keys = IntegratorDocumentKeys(desk.store, sealer, desk.clock)
         return LocalDocuments(self.folder / "documents", keys)
 
     def begin(self, *words: str) -> subprocess.Popen[str]:
@@ -78,6 +80,12 @@ class Place:
         path.write_bytes(content)
         return sha256
 
+    def files(self) -> dict[Path, tuple[int, int]]:
+        """Every file of the store, with what changes when it is written."""
+        found = (self.folder / "documents").rglob("*.pdf")
+        looks = ((path, path.stat()) for path in found)
+        return {path: (look.st_ino, look.st_mtime_ns) for path, look in looks}
+
     def plain(self) -> list[Path]:
         """Files that are not encrypted."""
         found = (self.folder / "documents").rglob("*.pdf")
@@ -87,13 +95,12 @@ class Place:
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     """A fresh installation."""
-    for name in ("pepper", "data-key", "lookup-key"):
+    for name in ("pepper", "data-key", "document-key", "lookup-key"):
         path = tmp_path / name
         path.write_text(secrets.token_hex(32))
         path.chmod(0o600)
     (tmp_path / "settings.toml").write_text(SETTINGS)
-    keys = KeyFile(tmp_path / "data-key"), KeyFile(tmp_path / "lookup-key")
-    async with open_desk(tmp_path, "sqlite", keys) as desk:
+    async with open_desk(tmp_path) as desk:
         acme = await desk.integrators.create("operator", "acme", "ACME S.A.")
         yield Place(tmp_path, desk, acme.id)
 
@@ -122,15 +129,21 @@ async def test_documents_of_before_are_encrypted_though_killed(place: Place) -> 
         assert await place.documents.get(place.acme, name) == content
 
 
-async def test_documents_open_under_another_data_key(place: Place) -> None:
-    """The key of documents is sealed anew with all else; no file is touched."""
+async def test_documents_open_under_another_document_key(place: Place) -> None:
+    """The integrators' keys are sealed anew; no document's file is touched."""
     sha256 = await place.documents.put(place.acme, b"%PDF")
+    before = place.files()
 
-    said = place.run("secrets", "rotate", "data")
-    place.run("secrets", "retire", "data", "1")
+    status = place.run("secrets", "status")
+    other = place.run("secrets", "rotate", "data")
+    said = place.run("secrets", "rotate", "document")
+    place.run("secrets", "retire", "document", "1")
 
+    assert "document  1        in use  1 document_key.key_sealed" in status
+    assert "0 values were brought to version 2" in other
     assert "1 values were brought to version 2" in said
     assert await place.documents.get(place.acme, sha256) == b"%PDF"
+    assert place.files() == before
 
 
 async def test_shredding_is_said_twice_and_done_for_good(place: Place) -> None:

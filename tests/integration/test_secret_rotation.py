@@ -106,7 +106,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     url = "sqlite"
     if request.param == "postgresql":
         url = request.getfixturevalue("migrated_url")
-    for name in ("pepper", "data-key", "lookup-key"):
+    for name in ("pepper", "data-key", "document-key", "lookup-key"):
         path = tmp_path / name
         path.write_text(secrets.token_hex(32))
         path.chmod(0o600)
@@ -198,9 +198,9 @@ async def test_version_in_need_is_not_retired(place: Place) -> None:
     place.run("rotate", "lookup")
     await invite(place, "otra@acme.example", "20267565393")
     table = place.run("status")
-    assert "data    1        in use  2 enrolment.totp_sealed, 2 person" in table
-    assert "data    2        next    -" in table
-    assert "lookup  1        known   1 enrolment.code_index" in table
+    assert "data      1        in use  2 enrolment.totp_sealed, 2 person" in table
+    assert "data      2        next    -" in table
+    assert "lookup    1        known   1 enrolment.code_index" in table
     refused = place.run("retire", "lookup", "1", status=1)
     assert "still needed by 1 enrolment.code_index" in refused
 
@@ -270,7 +270,7 @@ async def test_status_tells_of_a_version_that_is_missing(place: Place) -> None:
     place.run("rotate", "data")
     (place.folder / "data-key").write_text(before)
 
-    assert "data    2        MISSING  1 enrolment" in place.run("status")
+    assert "data      2        MISSING  1 enrolment" in place.run("status")
 
 
 async def test_pepper_stays_until_its_last_password_is_derived_anew(

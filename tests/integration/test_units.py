@@ -23,6 +23,17 @@ THRESHOLDS: Final = {
     "rubrica-signing@.service": 10,
 }
 
+COPIES: Final = {
+    "rubrica-api.service": set(),
+    "rubrica-embed.service": {"pepper", "data-key", "document-key", "lookup-key"},
+    "rubrica-admin.service": {"data-key", "document-key", "lookup-key"},
+    "rubrica-signing@.service": {"document-key"},
+    "rubrica-chores.service": {"document-key"},
+    "rubrica-sandbox.service": set(),
+    "rubrica-migrate.service": set(),
+}
+"""Secrets that a unit gets a copy of; the originals are the API's alone."""
+
 pytestmark = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None,
     reason="systemd-analyze is not installed (package systemd)",
@@ -86,3 +97,15 @@ def test_unit_has_a_user_of_its_own(unit: str) -> None:
     (user,) = [line.removeprefix("User=") for line in lines if line.startswith("User=")]
 
     assert f"u      {user} " in (UNITS / "sysusers.conf").read_text("utf-8")
+
+
+@pytest.mark.parametrize("unit", SERVICES)
+def test_unit_has_copies_of_its_own_secrets_alone(unit: str) -> None:
+    """Each one is put where the settings file has it; a worker has no data key."""
+    role = unit.removeprefix("rubrica-").removesuffix(".service").removesuffix("@")
+    folder = "/etc/rubrica/secrets"
+    wanted = {f"{folder}/{role}/{name}:{folder}/{name}" for name in COPIES[unit]}
+
+    lines = (UNITS / unit).read_text("utf-8").splitlines()
+    bound = [line for line in lines if line.startswith("BindReadOnlyPaths=")]
+    assert {line.partition("=")[2] for line in bound} == wanted

@@ -84,6 +84,7 @@ pin_file = "secrets/pki.pin"
 [secrets]
 pepper_file = "secrets/pepper"
 data_key_file = "secrets/data-key"
+document_key_file = "secrets/document-key"
 lookup_key_file = "secrets/lookup-key"
 {secrets}
 [auth]

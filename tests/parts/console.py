@@ -265,7 +265,12 @@ class Site:
 @asynccontextmanager
 async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
     """Build a console with one administrator, whose clock the test moves."""
-    names = {"data_key_file": b"d", "lookup_key_file": b"l", "pepper_file": b"p"}
+    names = {
+        "data_key_file": b"d",
+        "document_key_file": b"k",
+        "lookup_key_file": b"l",
+        "pepper_file": b"p",
+    }
     for name, letter in names.items():
         (folder / name).write_text((letter * 32).hex())
         (folder / name).chmod(0o600)

@@ -52,6 +52,7 @@ pin_file = "secrets/pki.pin"
 [secrets]
 pepper_file = "secrets/pepper"
 data_key_file = "secrets/data"
+document_key_file = "secrets/document"
 lookup_key_file = "secrets/lookup"
 """
 _REPLICA: Final = """\

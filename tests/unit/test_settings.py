@@ -49,7 +49,8 @@ def test_relative_paths_count_from_the_file(tmp_path: Path) -> None:
     """Wherever the command is run; absolute ones stay as they are."""
     settings = load(
         tmp_path,
-        GOOD + '[documents]\npath = "pdf"\n[redis]\nsocket = "r.sock"\n'
+        GOOD + 'document_key_file = "secrets/document"\n'
+        '[documents]\npath = "pdf"\n[redis]\nsocket = "r.sock"\n'
         '[sandbox]\nsocket = "s.sock"\n[database]\npassword_file = "pg"\n',
     )
 
@@ -58,6 +59,7 @@ def test_relative_paths_count_from_the_file(tmp_path: Path) -> None:
     assert settings.hsm.firma.pin_file == tmp_path / "secrets/firma.pin"
     assert settings.hsm.pki.pin_file == Path("/etc/pki.pin")
     assert settings.secrets.pepper_file == tmp_path / "secrets/pepper"
+    assert settings.document_key_file == tmp_path / "secrets/document"
     assert settings.documents_dir == tmp_path / "pdf"
     assert settings.redis_socket == tmp_path / "r.sock"
     assert settings.sandbox_socket == tmp_path / "s.sock"
@@ -69,6 +71,7 @@ def test_folders_follow_from_data_and_run(tmp_path: Path) -> None:
     settings = load(tmp_path, GOOD)
 
     assert settings.documents_dir == tmp_path / "datos/documents"
+    assert settings.document_key_file == tmp_path / "secrets/document-key"
     assert settings.redis_socket == Path("/run/rubrica/redis.sock")
     assert settings.sandbox_socket == Path("/run/rubrica/sandbox.sock")
 

@@ -5,14 +5,17 @@ from datetime import datetime
 from typing import Protocol
 
 from appliance.domain.ids import PersonId
+from appliance.domain.vocab import SecretName
 
 
 @dataclass(frozen=True, slots=True)
 class SealedColumn:
-    """A column that the data key seals."""
+    """A column of sealed values."""
 
     table: str
     column: str
+    secret: SecretName
+    """The key that seals them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +39,18 @@ class IndexedEmail:
 class SecretVersionRecords(Protocol):
     """Values by the version of the key that made them."""
 
-    def sealed_columns(self) -> tuple[SealedColumn, ...]:
-        """All columns that hold sealed values."""
+    def sealed_columns(self, secret: SecretName) -> tuple[SealedColumn, ...]:
+        """All columns that hold what a key sealed."""
         ...
 
     async def sealed(self, column: SealedColumn) -> dict[int, int]:
-        """How many values of a column there are, by version of the data key."""
+        """How many values of a column there are, by version of its key."""
         ...
 
     async def sealed_otherwise(
         self, column: SealedColumn, version: int, after: str, limit: int
     ) -> list[SealedValue]:
-        """Values that another version of the data key sealed, after a row's key."""
+        """Values that another version of its key sealed, after a row's key."""
         ...
 
     async def reseal(self, column: SealedColumn, old: SealedValue, new: bytes) -> None:
