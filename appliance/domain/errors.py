@@ -123,6 +123,7 @@ class ErrorCode(StrEnum):
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
     SANDBOX_UNAVAILABLE = "SANDBOX_UNAVAILABLE"
     TSA_UNAVAILABLE = "TSA_UNAVAILABLE"
+    REVOCATION_UNAVAILABLE = "REVOCATION_UNAVAILABLE"
     OVERLOADED = "OVERLOADED"
     INTERNAL = "INTERNAL"
     # Operators' commands
@@ -307,6 +308,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.STORE_UNAVAILABLE: "The records cannot be reached; try again soon.",
     ErrorCode.SANDBOX_UNAVAILABLE: "Documents cannot be examined right now.",
     ErrorCode.TSA_UNAVAILABLE: "No timestamp can be had right now; try again soon.",
+    ErrorCode.REVOCATION_UNAVAILABLE: (
+        "It cannot be told right now whether a certificate is revoked; try again soon."
+    ),
     ErrorCode.OVERLOADED: "The service is busy; try again soon.",
     ErrorCode.INTERNAL: "Something went wrong on our side.",
     ErrorCode.ALREADY_EXISTS: "There is one already: {field}.",

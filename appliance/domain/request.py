@@ -8,6 +8,7 @@ from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
+from appliance.domain.levels import NO_WISHES, ProfileWishes
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import RequestState
 
@@ -71,6 +72,8 @@ class RequestView:
     """Where it came from: `operador`, or `sesion` for a session of the frame."""
     followed: bool = False
     """Whether somebody waits to sign after it."""
+    wishes: ProfileWishes = NO_WISHES
+    """How it is to be signed, where it or its integrator differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,9 @@ class SignedDocumentView:
     sha256: str
     size_bytes: int
     level: str
-    """`B-B` …"""
+    """The level reached, `B-B` …"""
+    version: int = 1
+    """From 1; a later one begins with the bytes of those before it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Row, Select, and_, exists, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import (
     DocumentId,
     IntegratorId,
@@ -16,6 +18,7 @@ from appliance.domain.ids import (
     RequestId,
     new_id,
 )
+from appliance.domain.levels import ProfileWishes
 from appliance.domain.records.requests import (
     FRAME_ORIGIN,
     NewRequest,
@@ -27,7 +30,7 @@ from appliance.domain.request import (
     SignedDocumentView,
     check_move,
 )
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import RequestState, SignatureLevel, TimestampPolicy
 from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
@@ -94,10 +97,11 @@ class SqlDocuments:
     async def sealed(
         self, request: RequestId, view: SignedDocumentView, at: datetime
     ) -> None:
-        """Record the signed document of a request; there is at most one."""
+        """Record a version of a request's signed document, once."""
         await self._connection.execute(
             insert(signed_document).values(
                 request=request,
+                version=view.version,
                 integrator=view.integrator,
                 sha256=view.sha256,
                 size_bytes=view.size_bytes,
@@ -107,7 +111,7 @@ class SqlDocuments:
         )
 
     async def signed(self, request: RequestId) -> SignedDocumentView | None:
-        """The signed document of a request."""
+        """The newest version of a request's signed document."""
         row = (
             await self._connection.execute(
                 select(signed_document, signature_request.c.name)
@@ -116,6 +120,8 @@ class SqlDocuments:
                     signature_request.c.id == signed_document.c.request,
                 )
                 .where(signed_document.c.request == request)
+                .order_by(signed_document.c.version.desc())
+                .limit(1)
             )
         ).one_or_none()
         if row is None:
@@ -127,6 +133,7 @@ class SqlDocuments:
             sha256=row.sha256,
             size_bytes=row.size_bytes,
             level=row.level,
+            version=row.version,
         )
 
 
@@ -173,6 +180,9 @@ class SqlRequests:
                 origin=new.origin,
                 created=new.created,
                 expires=new.expires,
+                wished_level=new.wishes.level,
+                timestamp_policy=new.wishes.timestamp_policy,
+                digest=new.wishes.digest,
             )
             .returning(signature_request.c.id)
         )
@@ -313,6 +323,17 @@ class SqlRequests:
         )
         return result.rowcount == 1
 
+    async def raised(self, request: RequestId, level: str) -> None:
+        """Set the level that a signed request's document has reached."""
+        await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.state == RequestState.SIGNED.value,
+            )
+            .values(level=level)
+        )
+
     async def prolong(self, request: RequestId, until: datetime) -> None:
         """Give a request of a session more time to be signed."""
         await self._connection.execute(
@@ -366,6 +387,10 @@ class SqlRequests:
         return [RequestId(number) for number in rows.scalars()]
 
 
+_Word = TypeVar("_Word", bound=StrEnum)
+_WISHES: Final = ("level", "timestamp_policy", "digest")
+
+
 def _views() -> Select[Any]:
     later = signature_request.alias("later")
     followed = exists().where(
@@ -380,6 +405,7 @@ def _views() -> Select[Any]:
             document.c.sha256,
             document.c.inspection,
             integrator.c.name.label("integrator_name"),
+            *(integrator.c[name].label(f"i_{name}") for name in _WISHES),
         )
         .join(document, document.c.id == signature_request.c.document)
         .join(integrator, integrator.c.id == signature_request.c.integrator)
@@ -402,7 +428,17 @@ def _view(row: Row[Any]) -> RequestView:
         params_sha256=row.params_sha256,
         activation=row.activation,
         origin=row.origin,
+        wishes=ProfileWishes(
+            _first(SignatureLevel, row.wished_level, row.i_level),
+            _first(TimestampPolicy, row.timestamp_policy, row.i_timestamp_policy),
+            _first(DigestAlgorithm, row.digest, row.i_digest),
+        ),
         process=ProcessId(row.process),
         seq=row.seq,
         followed=bool(row.followed),
     )
+
+
+def _first(kind: type[_Word], *words: str | None) -> _Word | None:
+    """The first word that is there: of the request, then of its integrator."""
+    return next((kind(word) for word in words if word is not None), None)

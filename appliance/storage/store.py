@@ -26,6 +26,7 @@ from appliance.storage.console_views import SqlConsoleViews
 from appliance.storage.engines import Engines
 from appliance.storage.inserting import insert_into
 from appliance.storage.integrators import SqlIntegrators
+from appliance.storage.levels import SqlUpkeep
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.masters import SqlMasters
 from appliance.storage.people import SqlCredentials, SqlPeople
@@ -76,6 +77,7 @@ class SqlRecords:
         self.console_views = SqlConsoleViews(connection)
         self.masters = SqlMasters(connection)
         self.secret_versions = SqlSecretVersions(connection)
+        self.upkeep = SqlUpkeep(connection)
         self.audit = SqlAudit(connection, writer, clock)
 
 

@@ -22,6 +22,7 @@ from pyhanko.pdf_utils.generic import (
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 
+from appliance.domain.levels import ValidationData
 from worker.stamp import open_revision
 from worker.stamp.revision import entry, refusing, write_increment
 
@@ -31,25 +32,6 @@ _KINDS: Final = (
     ("/OCSPs", "/OCSP"),
     ("/CRLs", "/CRL"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ValidationData:
-    """What proves, later and without a network, that certificates were good."""
-
-    certificates: tuple[bytes, ...] = field(default=(), repr=False)
-    """DER, as all of it."""
-    ocsps: tuple[bytes, ...] = field(default=(), repr=False)
-    """OCSPResponse."""
-    crls: tuple[bytes, ...] = field(default=(), repr=False)
-
-    def with_more(self, other: "ValidationData") -> "ValidationData":
-        """Both, each piece once."""
-        return ValidationData(
-            tuple(dict.fromkeys(self.certificates + other.certificates)),
-            tuple(dict.fromkeys(self.ocsps + other.ocsps)),
-            tuple(dict.fromkeys(self.crls + other.crls)),
-        )
 
 
 @dataclass(frozen=True, slots=True)
