@@ -80,6 +80,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.KEY_USED: N_("Key used"),
     EventKind.KEY_INTERRUPTED: N_("Use of the key interrupted"),
     EventKind.DOCUMENT_DOWNLOADED: N_("Signed document downloaded"),
+    EventKind.TIMESTAMP_ISSUED: N_("Timestamp issued"),
     EventKind.TASK_CREATED: N_("HSM task created"),
     EventKind.TASK_FAILED: N_("HSM task failed"),
     EventKind.SECRET_ROTATED: N_("New version of a secret key in use"),

@@ -170,12 +170,14 @@ ENDING: Final[dict[ExpiringKind, str]] = {
     ExpiringKind.ANCHOR: N_("Trusted root"),
     ExpiringKind.CA: N_("The internal CA"),
     ExpiringKind.OCSP: N_("OCSP responder"),
+    ExpiringKind.TSA: N_("Timestamping authority"),
 }
 
 OWN_ROLES: Final = {
     "root": N_("Root"),
     "issuing": N_("Issues certificates"),
     "ocsp": N_("Answers by OCSP"),
+    "tsa": N_("Stamps the time"),
 }
 
 KEY_MODES: Final = {

@@ -17,6 +17,7 @@ from appliance.api import (
     revocar,
     sessions,
     solicitudes,
+    tsa,
 )
 from appliance.api.core import KEY, ApiCore
 from appliance.web.app import create_app
@@ -38,6 +39,8 @@ def create_api(core: ApiCore) -> Quart:
     app.extensions[KEY] = core
     per_minute = core.settings.pki.requests_per_minute_address
     app.extensions[pki.RATE] = AddressRate(per_minute, core.clock)
+    per_minute = core.settings.timestamps.requests_per_minute_address
+    app.extensions[tsa.RATE] = AddressRate(per_minute, core.clock)
     app.register_blueprint(solicitudes.blueprint)
     app.register_blueprint(credenciales.blueprint)
     app.register_blueprint(clave.blueprint)
@@ -48,4 +51,5 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(pages.files)
     app.register_blueprint(public.blueprint)
     app.register_blueprint(pki.blueprint)
+    app.register_blueprint(tsa.blueprint)
     return app

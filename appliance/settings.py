@@ -208,6 +208,53 @@ class PkiSettings(_Section):
     """Questions under `/pki/` a minute from one address, in each `api` process."""
 
 
+class OutsideTsaSettings(_Section):
+    """One timestamping authority outside of the installation."""
+
+    url: str = Field(pattern=r"^https?://[^@\s/?#]+[^@\s#]*$")
+    """Its address (RFC 3161 over HTTP), without a user name in it."""
+    username: str | None = Field(default=None, pattern=r"^[^:\s]{1,128}$")
+    """User name (HTTP Basic), where it wants one; only over https."""
+    password_file: Path | None = None
+    """File with its password, read by the chores worker."""
+    policy: str | None = Field(default=None, pattern=r"^[0-2](\.[0-9]+)+$")
+    """Policy to ask for, an object identifier; the default is its own choice."""
+    ca_file: Path | None = None
+    """Certificates (PEM) that its TLS is checked by; the default is the system's.
+    Its timestamps are checked by the trust store, see docs/timestamps.md."""
+
+    @model_validator(mode="after")
+    def _password_is_not_told_to_all(self) -> Self:
+        if (self.username is None) is not (self.password_file is None):
+            msg = "username and password_file come together"
+            raise ValueError(msg)
+        if self.username is not None and not self.url.startswith("https:"):
+            msg = "username: only over https"
+            raise ValueError(msg)
+        return self
+
+
+class TimestampSettings(_Section):
+    """Timestamps (RFC 3161): who makes them, and for whom."""
+
+    outside: tuple[OutsideTsaSettings, ...] = Field(default=(), max_length=8)
+    """Authorities outside, asked in this order by the chores worker until one
+    answers well; none: the internal one stamps."""
+    proxy: str | None = Field(default=None, pattern=r"^http://[^@\s/?#]+/?$")
+    """HTTP proxy by which the ones outside are reached."""
+    timeout_s: float = Field(default=10, gt=0, le=60)
+    """Longest that one of them may take to answer, in seconds."""
+    rest_s: Seconds = 300
+    """Time for which one that failed is asked last, in seconds."""
+    accuracy_s: int = Field(default=1, ge=1, le=60)
+    """How far from the true time the clocks of signing hosts may be, in seconds:
+    what the internal authority's timestamps say of themselves."""
+    public: bool = False
+    """Whether the internal authority stamps for anybody, at `POST /tsa`."""
+    requests_per_minute_address: int = Field(default=60, ge=1, le=1_000_000)
+    """Questions to `/tsa` a minute from one address, in each `api` process."""
+
+
 class SecretSettings(_Section):
     """Files with 32 random bytes in hex, or versions of such; mode 0600.
 
@@ -338,6 +385,7 @@ class Settings(_Section):
     documents: DocumentSettings = DocumentSettings()
     hsm: HsmSettings
     pki: PkiSettings = PkiSettings()
+    timestamps: TimestampSettings = TimestampSettings()
     secrets: SecretSettings
     auth: AuthSettings = AuthSettings()
     signing: SigningSettings = SigningSettings()
@@ -439,6 +487,7 @@ _PATH_KEYS = frozenset(
         "pepper_file",
         "data_key_file",
         "lookup_key_file",
+        "ca_file",
     }
 )
 

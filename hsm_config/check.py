@@ -231,6 +231,8 @@ def _mechanisms(run: _Check, token: pkcs11.Token, role: TokenRole) -> str:
     kinds = {KeyAlgorithm.RSA_2048}
     if role is TokenRole.FIRMA:
         kinds.add(hsm.key_algorithm)
+    else:
+        kinds.add(run.profile.own_algorithm)
     pss = hsm.signature_scheme == "rsa-pss"
     needed = {pairs.GENERATES[kind] for kind in kinds}
     needed |= {signatures.MECHANISMS[scheme_for(kind)] for kind in kinds}

@@ -78,7 +78,7 @@ def keep_alive(session: pkcs11.Session) -> str:
 
 
 def authority(session: pkcs11.Session, settings: Settings, clock: Clock) -> str:
-    """Root, CA and responder: keys that sign, certificates of them and in date.
+    """Root, CA, responder and TSA: keys that sign, certificates in date.
 
     Raises:
         HsmRefusedError: one of these is not so.
@@ -98,7 +98,8 @@ def authority(session: pkcs11.Session, settings: Settings, clock: Clock) -> str:
         if not clock.now() <= certificate.not_valid_after_utc:
             msg = f"the {name} certificate has expired"
             raise HsmRefusedError(msg)
-    objects.self_test(session, objects.OCSP_KEY.cka_id)
+    for ref in (objects.OCSP_KEY, objects.TSA_KEY):
+        objects.self_test(session, ref.cka_id)
     pki_keys.check_certificates(settings)
     _, _, ca = held[1]
     until = ca.not_valid_after_utc.date().isoformat()

@@ -121,16 +121,10 @@ def identity_key(session: pkcs11.Session, profile: HsmProfile) -> bool:
     try:
         objects.self_test(session, cka_id)
     except KeyNotFoundError:
-        kind = _identity_algorithm(profile)
+        kind = profile.own_algorithm
         objects.make_anew(session, cka_id, objects.IDENTITY_LABEL, kind)
         return True
     return False
-
-
-def _identity_algorithm(profile: HsmProfile) -> KeyAlgorithm:
-    """EC P-256, or the makes' smallest RSA where they have no EC."""
-    kinds = profile.keys.algorithms
-    return KeyAlgorithm.EC_P256 if KeyAlgorithm.EC_P256 in kinds else kinds[0]
 
 
 def _pin(public: PublicKey, settings: Settings, report: ProvisionReport) -> None:

@@ -24,13 +24,18 @@ CA_LABEL: Final = "rubrica-ca"
 OCSP_KEY: Final = KeyReference(TokenRole.PKI, b"rubrica-ocsp-1")
 """Of the responder that answers for the CA."""
 OCSP_LABEL: Final = "rubrica-ocsp"
+TSA_KEY: Final = KeyReference(TokenRole.PKI, b"rubrica-tsa-1")
+"""Of the timestamping authority: signs timestamps alone (RFC 3161, 2.3)."""
+TSA_LABEL: Final = "rubrica-tsa"
 KEEP_ALIVE_KEY: Final = KeyReference(TokenRole.FIRMA, b"rubrica-keep-alive")
 """A key that certifies nothing and nobody, for test signatures."""
 KEEP_ALIVE_LABEL: Final = "rubrica-keep-alive"
 IDENTITY_KEY: Final = KeyReference(TokenRole.FIRMA, b"rubrica-worker-identity")
 """By it workers prove to fronts that they hold the token (design §4)."""
 IDENTITY_LABEL: Final = "rubrica-worker-identity"
-OWN_KEYS: Final = frozenset({ROOT_KEY, CA_KEY, OCSP_KEY, KEEP_ALIVE_KEY, IDENTITY_KEY})
+OWN_KEYS: Final = frozenset(
+    {ROOT_KEY, CA_KEY, OCSP_KEY, TSA_KEY, KEEP_ALIVE_KEY, IDENTITY_KEY}
+)
 """The installation's own pairs, made by `rubrica hsm init` alone."""
 
 _K = TypeVar("_K", pkcs11.PrivateKey, pkcs11.PublicKey)

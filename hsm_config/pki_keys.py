@@ -1,8 +1,8 @@
 """The internal CA's keys on the pki token, and the certificates of two of them.
 
-The root, the CA that issues, and the OCSP responder, whose certificate workers
-make and renew. Looked at before they are made; what looks like a loss is
-refused, never made anew.
+The root, the CA that issues, the OCSP responder and the timestamping authority;
+the certificates of these two are made and renewed by workers. Looked at before
+they are made; what looks like a loss is refused, never made anew.
 """
 
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from appliance.settings import Settings
 from hsm_config import certificates, hierarchy, objects
 from hsm_config.module import describe
 from hsm_config.pin import write_new
+from hsm_config.profile import HsmProfile
 from hsm_config.provision_report import ProvisionReport
 
 CA_ALGORITHM: Final = KeyAlgorithm.RSA_3072
@@ -30,13 +31,18 @@ OCSP_ALGORITHM: Final = KeyAlgorithm.RSA_2048
 
 
 def provision(
-    session: pkcs11.Session, settings: Settings, clock: Clock, report: ProvisionReport
+    session: pkcs11.Session,
+    settings: Settings,
+    profile: HsmProfile,
+    clock: Clock,
+    report: ProvisionReport,
 ) -> None:
     """Make what is missing of the CA's keys and certificates, from the root down.
 
     Args:
         session: of the pki token, logged in, read-write.
         settings: the installation.
+        profile: its HSM's make.
         clock: dates the certificates.
         report: told what was made and what was there.
 
@@ -67,6 +73,7 @@ def provision(
     ca = (objects.CA_KEY, objects.CA_LABEL, settings.ca_file)
     maker.certified("CA", *ca, ca_certificate)
     maker.pair("OCSP", objects.OCSP_KEY, objects.OCSP_LABEL, OCSP_ALGORITHM)
+    maker.pair("TSA", objects.TSA_KEY, objects.TSA_LABEL, profile.own_algorithm)
     check_certificates(settings)
 
 

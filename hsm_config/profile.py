@@ -98,6 +98,16 @@ class HsmProfile:
         """Whether it cannot keep users' keys wrapped."""
         return not self.keys.wrap
 
+    @property
+    def own_algorithm(self) -> KeyAlgorithm:
+        """Kind of the installation's own keys that sign often and small.
+
+        P-256: ten times as fast as RSA and short; the makes' smallest RSA where
+        they have no EC.
+        """
+        kinds = self.keys.algorithms
+        return KeyAlgorithm.EC_P256 if KeyAlgorithm.EC_P256 in kinds else kinds[0]
+
 
 def load_profile(name_or_path: str) -> HsmProfile:
     """Read a profile.

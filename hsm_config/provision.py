@@ -115,7 +115,7 @@ def _provision(
         firma = sessions[TokenRole.FIRMA]
         firma_keys.provision(firma, settings, profile, report)
         replicas.provision(library, firma, settings, profile, report, ask)
-        pki_keys.provision(sessions[TokenRole.PKI], settings, clock, report)
+        pki_keys.provision(sessions[TokenRole.PKI], settings, profile, clock, report)
 
 
 def _token(library: Library, settings: Settings, role: TokenRole) -> pkcs11.Token:

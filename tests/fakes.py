@@ -234,9 +234,9 @@ class FakeDoorbell:
         self.rung: list[ActivationId] = []
         self._heard = asyncio.Event()
 
-    async def ring(self, activation: ActivationId) -> None:
+    async def ring(self, work: ActivationId | TaskId) -> None:
         """Remember it."""
-        self.rung.append(activation)
+        self.rung.append(ActivationId(work))
         self._heard.set()
 
     async def heard(self, times: int) -> None:

@@ -3,7 +3,9 @@
 All are small, and the same call gives the same bytes but for encrypted ones.
 """
 
+import hashlib
 import io
+import math
 from collections.abc import Callable
 from typing import Final, Literal
 
@@ -25,6 +27,31 @@ def one_page(text: str = "Convenio") -> bytes:
 def pages(count: int, text: str = "Page") -> bytes:
     """As many A4 pages, numbered."""
     return _saved(_document(count, text))
+
+
+def heavy(count: int, size_bytes: int) -> bytes:
+    """As many A4 pages, each with an image of its own that does not compress.
+
+    Args:
+        count: pages.
+        size_bytes: of the whole file, about.
+    """
+    pdf = _document(count)
+    side = math.isqrt(size_bytes // count)
+    for number, page in enumerate(pdf.pages):
+        grey = hashlib.shake_128(b"%d" % number).digest(side * side)
+        image = Stream(pdf, grey)
+        image.stream_dict = Dictionary(
+            Type=Name.XObject,
+            Subtype=Name.Image,
+            Width=side,
+            Height=side,
+            ColorSpace=Name.DeviceGray,
+            BitsPerComponent=8,
+        )
+        page.Resources.XObject = Dictionary(Im1=image)
+        page.contents_add(b"q 300 0 0 300 100 100 cm /Im1 Do Q")
+    return _saved(pdf, compress=False)
 
 
 def rotated(degrees: int) -> bytes:

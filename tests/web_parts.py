@@ -19,6 +19,7 @@ from appliance.services.attempts import Attempts
 from appliance.services.credentials import Credentials
 from appliance.services.csr import SigningRequests
 from appliance.services.enrolment import Enrolment
+from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.invitations import Invitations
 from appliance.services.links import Links
 from appliance.services.login import Login, email_index
@@ -33,6 +34,7 @@ from appliance.services.shielding import Shielded
 from appliance.services.signing_password import SigningPasswords
 from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
+from appliance.services.timestamps import Timestamps
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
 from appliance.settings import Settings
@@ -40,6 +42,7 @@ from appliance.storage.engines import open_engines
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import (
+    FakeDoorbell,
     FakeHealth,
     FakeRequests,
     FakeSigning,
@@ -87,6 +90,7 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
             "web": web,
             "documents": {"limit_bytes": 8192},
             "pki": tables.get("pki", {}),
+            "timestamps": tables.get("timestamps", {}),
             # A machine that does much else is slow, not wrong.
             "database": {"busy_timeout_s": 60, **tables.get("database", {})},
             "auth": {
@@ -125,6 +129,7 @@ class Parts:
     """Alive since the parts were opened."""
     tasks: FakeTasks
     status_answers: StatusAnswers
+    timestamps: Timestamps
     requests: FakeRequests
     signing: FakeSigning
     health: FakeHealth
@@ -256,6 +261,9 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         tasks=FakeTasks(),
         status_answers=StatusAnswers(
             store, clock, settings, Publishing(store, clock, settings.pki, "test"), 0.0
+        ),
+        timestamps=Timestamps(
+            store, clock, HsmTasks(store, clock, "api", new_id()), FakeDoorbell()
         ),
         requests=FakeRequests(),
         signing=FakeSigning(),

@@ -28,7 +28,7 @@ from appliance.domain.vocab import CertificateKind, VouchedBy
 from appliance.settings import Settings
 from hsm_config.certificates import is_demo, key_identifier, new_serial
 from hsm_config.hierarchy import BACKDATE, authority_name
-from hsm_config.objects import CA_KEY, OCSP_KEY
+from hsm_config.objects import CA_KEY, OCSP_KEY, TSA_KEY
 from worker.certificate_profile import (
     Extensions,
     PublicKey,
@@ -36,6 +36,7 @@ from worker.certificate_profile import (
     signer_extensions,
     signer_key,
     signer_name,
+    tsa_extensions,
 )
 from worker.hsm_session import HsmSession
 
@@ -43,6 +44,9 @@ VALIDITY: Final = timedelta(days=2 * 365)
 """How long a signer's certificate is good."""
 RESPONDER_VALIDITY: Final = timedelta(days=90)
 """How long a certificate of the OCSP responder is good."""
+TSA_VALIDITY: Final = timedelta(days=6 * 365)
+"""How long a certificate of the timestamping authority is good: its timestamps
+are checked for as long, and are renewed by others before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,19 +197,49 @@ class Authority:
         )
         return self._issued(signed)
 
+    async def certify_tsa(self, now: datetime) -> IssuedCertificate:
+        """Certify the timestamping authority's key, anew each time.
+
+        Args:
+            now: aware.
+
+        Returns:
+            A certificate for six years, or until the CA's end if that is nearer.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: it has no such key; `rubrica hsm init` makes it.
+            HsmRefusedError: as `issue`.
+
+        Source: RFC 3161, 2.3.
+        """
+        self._refuse_outdated(now)
+        public = signer_key(await self._session.public_key(TSA_KEY))
+        signed = await self._certify(
+            authority_name(self._settings, "TSA"),
+            public,
+            TSA_VALIDITY,
+            tsa_extensions(self._settings, self._ca, public),
+            now,
+        )
+        return self._issued(signed)
+
     def record(
-        self, issued: IssuedCertificate, credential: CredentialId | None
+        self,
+        issued: IssuedCertificate,
+        kind: CertificateKind,
+        credential: CredentialId | None = None,
     ) -> CertificateRecord:
         """What the record keeps of a certificate that was just issued.
 
         Args:
             issued: by this CA.
-            credential: whose key it certifies; None for the responder.
+            kind: what it is for.
+            credential: whose key it certifies; None for one of the appliance's own.
         """
-        signer, responder = CertificateKind.SIGNER, CertificateKind.OCSP
         return CertificateRecord(
             serial=serial_text(issued.serial),
-            kind=responder if credential is None else signer,
+            kind=kind,
             issuer=key_identifier(self._ca),
             credential=credential,
             der=issued.certificate,

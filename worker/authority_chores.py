@@ -9,6 +9,7 @@ from appliance.bootstrap import Core
 from appliance.services.authority_files import read_authority
 from appliance.services.publishing import Publishing
 from appliance.services.revocation import Revocations
+from appliance.services.timestamps import TimestampWork
 from appliance.settings import SettingsError
 
 _log = structlog.get_logger(__name__)
@@ -26,6 +27,7 @@ class AuthorityChores:
     def __init__(self, core: Core, slot: str) -> None:
         self._core = core
         self._publishing = Publishing(core.store, core.clock, core.settings.pki, slot)
+        self._timestamps = TimestampWork(core.store, core.clock, slot)
         self._revocations = Revocations(core.store, core.clock)
         self._next: datetime | None = None
 
@@ -47,3 +49,4 @@ class AuthorityChores:
         await self._revocations.resume()
         await self._publishing.submit_due(authority.issuers)
         await self._publishing.forget()
+        await self._timestamps.forget()

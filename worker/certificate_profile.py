@@ -17,15 +17,13 @@ from cryptography.x509.oid import (
     NameOID,
 )
 
+from appliance.domain.certificates import ARC
 from appliance.domain.errors import FieldInvalidError, HsmRefusedError
 from appliance.domain.person import parse_cuil
 from appliance.domain.vocab import VouchedBy
 from appliance.settings import Settings
 from hsm_config.certificates import key_usage
 from hsm_config.hierarchy import crl_at, issuer_at
-
-ARC: Final = "2.25.203864791873263086617336735730773149798"
-"""Root of the project's object identifiers. Source: ITU-T X.667, 7 (a UUID)."""
 
 POLICIES: Final = {
     VouchedBy.VOUCHED: x509.ObjectIdentifier(f"{ARC}.1.1"),
@@ -35,6 +33,9 @@ POLICIES: Final = {
 }
 """How the person came to be certified, as a certificate policy; never changed
 or reused. Source: decisions "who may be certified"."""
+
+TSA_POLICY: Final = x509.ObjectIdentifier(f"{ARC}.1.5")
+"""The installation's own timestamping authority; never changed or reused."""
 
 DOCUMENT_SIGNING: Final = x509.ObjectIdentifier("1.3.6.1.5.5.7.3.36")
 """id-kp-documentSigning. Source: RFC 9336, 3.1."""
@@ -67,18 +68,36 @@ def signer_extensions(
     # emailProtection besides, for readers older than RFC 9336.
     usages = [DOCUMENT_SIGNING, ExtendedKeyUsageOID.EMAIL_PROTECTION]
     policy = x509.PolicyInformation(POLICIES[vouched_by], None)
-    ocsp = x509.AccessDescription(
-        AuthorityInformationAccessOID.OCSP,
-        x509.UniformResourceIdentifier(f"{settings.web.base_url}/pki/ocsp"),
-    )
     return (
         (x509.BasicConstraints(ca=False, path_length=None), True),
         (key_usage(digital_signature=True, content_commitment=True), True),
         (x509.ExtendedKeyUsage(usages), False),
         *_identifiers(ca, public),
         (x509.CertificatePolicies([policy]), False),
-        (crl_at(settings, "ca.crl"), False),
-        (x509.AuthorityInformationAccess([ocsp, issuer_at(settings, "ca.cer")]), False),
+        *_published_at(settings),
+    )
+
+
+def tsa_extensions(
+    settings: Settings, ca: x509.Certificate, public: PublicKey
+) -> Extensions:
+    """The timestamping authority's extensions: it does that alone.
+
+    Args:
+        settings: of the installation, for its public address.
+        ca: the issuer.
+        public: the authority's key.
+
+    Source: RFC 3161, 2.3; EN 319 422, 6.
+    """
+    policy = x509.PolicyInformation(TSA_POLICY, None)
+    return (
+        (x509.BasicConstraints(ca=False, path_length=None), True),
+        (key_usage(digital_signature=True), True),
+        (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.TIME_STAMPING]), True),
+        *_identifiers(ca, public),
+        (x509.CertificatePolicies([policy]), False),
+        *_published_at(settings),
     )
 
 
@@ -106,6 +125,18 @@ def _identifiers(ca: x509.Certificate, public: PublicKey) -> Extensions:
     return (
         (x509.SubjectKeyIdentifier.from_public_key(public), False),
         (x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(issuer), False),
+    )
+
+
+def _published_at(settings: Settings) -> Extensions:
+    """Where the CA tells whether a certificate is revoked, and its own."""
+    ocsp = x509.AccessDescription(
+        AuthorityInformationAccessOID.OCSP,
+        x509.UniformResourceIdentifier(f"{settings.web.base_url}/pki/ocsp"),
+    )
+    return (
+        (crl_at(settings, "ca.crl"), False),
+        (x509.AuthorityInformationAccess([ocsp, issuer_at(settings, "ca.cer")]), False),
     )
 
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.tasks import TaskClaim
-from appliance.domain.vocab import TaskKind
+from appliance.domain.vocab import CertificateKind, TaskKind
 from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
 from worker.authority import Authority, CertificateSubject
@@ -117,6 +117,6 @@ class CertificateTasks:
             public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
             self.clock.now(),
         )
-        record = self.authority.record(issued, held.id)
+        record = self.authority.record(issued, CertificateKind.SIGNER, held.id)
         if await self.renewal.renewed(claim, record, issued.chain):
             _log.info("task.renewed", task=claim.id, credential=held.id)

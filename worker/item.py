@@ -45,6 +45,7 @@ from worker.pdf.assemble import assemble
 from worker.pdf.check import check, method_of
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.pdf.reserved import FileDigests
 from worker.stages import Stages
 from worker.stamp import StampFonts
 
@@ -120,14 +121,15 @@ class ItemSigner:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
         stages = Stages()
         original = await self.documents.get(view.integrator, item.document_sha256)
+        digests = FileDigests(original)
         stages.done("read")
         if item.state is not ItemState.WAITING:
             made = _stored(item)
         elif key is not None:
-            made = await self._use_key(work, item, view, original, key, stages)
+            made = await self._use_key(work, item, view, digests, key, stages)
         else:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
-        signed = await asyncio.to_thread(_complete, original, work.credential, made)
+        signed = await asyncio.to_thread(_complete, digests, work.credential, made)
         stages.done("check")
         await self._publish(work.claim, item, view, signed, stages)
 
@@ -136,7 +138,7 @@ class ItemSigner:
         work: Work,
         item: Item,
         view: RequestView,
-        original: bytes,
+        original: FileDigests,
         key: UsableKey,
         stages: Stages,
     ) -> KeyedItem:
@@ -199,7 +201,7 @@ class ItemSigner:
         view: RequestView,
         person: Person,
         credential: Credential,
-        original: bytes,
+        original: FileDigests,
     ) -> PreparedSignature:
         """Lay the stamp out and make the revision; runs in a thread."""
         now = self.clock.now()
@@ -213,7 +215,7 @@ class ItemSigner:
             chain=credential.chain,
             method=self._method(credential),
         )
-        return prepare(original, plan, self.fonts)
+        return prepare(original.content, plan, self.fonts, original)
 
     def _method(self, credential: Credential) -> SignatureMethod:
         """How a credential's key signs."""
@@ -280,7 +282,7 @@ def _layout(
     return place(item.params, lines, view.inspection.pages)
 
 
-def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes:
+def _complete(original: FileDigests, credential: Credential, made: KeyedItem) -> bytes:
     """Put the CMS in and check the result before anybody can have it.
 
     Raises:
@@ -297,8 +299,8 @@ def _complete(original: bytes, credential: Credential, made: KeyedItem) -> bytes
         certificate=credential.certificate,
         chain=credential.chain,
     )
-    check(original, increment, credential.certificate)
-    return original + increment
+    check(original.content, increment, credential.certificate, original)
+    return original.content + increment
 
 
 def _stored(item: Item) -> KeyedItem:

@@ -24,6 +24,7 @@ from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
 from appliance.services.signing_hosts import slot_host
 from appliance.services.sweeping import Sweeping
+from appliance.services.timestamps import TimestampWork
 from appliance.services.turns import Turns
 from appliance.settings import Settings, SettingsError
 from hsm_config.certificates import read_ca, read_root
@@ -41,6 +42,8 @@ from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
+from worker.timestamp_tasks import TimestampTasks
+from worker.tsa import InternalTsa
 from worker.watchdog import calls_guarded
 
 _log = structlog.get_logger(__name__)
@@ -107,6 +110,9 @@ def _worker(
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
     )
+    tsa = InternalTsa(
+        session, authority, publishing, clock, settings.timestamps.accuracy_s
+    )
     return SigningWorker(
         core=core,
         claiming=claiming,
@@ -137,6 +143,7 @@ def _worker(
                 clock,
             ),
             CsrTasks(CsrWork(core.store, slot), session, keys, installation),
+            TimestampTasks(TimestampWork(core.store, clock, slot), tsa),
         ),
         keys=keys,
         session=session,

@@ -26,7 +26,11 @@ from appliance.domain.certificates import (
 )
 from appliance.domain.clock import Clock
 from appliance.domain.hsm import KeyReference
-from appliance.domain.vocab import CertificateState, RevocationReason
+from appliance.domain.vocab import (
+    CertificateKind,
+    CertificateState,
+    RevocationReason,
+)
 from appliance.services.publishing import Publishing
 from hsm_config.certificates import HsmRsaPrivateKey, key_identifier
 from hsm_config.objects import CA_KEY, OCSP_KEY, ROOT_KEY
@@ -185,12 +189,12 @@ class Publisher:
     async def _responder(self) -> CertificateRecord:
         """The responder's certificate; a new one when a third of its time is left."""
         now = self._clock.now()
-        held = await self._publishing.responder(self._ca_id)
+        held = await self._publishing.own(CertificateKind.OCSP, self._ca_id)
         if held is not None and held.not_after - now > RESPONDER_VALIDITY / 3:
             return held
         issued = await self._authority.certify_responder(now)
-        record = self._authority.record(issued, None)
-        await self._publishing.responder_issued(record)
+        record = self._authority.record(issued, CertificateKind.OCSP)
+        await self._publishing.own_issued(record)
         return record
 
 

@@ -23,7 +23,7 @@ from appliance.domain.hsm import KeyMode, KeyReference, TokenRole, WrappedKey
 from appliance.domain.ids import TaskId
 from appliance.domain.person import Credential
 from appliance.domain.records.tasks import TaskClaim
-from appliance.domain.vocab import CredentialState, TaskKind
+from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind
 from appliance.services.envelope import PERMIT_BYTES, lock_outer
 from appliance.services.hsm_tasks import HsmTasks, IssueOrder
 from worker.activation_keys import ActivationKeys
@@ -32,6 +32,7 @@ from worker.certificate_tasks import CertificateTasks
 from worker.crash_points import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.csr import CsrTasks
 from worker.hsm_session import HsmSession
+from worker.timestamp_tasks import TimestampTasks
 
 _log = structlog.get_logger(__name__)
 _RENEW_S: Final = 10.0
@@ -64,6 +65,7 @@ class TaskRunner:
         installation: the setting of that name.
         certificates: does the tasks about certificates that are there.
         requests: does the tasks of certificate signing requests.
+        timestamps: does the tasks of the internal TSA.
     """
 
     tasks: HsmTasks
@@ -75,6 +77,7 @@ class TaskRunner:
     installation: str
     certificates: CertificateTasks
     requests: CsrTasks
+    timestamps: TimestampTasks
 
     async def claim_next(self) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand."""
@@ -88,6 +91,8 @@ class TaskRunner:
                 await self._issue(claim)
             elif claim.kind is TaskKind.CSR:
                 await self.requests.run(claim)
+            elif claim.kind is TaskKind.TIMESTAMP:
+                await self.timestamps.run(claim)
             else:
                 await self.certificates.run(claim)
         except HsmUnavailableError as exc:
@@ -126,7 +131,9 @@ class TaskRunner:
             made = await self._make_resident(claim, order, subject)
         crash_point(CERTIFIED, claim.id)
         credential = self._credential(order, made, unlock)
-        record = self.authority.record(made.issued, credential.id)
+        record = self.authority.record(
+            made.issued, CertificateKind.SIGNER, credential.id
+        )
         if await self.tasks.issued(claim, credential, record):
             crash_point(ISSUED, claim.id)
             _log.info("task.issued", task=claim.id, credential=credential.id)

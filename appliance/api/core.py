@@ -30,6 +30,7 @@ from appliance.services.revocation_pins import RevocationPins
 from appliance.services.self_revocation import SelfRevocation
 from appliance.services.sessions import Sessions
 from appliance.services.status_answers import StatusAnswers
+from appliance.services.timestamps import Timestamps
 from appliance.services.tokens import Tokens
 from appliance.settings import Settings
 
@@ -211,6 +212,11 @@ class ApiCore(Protocol):
     @property
     def status_answers(self) -> StatusAnswers:
         """What the internal CA publishes."""
+        ...
+
+    @property
+    def timestamps(self) -> Timestamps:
+        """The internal timestamping authority."""
         ...
 
     @property

@@ -35,11 +35,16 @@ def open_expiry(core: Core) -> Expiry:
     files = (settings.root_file, settings.ca_file)
 
     async def own(records: Records) -> list[tuple[ExpiringKind, bytes]]:
-        found = [der for path in files if (der := read_certificate(path))]
-        responders = await records.certificates.in_force(CertificateKind.OCSP)
-        return [(ExpiringKind.CA, der) for der in found] + [
-            (ExpiringKind.OCSP, one.der) for one in responders
+        found = [
+            (ExpiringKind.CA, der) for path in files if (der := read_certificate(path))
         ]
+        for kind, name in (
+            (CertificateKind.OCSP, ExpiringKind.OCSP),
+            (CertificateKind.TSA, ExpiringKind.TSA),
+        ):
+            in_force = await records.certificates.in_force(kind)
+            found += [(name, one.der) for one in in_force]
+        return found
 
     return Expiry(core.store, core.clock, own)
 

@@ -52,6 +52,7 @@ from appliance.services.signing_hosts import SigningHosts
 from appliance.services.signing_password import SigningPasswords
 from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
+from appliance.services.timestamps import Timestamps
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
 from appliance.settings import Settings
@@ -87,6 +88,7 @@ class Front:
     self_revocation: SelfRevocation
     signing_requests: SigningRequests
     status_answers: StatusAnswers
+    timestamps: Timestamps
     integrators: Integrators
     sessions: Sessions
     progress: Progress
@@ -161,6 +163,7 @@ async def open_front(
         throttle = Throttle(store, clock, settings.auth)
         pins = RevocationPins(store, clock, login_passwords)
         trust = open_trust(core)
+        tasks = HsmTasks(store, clock, role, core.process)
         front = Front(
             settings=settings,
             clock=clock,
@@ -188,7 +191,7 @@ async def open_front(
             tokens=tokens,
             links=links,
             health=Health(store, core.inspector, clock, core.migrated),
-            tasks=HsmTasks(store, clock, role, core.process),
+            tasks=tasks,
             certificates=Certificates(store, clock),
             revocations=revocations,
             trust=trust,
@@ -200,6 +203,7 @@ async def open_front(
             status_answers=StatusAnswers(
                 store, clock, settings, Publishing(store, clock, settings.pki, role)
             ),
+            timestamps=Timestamps(store, clock, tasks, core.doorbell),
             integrators=Integrators(store, lookup, clock, settings.environment),
             sessions=sessions,
             progress=progress,

@@ -18,6 +18,10 @@ from appliance.domain.vocab import (
     RevocationReason,
 )
 
+ARC: Final = "2.25.203864791873263086617336735730773149798"
+"""Root of the project's object identifiers. Source: ITU-T X.667, 7 (a UUID)."""
+STATUS_KINDS: Final = frozenset({CertificateKind.SIGNER, CertificateKind.TSA})
+"""Whose status OCSP tells; of its own responder nobody is to ask."""
 _SERIAL: Final = re.compile(r"0*([0-9a-f]{1,40})", re.ASCII)
 
 

@@ -448,6 +448,18 @@ class HsmUnavailableError(ApplianceError):
         self.reason = reason
 
 
+class TsaUnavailableError(ApplianceError):
+    """No timestamping authority gave a token that can be used.
+
+    Args:
+        reason: why, in English, for operators.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(ErrorCode.TSA_UNAVAILABLE)
+        self.reason = reason
+
+
 class HsmRefusedError(ApplianceError):
     """The HSM works, and what was asked of it cannot be done.
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from appliance.domain.document import Inspection, VerificationReport
 from appliance.domain.hsm import DigestAlgorithm
-from appliance.domain.ids import ActivationId, IntegratorId
+from appliance.domain.ids import ActivationId, IntegratorId, TaskId
 from appliance.domain.stamp import StampLayout
 
 
@@ -102,7 +102,7 @@ class DocumentStore(Protocol):
 class Doorbell(Protocol):
     """Wakes a worker. A ring may be lost; the record is the database."""
 
-    async def ring(self, activation: ActivationId) -> None:
+    async def ring(self, work: ActivationId | TaskId) -> None:
         """Tell any worker that there is work; never raises."""
         ...
 

@@ -62,6 +62,8 @@ class ExpiringKind(StrEnum):
     CA = "ca"
     """The internal root or issuing CA."""
     OCSP = "ocsp"
+    TSA = "tsa"
+    """The internal timestamping authority."""
 
 
 EXPIRY_DAYS: Final = (90, 30, 7, 1)

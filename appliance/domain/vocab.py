@@ -81,6 +81,8 @@ class TaskKind(StrEnum):
     """Sign a certificate signing request with a credential's key."""
     PUBLISH = "publish"
     """Sign the CRLs and OCSP answers that are due."""
+    TIMESTAMP = "timestamp"
+    """Answer a question to the internal timestamping authority."""
 
 
 class CredentialState(StrEnum):
@@ -100,6 +102,8 @@ class CertificateKind(StrEnum):
     SIGNER = "signer"
     OCSP = "ocsp"
     """The responder that answers for the CA (RFC 6960, 4.2.2.2)."""
+    TSA = "tsa"
+    """The internal timestamping authority (RFC 3161, 2.3)."""
 
 
 class CertificateState(StrEnum):
@@ -270,7 +274,7 @@ class EventKind(StrEnum):
     KEY_ORPHAN_DESTROYED = "key.orphan_destroyed"
     """A key that a killed enrolment left on the token."""
     CERTIFICATE_ISSUED = "certificate.issued"
-    """One of the appliance's own: the OCSP responder's."""
+    """One of the appliance's own: the OCSP responder's, the TSA's."""
     CERTIFICATE_RENEWED = "certificate.renewed"
     REVOCATION_ASKED = "revocation.asked"
     """The credential signs no more from here on."""
@@ -325,6 +329,8 @@ class EventKind(StrEnum):
     KEY_INTERRUPTED = "key.interrupted"
     """An intent whose outcome is unknown was closed by a later claim."""
     DOCUMENT_DOWNLOADED = "document.downloaded"
+    TIMESTAMP_ISSUED = "timestamp.issued"
+    """The internal TSA answered somebody outside of the installation."""
     TASK_CREATED = "task.created"
     TASK_FAILED = "task.failed"
     SECRET_ROTATED = "secret.rotated"  # noqa: S105 (a word, no secret)

@@ -23,7 +23,7 @@ class OwnCertificate:
     """A certificate of the CA's own."""
 
     role: str
-    """`root`, `issuing` or `ocsp`."""
+    """`root`, `issuing`, `ocsp` or `tsa`."""
     name: str
     issuer: str
     serial: str
@@ -91,8 +91,9 @@ class OwnAuthorityViews:
                             crl.next_update,
                         )
                     )
-            responders = await records.certificates.in_force(CertificateKind.OCSP)
-        certificates += [view_of("ocsp", one.der) for one in responders]
+            for kind in (CertificateKind.OCSP, CertificateKind.TSA):
+                in_force = await records.certificates.in_force(kind)
+                certificates += [view_of(kind.value, one.der) for one in in_force]
         return OwnAuthority(tuple(certificates), tuple(crls))
 
 

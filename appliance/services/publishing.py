@@ -286,19 +286,20 @@ class Publishing:
             )
             return True
 
-    # -- the responder ----------------------------------------------------------
+    # -- the responder and the TSA ----------------------------------------------
 
-    async def responder(self, issuer: str) -> CertificateRecord | None:
-        """The newest certificate of the OCSP responder.
+    async def own(self, kind: CertificateKind, issuer: str) -> CertificateRecord | None:
+        """The newest certificate of one of the appliance's own keys.
 
         Args:
-            issuer: the CA that it answers for.
+            kind: `ocsp` or `tsa`.
+            issuer: the CA that it works for.
         """
         async with self._store.read() as records:
-            return await records.certificates.newest(CertificateKind.OCSP, issuer)
+            return await records.certificates.newest(kind, issuer)
 
-    async def responder_issued(self, new: CertificateRecord) -> None:
-        """Record a certificate of the OCSP responder."""
+    async def own_issued(self, new: CertificateRecord) -> None:
+        """Record a certificate of one of the appliance's own keys."""
         async with self._store.write() as records:
             await records.certificates.add(new)
             self._audit(

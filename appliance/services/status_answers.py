@@ -19,11 +19,16 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
-from appliance.domain.certificates import Crl, OcspAnswer, serial_text
+from appliance.domain.certificates import (
+    STATUS_KINDS,
+    Crl,
+    OcspAnswer,
+    serial_text,
+)
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records import Store
-from appliance.domain.vocab import CertificateKind, CertificateState
+from appliance.domain.vocab import CertificateState
 from appliance.services.authority_files import AuthorityFiles, read_authority
 from appliance.services.publishing import Publishing
 from appliance.settings import Settings, SettingsError
@@ -161,7 +166,7 @@ class StatusAnswers:
                 known = await records.certificates.get(serial)
             if (
                 known is None
-                or known.kind is not CertificateKind.SIGNER
+                or known.kind not in STATUS_KINDS
                 or known.issuer != issuer
                 or known.not_after <= self._clock.now()
             ):

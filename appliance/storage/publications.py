@@ -5,8 +5,13 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
-from appliance.domain.vocab import CertificateKind, CertificateState
+from appliance.domain.certificates import (
+    STATUS_KINDS,
+    CertificateRecord,
+    Crl,
+    OcspAnswer,
+)
+from appliance.domain.vocab import CertificateState
 from appliance.storage.certificates import record_of
 from appliance.storage.inserting import insert_into
 from appliance.storage.tables import certificate, crl, ocsp_response
@@ -89,7 +94,7 @@ class SqlPublications:
     async def due(
         self, issuer: str, now: datetime, horizon: datetime, limit: int
     ) -> list[CertificateRecord]:
-        """Signers' certificates that need an answer, the longest waiting first."""
+        """Certificates that need an answer, the longest waiting first."""
         rows = await self._connection.execute(
             select(certificate)
             .outerjoin(ocsp_response)
@@ -124,7 +129,7 @@ class SqlPublications:
 def _due(issuer: str, now: datetime, horizon: datetime) -> ColumnElement[bool]:
     return and_(
         certificate.c.issuer == issuer,
-        certificate.c.kind == CertificateKind.SIGNER.value,
+        certificate.c.kind.in_([kind.value for kind in STATUS_KINDS]),
         certificate.c.state != CertificateState.REVOKING.value,
         certificate.c.not_after > now,
         or_(

@@ -18,7 +18,7 @@ from arq.connections import ArqRedis, RedisSettings, create_pool
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from appliance.domain.ids import ActivationId
+from appliance.domain.ids import ActivationId, TaskId
 from appliance.settings import Settings
 
 QUEUE = "rubrica:ring"
@@ -79,28 +79,28 @@ class RedisDoorbell:
         self._connecting = asyncio.Lock()
         self._retry_at = 0.0
 
-    async def ring(self, activation: ActivationId) -> None:
+    async def ring(self, work: ActivationId | TaskId) -> None:
         """Tell any worker that there is work; never raises."""
         if self._resting():
             return
         with contextlib.suppress(*_AWAY):
             # Shielded: a caller that leaves must not tear a connection that
             # is in the middle of an answer.
-            await asyncio.shield(self._ring(activation))
+            await asyncio.shield(self._ring(work))
 
     def _resting(self) -> bool:
         """Whether Redis was away a moment ago and is left alone for now."""
         return self._pool is None and _now() < self._retry_at
 
-    async def _ring(self, activation: ActivationId) -> None:
+    async def _ring(self, work: ActivationId | TaskId) -> None:
         try:
             async with asyncio.timeout(_RING_S):
                 if (pool := await self._connected()) is None:
                     return
                 await pool.enqueue_job(
                     RING_JOB,
-                    activation,
-                    _job_id=f"{activation}:1",
+                    work,
+                    _job_id=f"{work}:1",
                     _expires=timedelta(minutes=2),
                 )
                 await pool.publish(BELL, "")

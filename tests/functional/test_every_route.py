@@ -32,6 +32,7 @@ PUBLIC = {
     *PKI,
     "/pki/ocsp",
     "/pki/ocsp/7",
+    "/tsa",
 }
 CACHED = {"/.well-known/jwks.json", *PKI}
 """What caches may keep."""

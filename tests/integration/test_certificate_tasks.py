@@ -15,7 +15,13 @@ from appliance.domain.ids import CredentialId, PersonId, new_id
 from appliance.domain.person import Person
 from appliance.domain.records.people import NewPerson
 from appliance.domain.records.tasks import TaskClaim
-from appliance.domain.vocab import PersonState, RevocationReason, TaskKind, VouchedBy
+from appliance.domain.vocab import (
+    CertificateKind,
+    PersonState,
+    RevocationReason,
+    TaskKind,
+    VouchedBy,
+)
 from appliance.services.certificates import Certificates
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.publishing import Publishing
@@ -73,7 +79,9 @@ class Desk:
             not_after=issued.not_after,
         )
         async with self.core.store.write() as records:
-            await records.certificates.add(self.authority.record(issued, credential))
+            await records.certificates.add(
+                self.authority.record(issued, CertificateKind.SIGNER, credential)
+            )
         return person, credential, issued.serial
 
     async def claim(self) -> TaskClaim:

@@ -311,7 +311,7 @@ def test_init_killed_is_completed_by_the_next(
 
 
 def test_keys_made_by_init_cannot_be_read(made: HsmInstallation) -> None:
-    """CA and keep-alive keys are sensitive, not extractable and only sign."""
+    """CA, TSA and keep-alive keys are sensitive, not extractable and only sign."""
     for ref in objects.OWN_KEYS - {objects.IDENTITY_KEY}:
         with made.raw(ref.token) as session:
             key = objects.private_key(session, ref.cka_id)
@@ -319,5 +319,10 @@ def test_keys_made_by_init_cannot_be_read(made: HsmInstallation) -> None:
             assert key[pkcs11.Attribute.SENSITIVE]
             assert key[pkcs11.Attribute.NEVER_EXTRACTABLE]
             assert not key[pkcs11.Attribute.DECRYPT]
+            secret = (
+                pkcs11.Attribute.VALUE
+                if key.key_type is pkcs11.KeyType.EC
+                else pkcs11.Attribute.PRIVATE_EXPONENT
+            )
             with pytest.raises(pkcs11.exceptions.AttributeSensitive):
-                key[pkcs11.Attribute.PRIVATE_EXPONENT]
+                key[secret]

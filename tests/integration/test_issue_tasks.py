@@ -66,6 +66,7 @@ class Bench:
             INSTALLATION,
             certificates=None,  # type: ignore[arg-type]  # there are no such tasks here
             requests=None,  # type: ignore[arg-type]  # nor such
+            timestamps=None,  # type: ignore[arg-type]  # nor such
         )
 
     async def ask(self) -> TaskId:

@@ -166,7 +166,7 @@ async def test_revocation_refused(
 ) -> None:
     """No such certificate, the responder's own, no serial number."""
     await certified(core, "1")
-    await publishing(core).responder_issued(record(core, "3", None))
+    await publishing(core).own_issued(record(core, "3", None))
 
     with pytest.raises(ApplianceError) as caught:
         await Revocations(core.store, core.clock).ask(serial, WHY, "operator")

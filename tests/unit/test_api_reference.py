@@ -15,6 +15,7 @@ from appliance.api import (
     public,
     sessions,
     solicitudes,
+    tsa,
     wire,
 )
 from appliance.domain.command import SignParameters
@@ -85,7 +86,7 @@ def test_reference_lists_every_address() -> None:
     app = Quart("x", static_folder=None)
     app.url_map.converters["digits"] = Digits
     # All but the pages: they are for people, and link to one another.
-    for face in (solicitudes, clave, credenciales, auth, sessions, pki, public):
+    for face in (solicitudes, clave, credenciales, auth, sessions, pki, tsa, public):
         app.register_blueprint(face.blueprint)
     served = {
         (method, re.sub(r"<[^>]+>", "{id}", rule.rule.replace(*_ASKED)))

@@ -22,10 +22,12 @@ from worker.pdf.document_timestamp import (
 from worker.pdf.dss import Validated, add_dss
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.pdf.reserved import FileDigests
 from worker.pdf.token import TimestampToken, read_token
 
 __all__ = [
     "CheckedSignature",
+    "FileDigests",
     "PreparedSignature",
     "PreparedTimestamp",
     "SignatureCheckError",

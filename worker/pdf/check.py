@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from appliance.domain.errors import ApplianceError, ErrorCode
 from worker.pdf.cms import read_signature
 from worker.pdf.method import SignatureMethod, key_of, methods_of_key
+from worker.pdf.reserved import FileDigests
 from worker.pdf.token import TimestampToken, read_token
 
 _BYTE_RANGE = re.compile(rb"/ByteRange\s*\[\s*0\s+(\d+)\s+(\d+)\s+(\d+)\s*\]")
@@ -45,7 +46,12 @@ class CheckedSignature:
     """The timestamp; of a signature, over its value."""
 
 
-def check(original: bytes, increment: bytes, certificate: bytes) -> CheckedSignature:
+def check(
+    original: bytes,
+    increment: bytes,
+    certificate: bytes,
+    digests: FileDigests | None = None,
+) -> CheckedSignature:
     """Make sure that `original + increment` carries a right signature.
 
     The original is a prefix because the two are handed in apart and only ever
@@ -57,6 +63,7 @@ def check(original: bytes, increment: bytes, certificate: bytes) -> CheckedSigna
         original: the PDF as it was.
         increment: from `assemble`.
         certificate: the signer's, DER.
+        digests: of `original`, if they were made.
 
     Raises:
         SignatureCheckError: any of it does not hold.
@@ -66,7 +73,7 @@ def check(original: bytes, increment: bytes, certificate: bytes) -> CheckedSigna
     """
     check_end(original, increment)
     start, end = _contents(original, increment)
-    covered = _covered(original, increment, start, end)
+    covered = _covered(FileDigests.of(original, digests), increment, start, end)
     try:
         contents = bytes.fromhex(increment[start + 1 : end - 1].decode("ascii"))
         signature = read_signature(contents, certificate, covered)
@@ -99,7 +106,7 @@ def check_timestamp(pdf: bytes, increment: bytes) -> CheckedSignature:
     """
     check_end(pdf, increment)
     start, end = _contents(pdf, increment)
-    covered = _covered(pdf, increment, start, end)
+    covered = _covered(FileDigests(pdf), increment, start, end)
     try:
         contents = bytes.fromhex(increment[start + 1 : end - 1].decode("ascii"))
         token = read_token(contents)
@@ -132,15 +139,12 @@ def method_of(certificate: bytes, attributes: bytes, value: bytes) -> SignatureM
 
 
 def _covered(
-    original: bytes, increment: bytes, start: int, end: int
+    digests: FileDigests, increment: bytes, start: int, end: int
 ) -> Callable[[str], bytes]:
     """Digests, by algorithm, of all but Contents."""
 
     def covered(algorithm: str) -> bytes:
-        digest = hashlib.new(algorithm, original)
-        digest.update(memoryview(increment)[:start])
-        digest.update(memoryview(increment)[end:])
-        return digest.digest()
+        return digests.covering(algorithm, increment, start, end)
 
     return covered
 

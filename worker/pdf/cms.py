@@ -47,7 +47,10 @@ class SignerParts:
 
 @lru_cache(maxsize=256)
 def signer_parts(
-    certificate: bytes, chain: tuple[bytes, ...], method: SignatureMethod
+    certificate: bytes,
+    chain: tuple[bytes, ...],
+    method: SignatureMethod,
+    content_type: str = "data",
 ) -> SignerParts:
     """Encode what stays the same for a certificate and a method.
 
@@ -55,6 +58,7 @@ def signer_parts(
         certificate: the signer's, DER.
         chain: its issuers, DER.
         method: how its key signs.
+        content_type: asn1crypto's name of what is signed.
 
     Raises:
         ApplianceError: `CERTIFICATE_NOT_USABLE` for a key that is neither RSA nor
@@ -75,7 +79,7 @@ def signer_parts(
             parsed["tbs_certificate"]["serial_number"].dump(),
         ),
         attributes=(
-            simple_cms_attribute("content_type", "data").dump(),
+            simple_cms_attribute("content_type", content_type).dump(),
             reference.dump(),
         ),
         digest_algorithm=method.digest_identifier(),
@@ -113,8 +117,29 @@ def signed_data(
 
     Source: RFC 5652 5.1, 5.3; RFC 3161, appendix A (signature-time-stamp).
     """
+    content = encode(
+        _SEQUENCE,
+        _VERSION_1,
+        encode(_SET, parts.digest_algorithm),
+        encode(_SEQUENCE, _DATA),
+        parts.certificates,
+        encode(_SET, signer_info(parts, attributes, signature, token)),
+    )
+    return content_info(content)
+
+
+def signer_info(
+    parts: SignerParts,
+    attributes: bytes,
+    signature: bytes,
+    token: bytes | None = None,
+) -> bytes:
+    """The SignerInfo, of the same arguments as `signed_data`.
+
+    Source: RFC 5652 5.3.
+    """
     unsigned = () if token is None else (_timestamp_attribute(token),)
-    signer_info = encode(
+    return encode(
         _SEQUENCE,
         _VERSION_1,
         parts.signer,
@@ -125,15 +150,11 @@ def signed_data(
         encode(_OCTETS, signature),
         *unsigned,
     )
-    content = encode(
-        _SEQUENCE,
-        _VERSION_1,
-        encode(_SET, parts.digest_algorithm),
-        encode(_SEQUENCE, _DATA),
-        parts.certificates,
-        encode(_SET, signer_info),
-    )
-    return encode(_SEQUENCE, _SIGNED_DATA, encode(_CONTEXT_0, content))
+
+
+def content_info(signed: bytes) -> bytes:
+    """The ContentInfo around a SignedData. Source: RFC 5652 3."""
+    return encode(_SEQUENCE, _SIGNED_DATA, encode(_CONTEXT_0, signed))
 
 
 def _timestamp_attribute(token: bytes) -> bytes:

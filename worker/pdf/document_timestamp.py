@@ -15,8 +15,9 @@ from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
 from appliance.domain.hsm import DigestAlgorithm
 from worker.pdf.assemble import fill_contents
 from worker.pdf.prepare import declare_pades, form_fields, hang, unique_name
+from worker.pdf.reserved import reserve
 from worker.stamp import find_page, open_revision
-from worker.stamp.revision import refusing, separate
+from worker.stamp.revision import refusing
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +57,12 @@ def prepare_timestamp(
             unique_name("Sello-de-tiempo", fields), include_on_page=page
         )
         hang(revision, widget, page, fields, revision.add_object(timestamp))
-        separate(revision, pdf)
-        prepared, output = next(timestamp.fill(revision, digest.value, in_place=True))
-        increment = bytes(output.getbuffer()[len(pdf) :])
-    start, end = prepared.reserved_region_start, prepared.reserved_region_end
+        reserved = reserve(revision, pdf, timestamp, digest)
     return PreparedTimestamp(
-        increment=increment,
-        contents_at=start + 1 - len(pdf),
-        contents_length=end - start - 2,
-        imprint=prepared.document_digest,
+        increment=reserved.increment,
+        contents_at=reserved.contents_at,
+        contents_length=reserved.contents_length,
+        imprint=reserved.digest,
     )
 
 

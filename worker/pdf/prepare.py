@@ -39,6 +39,7 @@ from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import Restriction
 from worker.pdf.cms import longest_signed_data, signed_attributes, signer_parts
 from worker.pdf.method import SignatureMethod
+from worker.pdf.reserved import FileDigests, reserve
 from worker.stamp import (
     StampFonts,
     add_annotation,
@@ -46,7 +47,7 @@ from worker.stamp import (
     open_revision,
     write_stamp,
 )
-from worker.stamp.revision import entry, refusing, separate
+from worker.stamp.revision import entry, refusing
 
 _PDF_2_0 = (2, 0)
 _PERMISSIONS = {
@@ -97,7 +98,10 @@ class PreparedSignature:
 
 
 def prepare(
-    original: bytes, plan: SignaturePlan, fonts: StampFonts
+    original: bytes,
+    plan: SignaturePlan,
+    fonts: StampFonts,
+    digests: FileDigests | None = None,
 ) -> PreparedSignature:
     """Make the revision that a signature adds, all but the signature value.
 
@@ -105,6 +109,7 @@ def prepare(
         original: the whole PDF as it stands.
         plan: what the signature is to be.
         fonts: from `worker.stamp.load_fonts`.
+        digests: of `original`; give the same to `check`, and it is hashed once.
 
     Raises:
         ApplianceError: `CERTIFICATE_NOT_USABLE`.
@@ -121,22 +126,18 @@ def prepare(
         name=plan.signer_name,
         bytes_reserved=2 * longest_signed_data(parts, plan.token_bytes),
     )
-    algorithm = plan.method.digest.value
     revision = open_revision(original)
     with refusing():
         _refuse_if_closed(revision, plan.restriction)
         declare_pades(revision)
         _add_field(revision, plan, fonts, revision.add_object(signature))
-        separate(revision, original)
-        prepared, output = next(signature.fill(revision, algorithm, in_place=True))
-        increment = bytes(output.getbuffer()[len(original) :])
-    attributes = signed_attributes(parts, prepared.document_digest)
-    start, end = prepared.reserved_region_start, prepared.reserved_region_end
+        reserved = reserve(revision, original, signature, plan.method.digest, digests)
+    attributes = signed_attributes(parts, reserved.digest)
     return PreparedSignature(
-        increment=increment,
-        contents_at=start + 1 - len(original),
-        contents_length=end - start - 2,
-        document_digest=prepared.document_digest,
+        increment=reserved.increment,
+        contents_at=reserved.contents_at,
+        contents_length=reserved.contents_length,
+        document_digest=reserved.digest,
         signed_attributes=attributes,
         digest=plan.method.hash(attributes),
     )

@@ -18,15 +18,16 @@ from pyhanko.pdf_utils.generic import (
     pdf_name,
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
-from pyhanko.pdf_utils.reader import PdfFileReader
 
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from worker.stamp.reading import Reader
+from worker.stamp.writing import Tail, write_object
 
 _Kind = TypeVar("_Kind")
 _ENDS_OF_LINE = (b"\n", b"\r")
 
 
-class _Revision(IncrementalPdfFileWriter):
+class Revision(IncrementalPdfFileWriter):
     """A revision that leaves the document's metadata alone.
 
     pyHanko would name itself as producer, take the time from the machine's clock
@@ -35,6 +36,46 @@ class _Revision(IncrementalPdfFileWriter):
 
     def _update_meta(self) -> None:
         """Change nothing."""
+
+    def write_tail(self, original: bytes) -> Tail:
+        """Write what the revision adds, and the original not again.
+
+        Many files end with `%%EOF` and no end of line; what follows would be part
+        of that comment, so it starts on a line of its own.
+
+        Args:
+            original: the file that it was opened from.
+
+        Returns:
+            What stands after the original's bytes.
+        """
+        tail = Tail(len(original))
+        if not original.endswith(_ENDS_OF_LINE):
+            tail.write(b"\n")
+        self._prep_dom_for_writing()
+        self._write_updated_section(tail)
+        return tail
+
+    def _write_objects(
+        self,
+        stream: io.BytesIO,
+        object_position_dict: dict[tuple[int, int], int | tuple[int, int]],
+    ) -> None:
+        """Write the objects, and where each one starts.
+
+        Args:
+            stream: where to.
+            object_position_dict: by generation and number; filled here.
+        """
+        if self.security_handler is not None or self.object_streams:
+            super()._write_objects(stream, object_position_dict)
+            return
+        for place in sorted(self.objects):
+            generation, number = place
+            object_position_dict[place] = stream.tell()
+            stream.write(b"%d %d obj\n" % (number, generation))
+            write_object(stream, self.objects[place])
+            stream.write(b"\nendobj\n")
 
 
 @contextmanager
@@ -59,7 +100,7 @@ def refusing() -> Iterator[None]:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, reason) from exc
 
 
-def open_revision(pdf: bytes) -> IncrementalPdfFileWriter:
+def open_revision(pdf: bytes) -> Revision:
     """Open a PDF to append to it, tolerantly; with the empty password if need be.
 
     Args:
@@ -70,8 +111,8 @@ def open_revision(pdf: bytes) -> IncrementalPdfFileWriter:
             `PDF_ENCRYPTED` for an encryption that cannot be extended.
     """
     with refusing():
-        reader = PdfFileReader(io.BytesIO(pdf), strict=False)
-        revision = _Revision(reader.stream, prev=reader)
+        reader = Reader(io.BytesIO(pdf), pdf)
+        revision = Revision(reader.stream, prev=reader)
         if revision.prev.encrypted:
             _decrypt(revision)
     return revision
@@ -172,7 +213,7 @@ def add_annotation(
         revision.update_container(dictionary)
 
 
-def write_increment(revision: IncrementalPdfFileWriter, original: bytes) -> bytes:
+def write_increment(revision: Revision, original: bytes) -> bytes:
     """Write what the revision adds.
 
     Args:
@@ -182,19 +223,4 @@ def write_increment(revision: IncrementalPdfFileWriter, original: bytes) -> byte
     Returns:
         The bytes to stand after the original's.
     """
-    separate(revision, original)
-    revision.write_in_place()
-    stream: io.BytesIO = revision.prev.stream
-    return bytes(stream.getbuffer()[len(original) :])
-
-
-def separate(revision: IncrementalPdfFileWriter, original: bytes) -> None:
-    """Start the increment on a line of its own.
-
-    Many files end with `%%EOF` and no end of line, and what follows would be part
-    of that comment.
-    """
-    if not original.endswith(_ENDS_OF_LINE):
-        stream = revision.prev.stream
-        stream.seek(0, io.SEEK_END)
-        stream.write(b"\n")
+    return revision.write_tail(original).getvalue()

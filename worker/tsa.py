@@ -1,0 +1,158 @@
+"""The internal timestamping authority: tokens signed by its key in the HSM.
+
+    tsa = InternalTsa(session, authority, publishing, clock, accuracy_s)
+    token = await tsa.stamp(imprint, DigestAlgorithm.SHA256)
+
+Source: RFC 3161; RFC 5816; EN 319 422; docs/timestamps.md.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from appliance.domain.certificates import CertificateRecord
+from appliance.domain.clock import Clock
+from appliance.domain.errors import (
+    ApplianceError,
+    HsmRefusedError,
+    TsaUnavailableError,
+)
+from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.timestamps import IssuedTimestamp, TimestampQuestion
+from appliance.domain.vocab import CertificateKind
+from appliance.services.certificate_rules import der_of
+from appliance.services.publishing import Publishing
+from hsm_config.certificates import key_identifier, new_serial
+from hsm_config.objects import TSA_KEY
+from hsm_config.pairs import load_spki
+from worker.authority import Authority
+from worker.hsm_session import HsmSession
+from worker.pdf.cms import SignerParts, signed_attributes
+from worker.pdf.method import key_of, method_for
+from worker.tsa_token import token, token_parts, tst_info
+
+TSA_LEAST: Final = timedelta(days=4 * 365)
+"""What is left of a certificate that still stamps; then comes another one, unless
+the CA's end is what is near."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamper:
+    """A certificate of the key, ready to stamp by."""
+
+    certificate: bytes
+    parts: SignerParts
+    not_before: datetime
+    not_after: datetime
+
+
+class InternalTsa:
+    """Stamps with the key that `rubrica hsm init` made.
+
+    Args:
+        session: the HSM.
+        authority: certifies the key.
+        publishing: this worker's transactions of the CA's own certificates.
+        clock: the time that is stamped.
+        accuracy_s: how far from the true time the clock may be, in seconds.
+    """
+
+    def __init__(
+        self,
+        session: HsmSession,
+        authority: Authority,
+        publishing: Publishing,
+        clock: Clock,
+        accuracy_s: int,
+    ) -> None:
+        self._session = session
+        self._authority = authority
+        self._publishing = publishing
+        self._clock = clock
+        self._accuracy_s = accuracy_s
+        self._ca_id = key_identifier(authority.certificate)
+        self._stamper: _Stamper | None = None
+        self._certifying = asyncio.Lock()
+
+    async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
+        """Stamp a digest; see `TimestampAuthority`.
+
+        Raises:
+            TsaUnavailableError: HSM or record are away, or the key is missing.
+        """
+        return (await self.answer(TimestampQuestion(imprint, digest))).token
+
+    async def answer(self, question: TimestampQuestion) -> IssuedTimestamp:
+        """Answer a question that was read and found good.
+
+        Args:
+            question: what is stamped, and how the token shall be.
+
+        Raises:
+            TsaUnavailableError: HSM or record are away, or the key is missing.
+        """
+        try:
+            return await self._answer(question)
+        except ApplianceError as exc:
+            reason = getattr(exc, "reason", "") or str(exc)
+            raise TsaUnavailableError(reason) from exc
+
+    async def _answer(self, question: TimestampQuestion) -> IssuedTimestamp:
+        stamper = await self._ready()
+        parts, method = stamper.parts, stamper.parts.method
+        now = self._clock.now()
+        time = now.replace(microsecond=now.microsecond // 1000 * 1000)
+        serial = new_serial()
+        info = tst_info(question, serial, time, self._accuracy_s)
+        attributes = signed_attributes(parts, method.hash(info))
+        digest = method.hash(attributes)
+        value = await self._session.sign(TSA_KEY, digest, method.scheme, method.digest)
+        if not method.verifies(stamper.certificate, digest, value):
+            # The key is another one than before: the next try certifies that.
+            self._stamper = None
+            msg = "the TSA's certificate is not of the TSA's key"
+            raise HsmRefusedError(msg)
+        made = token(parts, info, attributes, value, certificates=question.certificates)
+        return IssuedTimestamp(made, serial, time)
+
+    async def _ready(self) -> _Stamper:
+        """The certificate to stamp by; read, or made, when its time has come."""
+        held = self._usable()
+        if held is None:
+            async with self._certifying:
+                held = self._usable() or await self._certified()
+                self._stamper = held
+        return held
+
+    def _usable(self) -> _Stamper | None:
+        held = self._stamper
+        good = held is not None and self._is_good(held.not_before, held.not_after)
+        return held if good else None
+
+    def _is_good(self, not_before: datetime, not_after: datetime) -> bool:
+        """Whether a certificate's time is right, and enough of it is left."""
+        now = self._clock.now()
+        # A new one ends no later than the CA.
+        latest = self._authority.certificate.not_valid_after_utc
+        return not_before <= now < not_after and (
+            not_after - now > TSA_LEAST or not_after >= latest
+        )
+
+    async def _certified(self) -> _Stamper:
+        public = load_spki(await self._session.public_key(TSA_KEY))
+        held = await self._publishing.own(CertificateKind.TSA, self._ca_id)
+        if (
+            held is None
+            or not self._is_good(held.not_before, held.not_after)
+            or key_of(held.der) != public
+        ):
+            issued = await self._authority.certify_tsa(self._clock.now())
+            held = self._authority.record(issued, CertificateKind.TSA)
+            await self._publishing.own_issued(held)
+        return self._stamper_of(held)
+
+    def _stamper_of(self, held: CertificateRecord) -> _Stamper:
+        chain = (der_of(self._authority.certificate),)
+        parts = token_parts(held.der, chain, method_for(held.der))
+        return _Stamper(held.der, parts, held.not_before, held.not_after)
