@@ -16,20 +16,18 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
-from appliance.domain.certificates import serial_text
+from appliance.domain.certificates import STATUS_KINDS, serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.levels import ValidationData
 from appliance.domain.records import Records, Store
-from appliance.domain.vocab import CertificateKind, CertificateState
+from appliance.domain.vocab import CertificateState
 from appliance.services.authority_files import AuthorityFiles
 from appliance.services.publishing import Publishing
 
 _WAIT_S: Final = 5.0
 _LOOK_AGAIN_S: Final = 0.1
 _PATH_MOST: Final = 8
-_ANSWERED: Final = frozenset({CertificateKind.SIGNER})
-"""What has an OCSP answer of its own, made ahead; all else is told by the CRL."""
 
 
 class ValidationSource:
@@ -119,7 +117,7 @@ class ValidationSource:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         if answer is not None and _is_current(answer.next_update, now):
             return ValidationData(_responders(answer.der), ocsps=(answer.der,))
-        if known is not None and known.kind in _ANSWERED and known.not_after > now:
+        if known is not None and known.kind in STATUS_KINDS and known.not_after > now:
             return None
         crl = await records.publications.crl(issuers[issuer])
         if crl is None or not _is_current(crl.next_update, now):
