@@ -127,6 +127,14 @@ class DocumentSettings(_Section):
     """Largest document, in bytes."""
     pages: int = Field(default=5000, ge=1, le=5000)
     """Most pages of a document."""
+    reserve_bytes: int = Field(default=134_217_728, ge=0, le=1_099_511_627_776)
+    """Room kept on the documents' disk for what was signed already, in bytes. As
+    long as the disk has none left for it, nothing is signed (`STORAGE_FULL`). Make
+    it as large as all the documents that are signed at a time; 0: none."""
+    unused_days: int = Field(default=7, ge=1, le=3650)
+    """Days after which a document that nothing refers to is removed."""
+    per_session: int = Field(default=20, ge=1, le=1000)
+    """Documents that one session of the frame may bring, one after the other."""
 
 
 class TokenSettings(_Section):
@@ -264,7 +272,7 @@ class SecretSettings(_Section):
     pepper_file: Path
     """Pepper of signing passwords; read by `api` (and `embed`) alone."""
     data_key_file: Path
-    """Key over TOTP seeds, JWT keys, e-mail addresses."""
+    """Key over TOTP seeds, JWT keys, e-mail addresses, integrators' document keys."""
     lookup_key_file: Path
     """Key of the HMACs by which tokens and addresses are looked up."""
 

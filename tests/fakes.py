@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -18,6 +19,7 @@ from appliance.domain.ids import (
     RequestId,
     TaskId,
 )
+from appliance.domain.ports import DocumentStream
 from appliance.domain.request import (
     Preview,
     RequestView,
@@ -84,6 +86,30 @@ def request_view(
     )
 
 
+def stream_of(content: bytes) -> DocumentStream:
+    """Bytes as the store of documents streams them."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield content
+
+    return DocumentStream(len(content), pieces())
+
+
+class FixedDocumentKeys:
+    """One key for each integrator, made of its id; all there from the start."""
+
+    def __init__(self) -> None:
+        self.shredded: set[IntegratorId] = set()
+
+    async def get(self, integrator: IntegratorId) -> bytes | None:
+        """An integrator's key."""
+        return None if integrator in self.shredded else await self.make(integrator)
+
+    async def make(self, integrator: IntegratorId) -> bytes:
+        """An integrator's key."""
+        return hashlib.sha256(integrator.encode()).digest()
+
+
 class FakeRequests:
     """Requests of people, held in memory."""
 
@@ -121,9 +147,9 @@ class FakeRequests:
 
     async def original(
         self, person: PersonId, request: RequestId
-    ) -> tuple[RequestView, bytes]:
+    ) -> tuple[RequestView, DocumentStream]:
         """Always the same PDF."""
-        return await self.get(person, request), PDF
+        return await self.get(person, request), stream_of(PDF)
 
     async def preview(
         self, person: PersonId, request: RequestId, params: SignParameters
@@ -158,13 +184,13 @@ class FakeRequests:
 
     async def signed(
         self, person: PersonId | None, request: RequestId
-    ) -> tuple[SignedDocumentView, bytes]:
+    ) -> tuple[SignedDocumentView, DocumentStream]:
         """Every request in state `firmada` has a document."""
         for view in self.views:
             if view.id == request and person in (None, view.person):
                 if view.state is not RequestState.SIGNED:
                     raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
-                return signed_view(request), SIGNED_PDF
+                return signed_view(request), stream_of(SIGNED_PDF)
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
 
 

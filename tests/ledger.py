@@ -6,6 +6,7 @@ It reads the tables themselves, so it sees what no service would show. Ask it
 about an appliance at rest: no call is going on.
 """
 
+import asyncio
 import hashlib
 import io
 from collections import Counter, defaultdict
@@ -20,6 +21,9 @@ from pyhanko.pdf_utils.reader import PdfFileReader
 from sqlalchemy import Row, Table, select
 
 from appliance.domain.audit import AuditEvent, AuditRow, first_break
+from appliance.domain.errors import ApplianceError
+from appliance.domain.ids import IntegratorId
+from appliance.domain.records.document_keys import KEY_COLUMN, KEY_TABLE
 from appliance.domain.vocab import (
     ActivationState,
     CertificateState,
@@ -30,7 +34,10 @@ from appliance.domain.vocab import (
 )
 from appliance.settings import Settings
 from appliance.storage import tables
+from appliance.storage.documents import LocalDocuments
 from appliance.storage.engines import open_engines
+from appliance.storage.key_files import KeyFile
+from appliance.storage.secretbox import SecretBox
 from tests.parts.appliance import Appliance
 from tests.parts.loops import run_apart
 from tests.validators import pdfsig, pyhanko_verdicts
@@ -38,6 +45,7 @@ from tests.validators import pdfsig, pyhanko_verdicts
 _TABLES: Final = (
     tables.signature_request,
     tables.document,
+    tables.document_key,
     tables.signed_document,
     tables.credential,
     tables.certificate,
@@ -74,6 +82,7 @@ class Ledger:
         roots: DER certificates that are trusted.
         read_at: when it was read.
         after: documents of requests up to this one were looked at before.
+        keys: of each integrator's documents.
     """
 
     rows: dict[str, list[Row[Any]]]
@@ -81,6 +90,7 @@ class Ledger:
     roots: list[bytes]
     read_at: datetime
     after: int
+    keys: "LedgerKeys"
 
     def of(self, table: Table) -> list[Row[Any]]:
         """All rows of a table."""
@@ -127,6 +137,39 @@ class Ledger:
         """Where a document lies."""
         return self.documents / integrator / sha256[:2] / f"{sha256}.pdf"
 
+    def read(self, integrator: str, sha256: str) -> bytes | None:
+        """A document; None when it is not there or not as it was."""
+        store = LocalDocuments(self.documents, self.keys)
+        try:
+            return asyncio.run(store.get(IntegratorId(integrator), sha256))
+        except ApplianceError:
+            return None
+
+
+class LedgerKeys:
+    """The keys of documents, as the record had them.
+
+    Args:
+        rows: of `document_key`.
+        sealer: with the data key.
+    """
+
+    def __init__(self, rows: list[Row[Any]], sealer: SecretBox) -> None:
+        self._keys = {
+            row.integrator: sealer.open(
+                row.key_sealed, table=KEY_TABLE, row=row.integrator, column=KEY_COLUMN
+            )
+            for row in rows
+        }
+
+    async def get(self, integrator: IntegratorId) -> bytes | None:
+        """An integrator's key."""
+        return self._keys.get(integrator)
+
+    async def make(self, integrator: IntegratorId) -> bytes:
+        """An integrator's key."""
+        return self._keys[integrator]
+
 
 def read_ledger(appliance: Appliance, after: int = 0) -> Ledger:
     """Read everything at once.
@@ -138,7 +181,9 @@ def read_ledger(appliance: Appliance, after: int = 0) -> Ledger:
     settings = appliance.settings
     rows = run_apart(_read(settings, _TABLES))
     now = datetime.now(UTC)
-    return Ledger(rows, settings.documents_dir, appliance.roots, now, after)
+    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    keys = LedgerKeys(rows[tables.document_key.name], sealer)
+    return Ledger(rows, settings.documents_dir, appliance.roots, now, after, keys)
 
 
 def read_intents(appliance: Appliance) -> Counter[str]:
@@ -273,7 +318,7 @@ def _files(ledger: Ledger) -> Iterator[str]:
     for path, sha256 in named.items():
         if not path.exists():
             yield f"{path.name} is not there"
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+        elif ledger.read(path.parent.parent.name, sha256) is None:
             yield f"{path.name} is altered"
     for path in ledger.documents.rglob("*.pdf"):
         if path not in named:
@@ -322,13 +367,13 @@ def _documents(ledger: Ledger) -> Iterator[str]:
 
     def look(row: Row[Any]) -> list[str]:
         request = requests[row.request]
-        signed = ledger.path(row.integrator, row.sha256)
-        original = ledger.path(row.integrator, originals[request.document])
-        if not signed.exists() or not original.exists():
+        signed = ledger.read(row.integrator, row.sha256)
+        original = ledger.read(row.integrator, originals[request.document])
+        if signed is None or original is None:
             return []
         found = document_faults(
-            signed.read_bytes(),
-            original.read_bytes(),
+            signed,
+            original,
             ledger.roots,
             certificate=credentials[activations[request.activation].credential],
             digest=intended.get(request.activation),

@@ -57,7 +57,8 @@ _SOON: Final = timedelta(seconds=30)
 class Reached:
     """What came of it."""
 
-    pdf: bytes = field(repr=False)
+    appended: bytes = field(repr=False)
+    """What follows the bytes that it started from."""
     level: SignatureLevel
     upkeep: Upkeep | None
     """What is due later."""
@@ -142,7 +143,7 @@ class Levels:
 
     async def complete(
         self,
-        signed: bytes,
+        signed: tuple[bytes, ...],
         checked: CheckedSignature,
         certificate: bytes,
         chain: tuple[bytes, ...],
@@ -151,7 +152,7 @@ class Levels:
         """Take a signature from its timestamp on to its level.
 
         Args:
-            signed: the file, ending with the signature.
+            signed: the file, in parts, ending with the signature.
             checked: that signature.
             certificate: the signer's, DER.
             chain: its issuers, DER.
@@ -162,16 +163,20 @@ class Levels:
                 required; `CERTIFICATE_NOT_USABLE`: the certificate is revoked.
         """
         one = Embedded(checked.contents, certificate, chain, checked.token, False)  # noqa: FBT003 (is_timestamp)
-        reached, pdf = _L.B_T if checked.token else _L.B_B, signed
+        reached = _L.B_T if checked.token else _L.B_B
+        if reaches(reached, profile.level):
+            # Nothing is to be appended: the file is not joined for it.
+            return Reached(b"", reached, None)
+        pdf = b"".join(signed)
+        start = len(pdf)
         try:
-            if profile.level is not _L.B_B:
-                reached, pdf = await self._raise(
-                    pdf, [one], reached, profile.level, profile.digest
-                )
+            reached, pdf = await self._raise(
+                pdf, [one], reached, profile.level, profile.digest
+            )
         except _Partly as exc:
             _pass_over(exc.cause, profile.timestamp_policy)
             reached, pdf = exc.reached, exc.pdf
-        return Reached(pdf, reached, self._following(reached, profile.level))
+        return Reached(pdf[start:], reached, self._following(reached, profile.level))
 
     async def keep(self, pdf: bytes, wanted: SignatureLevel) -> Reached:
         """Raise a published document, or stamp it anew.
@@ -187,15 +192,16 @@ class Levels:
         tokens = [each.token for each in found if each.token is not None]
         reached = _L.B_T if tokens else _L.B_B
         digest = tokens[-1].digest if tokens else DigestAlgorithm.SHA256
+        start = len(pdf)
         try:
             reached, pdf = await self._raise(pdf, found, reached, wanted, digest)
         except _Partly as exc:
-            if exc.pdf is pdf or exc.pdf == pdf:
+            if len(exc.pdf) == start:
                 raise exc.cause from exc
-            reached, pdf = exc.reached, exc.pdf
-            return Reached(pdf, reached, self._following(reached, wanted))
+            upkeep = self._following(exc.reached, wanted)
+            return Reached(exc.pdf[start:], exc.reached, upkeep)
         newest = await asyncio.to_thread(embedded, pdf)
-        return Reached(pdf, reached, self._renewal_of(newest, wanted))
+        return Reached(pdf[start:], reached, self._renewal_of(newest, wanted))
 
     def _following(
         self, reached: SignatureLevel, wanted: SignatureLevel

@@ -7,18 +7,27 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import structlog
 
-from appliance.bootstrap import Core, open_auto_renewal, open_core, open_expiry
+from appliance.bootstrap import (
+    Core,
+    data_sealer,
+    open_auto_renewal,
+    open_core,
+    open_expiry,
+)
 from appliance.call_watch import CallWatch, watch_path
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError
 from appliance.processes import stop_event
 from appliance.service_manager import ServiceManager
 from appliance.services.activation_keys import PublishedKeys
+from appliance.services.authority_files import read_authority
 from appliance.services.claiming import Claiming
 from appliance.services.csr import CsrWork
+from appliance.services.document_sweeping import DocumentSweeping
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
@@ -26,6 +35,8 @@ from appliance.services.signing_hosts import slot_host
 from appliance.services.sweeping import Sweeping
 from appliance.services.timestamps import TimestampWork
 from appliance.services.turns import Turns
+from appliance.services.upkeep import UpkeepWork
+from appliance.services.validation_data import ValidationSource
 from appliance.settings import Settings, SettingsError
 from hsm_config.certificates import read_ca, read_root
 from hsm_config.profile import load_profile
@@ -36,14 +47,17 @@ from worker.authority_chores import AuthorityChores
 from worker.certificate_tasks import CertificateTasks
 from worker.csr import CsrTasks
 from worker.ends import Ends
+from worker.finish import ItemFinisher
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
+from worker.levels import Levels
 from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
 from worker.timestamp_tasks import TimestampTasks
 from worker.tsa import InternalTsa
+from worker.upkeep import LevelUpkeep
 from worker.watchdog import calls_guarded
 
 _log = structlog.get_logger(__name__)
@@ -67,7 +81,7 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
     fonts = load_fonts(settings.fonts_dir)
     limit_s = settings.hsm.call_limit_s
     async with (
-        open_core(settings, clock, slot) as core,
+        open_core(settings, clock, slot, data_sealer(settings)) as core,
         calls_guarded(watch, limit_s, ServiceManager()),
     ):
         profile = load_profile(settings.hsm.profile)
@@ -113,18 +127,29 @@ def _worker(
     tsa = InternalTsa(
         session, authority, publishing, clock, settings.timestamps.accuracy_s
     )
+    levels = Levels(
+        tsa,
+        ValidationSource(core.store, clock, read_authority(settings), publishing),
+        clock,
+        settles=timedelta(seconds=settings.pki.ocsp_validity_s),
+        renewal=timedelta(days=settings.profile.renew_days),
+    )
+    turns = Turns(core.store, core.documents, core.inspector, clock)
+    finisher = ItemFinisher(
+        claiming, core.documents, turns, levels, settings.signature_profile
+    )
     return SigningWorker(
         core=core,
         claiming=claiming,
         signer=ItemSigner(
             claiming,
             core.documents,
+            finisher,
             session,
             keys,
             fonts,
             clock,
             installation,
-            Turns(core.store, core.documents, core.inspector, clock),
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
         ),
         tasks=TaskRunner(
@@ -148,6 +173,7 @@ def _worker(
         keys=keys,
         session=session,
         slot=slot,
+        upkeep=LevelUpkeep(UpkeepWork(core.store, clock, slot), core.documents, levels),
     )
 
 
@@ -161,7 +187,11 @@ def run_chores(settings: Settings, number: int, listener: socket.socket | None) 
 
 async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
-    async with open_core(settings, SystemClock(), slot) as core:
+    sealer = data_sealer(settings)
+    async with open_core(settings, SystemClock(), slot, sealer) as core:
+        documents = DocumentSweeping(
+            core.store, core.documents, core.clock, settings.documents
+        )
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
@@ -176,6 +206,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.forget()
                 await ends.run()
                 await authority.run()
+                await documents.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)
             with contextlib.suppress(TimeoutError):

@@ -24,19 +24,24 @@ from appliance.services.health import signing_workers
 from appliance.services.sweeping import Sweeping
 from worker.activation_keys import ActivationKeys
 from worker.bell import hear_rings
+from worker.finish import FencedOffError
 from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
-from worker.item import FencedOffError, ItemSigner, UsableKey
+from worker.item import ItemSigner, UsableKey
+from worker.levels import AWAY
 from worker.tasks import TaskRunner
+from worker.upkeep import LevelUpkeep
 
 _log = structlog.get_logger(__name__)
 _BEAT_S: Final = 2.0
 _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
+_UPKEEP_S: Final = 10.0
 _RETRIABLE: Final = frozenset(
     {
         ErrorCode.HSM_UNAVAILABLE,
         ErrorCode.STORE_UNAVAILABLE,
+        ErrorCode.STORAGE_FULL,
         ErrorCode.CERTIFICATE_NOT_USABLE,
         ErrorCode.ACTIVATION_EXPIRED,
         ErrorCode.ACTIVATION_INVALID,
@@ -57,6 +62,7 @@ class SigningWorker:
         keys: what fronts seal to on this host.
         session: the HSM, for its status.
         slot: `signing/<host>/<n>`.
+        upkeep: keeps published documents at their level.
     """
 
     core: Core
@@ -66,6 +72,7 @@ class SigningWorker:
     keys: ActivationKeys
     session: HsmSession
     slot: str
+    upkeep: LevelUpkeep
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _alone: bool = False
@@ -83,6 +90,7 @@ class SigningWorker:
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
                 _repeat(_ORPHANS_S, self.tasks.sweep),
+                _repeat(_UPKEEP_S, self._keep_levels),
             )
         ]
         stopping = asyncio.create_task(stop.wait())
@@ -146,6 +154,11 @@ class SigningWorker:
                 return None
         return await self.claiming.claim_next(busy=bool(self._running))
 
+    async def _keep_levels(self) -> None:
+        """Keep published documents at their level, where the TSA's key is there."""
+        if self.session.status_of(TokenRole.PKI) is HsmStatus.READY:
+            await self.upkeep.run()
+
     async def _next_task(self) -> TaskClaim | None:
         """Take an HSM task; while the CA's token is away all of them wait."""
         if self.session.status_of(TokenRole.PKI) is not HsmStatus.READY:
@@ -167,6 +180,7 @@ class SigningWorker:
 
     async def _sign(self, work: Work) -> None:
         """Sign what is left of an activation, holding its lease."""
+        waits_for: ErrorCode | None = None
         holding = asyncio.create_task(self._hold(work.claim))
         try:
             key = await self._unlock(work)
@@ -174,7 +188,7 @@ class SigningWorker:
                 if item.state is ItemState.KEYED or (
                     item.state is ItemState.WAITING and key is not None
                 ):
-                    await self._sign_item(work, item, key)
+                    waits_for = await self._sign_item(work, item, key) or waits_for
         except FencedOffError:
             _log.warning("worker.fenced_off", activation=work.claim.id)
             return
@@ -186,6 +200,8 @@ class SigningWorker:
             holding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await holding
+        if waits_for is not None:
+            await self.claiming.put_off(work.claim, waits_for)
 
     async def _unlock(self, work: Work) -> UsableKey | None:
         """The key for what waits for one; None when nothing does any more.
@@ -205,8 +221,13 @@ class SigningWorker:
             await self._end(work.claim, waiting, exc)
             return None
 
-    async def _sign_item(self, work: Work, item: Item, key: UsableKey | None) -> None:
+    async def _sign_item(
+        self, work: Work, item: Item, key: UsableKey | None
+    ) -> ErrorCode | None:
         """Sign one item, or end it by the reason it cannot be signed.
+
+        Returns:
+            What it waits for, when its signature is made and a later try may do.
 
         Raises:
             FencedOffError: another worker has claimed since.
@@ -216,7 +237,13 @@ class SigningWorker:
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
+            if exc.code in AWAY:
+                _log.warning(
+                    "document.waits", request=item.request, code=exc.code.value
+                )
+                return exc.code
             await self._end(work.claim, [item], exc)
+        return None
 
     async def _end(self, claim: Claim, items: list[Item], exc: ApplianceError) -> None:
         """Give items back, or up, by the reason that they cannot be signed.

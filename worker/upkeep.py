@@ -57,8 +57,10 @@ class LevelUpkeep:
             pdf = await self._documents.get(claim.integrator, before.sha256)
             reached = await self._levels.keep(pdf, claim.wanted)
             sha256 = before.sha256
-            if reached.pdf != pdf:
-                sha256 = await self._documents.put(claim.integrator, reached.pdf)
+            if reached.appended:
+                sha256 = await self._documents.put(
+                    claim.integrator, pdf, reached.appended, signed=True
+                )
         except ApplianceError as exc:
             rest = min(_REST * 2 ** min(claim.tries, _DOUBLINGS), _REST_MOST)
             _log.warning(
@@ -69,7 +71,12 @@ class LevelUpkeep:
             return False
         crash_point(UPKEEP_STORED, claim.request)
         done = await self._work.raised(
-            claim, before, sha256, len(reached.pdf), reached.level, reached.upkeep
+            claim,
+            before,
+            sha256,
+            len(pdf) + len(reached.appended),
+            reached.level,
+            reached.upkeep,
         )
         if done:
             _log.info(

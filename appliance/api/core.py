@@ -11,6 +11,7 @@ from quart import current_app
 from appliance.domain.clock import Clock
 from appliance.domain.command import SignParameters
 from appliance.domain.ids import PersonId, RequestId, TaskId
+from appliance.domain.ports import DocumentStream
 from appliance.domain.request import (
     Preview,
     RequestView,
@@ -61,7 +62,7 @@ class RequestsService(Protocol):
 
     async def original(
         self, person: PersonId, request: RequestId
-    ) -> tuple[RequestView, bytes]:
+    ) -> tuple[RequestView, DocumentStream]:
         """The document to be signed.
 
         Raises:
@@ -92,7 +93,7 @@ class RequestsService(Protocol):
 
     async def signed(
         self, person: PersonId | None, request: RequestId
-    ) -> tuple[SignedDocumentView, bytes]:
+    ) -> tuple[SignedDocumentView, DocumentStream]:
         """The signed document; `person` is None when a valid link was shown.
 
         Raises:

@@ -12,6 +12,7 @@ from quart import Blueprint, Response, request
 from appliance.api import query, wire, words
 from appliance.api.core import core
 from appliance.domain.ids import RequestId
+from appliance.domain.ports import DocumentStream
 from appliance.domain.request import RequestView, SignCommand, SignedDocumentView
 from appliance.web import auth, body, cors, language, log, negotiate
 from appliance.web.response import JSON, PDF, file_response, json_response
@@ -155,7 +156,7 @@ async def _link(view: SignedDocumentView) -> str:
     return f"{base_url}/solicitudes/{view.request}/documento?clave={clave}"
 
 
-def _signed_file(view: SignedDocumentView, pdf: bytes) -> Response:
+def _signed_file(view: SignedDocumentView, pdf: DocumentStream) -> Response:
     response = file_response(pdf, PDF, view.file_name)
     response.headers["ETag"] = f'"{view.sha256}"'
     return response

@@ -1,6 +1,6 @@
 """The one place where storage and services are built and closed, by hand.
 
-A worker gets a `Core`: the record, documents, news, and no secret. A front (and
+A worker gets a `Core`: the record, documents and news. A front (and
 the command line) gets a `Front` on top of it, the console an `AdminFront`, each
 with the keys of its role's secret files and the use cases that need them.
 """
@@ -11,7 +11,8 @@ from appliance.bootstrap.certificates import (
     open_expiry,
     open_trust,
 )
-from appliance.bootstrap.core import Bell, Core, open_core
+from appliance.bootstrap.core import Bell, Core, data_sealer, open_core
+from appliance.bootstrap.documents import open_documents
 from appliance.bootstrap.front import Front, open_front
 from appliance.bootstrap.secrets import open_secret_rotation
 
@@ -20,9 +21,11 @@ __all__ = [
     "Bell",
     "Core",
     "Front",
+    "data_sealer",
     "open_admin",
     "open_auto_renewal",
     "open_core",
+    "open_documents",
     "open_expiry",
     "open_front",
     "open_secret_rotation",

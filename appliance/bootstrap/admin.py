@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from appliance.bootstrap.certificates import open_expiry, open_trust
-from appliance.bootstrap.core import Core, open_core
+from appliance.bootstrap.core import Core, data_sealer, open_core
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
@@ -32,7 +32,7 @@ from appliance.services.trust import Trust
 from appliance.settings import Settings
 from appliance.storage.key_files import KeyFile
 from appliance.storage.pki_files import read_certificate
-from appliance.storage.secretbox import LookupKey, SecretBox
+from appliance.storage.secretbox import LookupKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
         SettingsError: a secret file cannot be used.
     """
     role = "admin"
-    sealer = SecretBox(KeyFile(settings.secrets.data_key_file))
+    sealer = data_sealer(settings)
     lookup = LookupKey(KeyFile(settings.secrets.lookup_key_file))
     passwords = Passwords(HashSlots())
-    async with open_core(settings, clock, role) as core:
+    async with open_core(settings, clock, role, sealer) as core:
         store = core.store
         revocations = Revocations(store, clock)
         trust = open_trust(core)

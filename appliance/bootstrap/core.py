@@ -1,4 +1,4 @@
-"""What every role stands on: the record, documents, news, and no secret."""
+"""What every role stands on: the record, documents, and news."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,18 +10,22 @@ from arq.connections import ArqRedis, create_pool
 from appliance.domain.clock import Clock
 from appliance.domain.ids import new_id
 from appliance.domain.ports import (
-    DocumentStore,
+    DocumentUpkeep,
     Doorbell,
     Outcomes,
     PdfInspector,
+    Sealer,
 )
 from appliance.domain.records import Store
+from appliance.services.document_keys import IntegratorDocumentKeys
 from appliance.settings import Settings
 from appliance.storage import redis
 from appliance.storage.documents import LocalDocuments
 from appliance.storage.engines import Engines, open_engines
+from appliance.storage.key_files import KeyFile
 from appliance.storage.migrate import is_current
 from appliance.storage.sandbox import SandboxClient
+from appliance.storage.secretbox import SecretBox
 from appliance.storage.store import SqlStore
 
 _SANDBOX_MARGIN_S = 5
@@ -51,7 +55,7 @@ class Core:
     process: str
     """Id of this process start."""
     store: Store
-    documents: DocumentStore
+    documents: DocumentUpkeep
     inspector: PdfInspector
     doorbell: Doorbell
     outcomes: Outcomes
@@ -60,18 +64,34 @@ class Core:
     """Awaited, tells whether the tables are of this version."""
 
 
+def data_sealer(settings: Settings) -> Sealer:
+    """What seals and opens values with the data key.
+
+    Args:
+        settings: of the installation.
+
+    Raises:
+        SettingsError: its file cannot be used.
+    """
+    return SecretBox(KeyFile(settings.secrets.data_key_file))
+
+
 @asynccontextmanager
-async def open_core(settings: Settings, clock: Clock, role: str) -> AsyncIterator[Core]:
+async def open_core(
+    settings: Settings, clock: Clock, role: str, sealer: Sealer | None = None
+) -> AsyncIterator[Core]:
     """Build what every role stands on, and close it.
 
     Args:
         settings: of the installation.
         clock: the time.
         role: what this process is, for the audit.
+        sealer: with the data key; None for who opens no document.
     """
     redis_settings = redis.redis_settings(settings)
     engines = open_engines(settings)
     store = SqlStore(engines, clock, role)
+    document_keys = IntegratorDocumentKeys(store, sealer, clock)
     doorbell = redis.RedisDoorbell(redis_settings)
     outcomes = redis.RedisOutcomes(redis_settings)
 
@@ -89,7 +109,9 @@ async def open_core(settings: Settings, clock: Clock, role: str) -> AsyncIterato
             clock=clock,
             process=new_id(),
             store=store,
-            documents=LocalDocuments(settings.documents_dir),
+            documents=LocalDocuments(
+                settings.documents_dir, document_keys, settings.documents.reserve_bytes
+            ),
             inspector=SandboxClient(
                 settings.sandbox_socket, settings.sandbox.wall_s + _SANDBOX_MARGIN_S
             ),

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from appliance.bootstrap.certificates import open_expiry, open_trust
-from appliance.bootstrap.core import Core, open_core
+from appliance.bootstrap.core import Core, data_sealer, open_core
 from appliance.domain.clock import Clock
 from appliance.domain.ports import (
     LookupIndex,
@@ -58,7 +58,7 @@ from appliance.services.trust import Trust
 from appliance.settings import Settings
 from appliance.storage.identities import PinnedIdentities
 from appliance.storage.key_files import KeyFile
-from appliance.storage.secretbox import LookupKey, SecretBox
+from appliance.storage.secretbox import LookupKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,13 @@ async def open_front(
         SettingsError: a secret file cannot be used.
     """
     secrets = settings.secrets
-    sealer = SecretBox(KeyFile(secrets.data_key_file))
+    sealer = data_sealer(settings)
     lookup = LookupKey(KeyFile(secrets.lookup_key_file))
     slots = HashSlots()
     signing_passwords = SigningPasswords(KeyFile(secrets.pepper_file), slots)
     login_passwords = Passwords(slots)
     shielded = Shielded()
-    async with open_core(settings, clock, role) as core:
+    async with open_core(settings, clock, role, sealer) as core:
         store = core.store
         tokens = Tokens(store, sealer, clock, settings)
         attempts = Attempts(
@@ -245,6 +245,7 @@ async def open_front(
                 intake=intake,
                 requests=requests,
                 views=views,
+                settings=settings.documents,
             ),
             frame_signing=FrameSigning(
                 store,

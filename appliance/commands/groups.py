@@ -22,6 +22,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     from appliance.commands import (  # noqa: PLC0415 (heavy)
         certificates,
         demo,
+        documents,
         init,
         integrators,
         operators,
@@ -47,6 +48,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     operators.register(commands)
     trust.register(commands)
     secret_keys.register(commands)
+    documents.register(commands)
     certificates.register(commands)
     demo.register(commands)
     verify.register(commands)

@@ -46,6 +46,7 @@ class ErrorCode(StrEnum):
     SESSION_TOKEN_INVALID = "SESSION_TOKEN_INVALID"  # noqa: S105 (a code, no secret)
     SESSION_SUPERSEDED = "SESSION_SUPERSEDED"
     SESSION_IN_USE = "SESSION_IN_USE"
+    SESSION_DOCUMENTS = "SESSION_DOCUMENTS"
     DOMAIN_INVALID = "DOMAIN_INVALID"
     INIT_INVALID = "INIT_INVALID"
     LEGACY_CREDENTIALS = "LEGACY_CREDENTIALS"
@@ -121,6 +122,7 @@ class ErrorCode(StrEnum):
     # The appliance itself
     HSM_UNAVAILABLE = "HSM_UNAVAILABLE"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
+    STORAGE_FULL = "STORAGE_FULL"
     SANDBOX_UNAVAILABLE = "SANDBOX_UNAVAILABLE"
     TSA_UNAVAILABLE = "TSA_UNAVAILABLE"
     REVOCATION_UNAVAILABLE = "REVOCATION_UNAVAILABLE"
@@ -172,6 +174,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.SESSION_SUPERSEDED: "The session was taken up in another window.",
     ErrorCode.SESSION_IN_USE: (
         "The session is already being used for something else; open a new one."
+    ),
+    ErrorCode.SESSION_DOCUMENTS: (
+        "The session has brought as many documents as it may; open a new one."
     ),
     ErrorCode.DOMAIN_INVALID: (
         "That origin cannot be allowed; write one such as https://app.example."
@@ -306,6 +311,7 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PDF_ALREADY_SIGNED: "The PDF is signed; it can no longer be certified.",
     ErrorCode.HSM_UNAVAILABLE: "The keys cannot be used right now; try again soon.",
     ErrorCode.STORE_UNAVAILABLE: "The records cannot be reached; try again soon.",
+    ErrorCode.STORAGE_FULL: "There is no room for documents; try again later.",
     ErrorCode.SANDBOX_UNAVAILABLE: "Documents cannot be examined right now.",
     ErrorCode.TSA_UNAVAILABLE: "No timestamp can be had right now; try again soon.",
     ErrorCode.REVOCATION_UNAVAILABLE: (

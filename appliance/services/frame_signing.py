@@ -14,6 +14,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.frame import FrameState, FrameView, Placement, SignOrder
 from appliance.domain.integration import EmbedSession
+from appliance.domain.ports import DocumentStream
 from appliance.domain.presets import Corner, preset
 from appliance.domain.records import Store
 from appliance.domain.records.requests import FRAME_ORIGIN
@@ -152,7 +153,9 @@ class FrameSigning:
         delivery = {**_object(view.completed["delivery"]), "url": url}
         return {**view.completed, "delivery": delivery}
 
-    async def signed(self, session: EmbedSession) -> tuple[SignedDocumentView, bytes]:
+    async def signed(
+        self, session: EmbedSession
+    ) -> tuple[SignedDocumentView, DocumentStream]:
         """The signed document.
 
         Raises:

@@ -15,7 +15,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.frame import Claim, FrameView, InitOrder, OpenedFrame
 from appliance.domain.ids import DocumentId, RequestId, new_id
 from appliance.domain.integration import EmbedSession
-from appliance.domain.ports import DocumentStore, PdfInspector
+from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
 from appliance.domain.records import Store
 from appliance.domain.records.requests import StoredDocument
 from appliance.domain.vocab import EventKind
@@ -26,6 +26,7 @@ from appliance.services.intake import Intake, check_file_name
 from appliance.services.progress import Progress
 from appliance.services.requests import Requests
 from appliance.services.sessions import Sessions
+from appliance.settings import DocumentSettings
 
 PAGE_DPI: Final = 96
 
@@ -47,6 +48,7 @@ class Framing:
         intake: Intake,
         requests: Requests,
         views: FrameViews,
+        settings: DocumentSettings,
     ) -> None:
         self._store = store
         self._documents = documents
@@ -59,6 +61,7 @@ class Framing:
         self._intake = intake
         self._requests = requests
         self._views = views
+        self._settings = settings
 
     # -- opening ------------------------------------------------------------------
 
@@ -166,11 +169,13 @@ class Framing:
             DocumentRefusedError: it cannot be signed.
             ApplianceError: `FILENAME`, `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
                 `IDEMKEY_CONFLICT`, `SESSION_IN_USE` once there is a request,
-                `SANDBOX_UNAVAILABLE`, `SESSION_TOKEN_EXPIRED`.
+                `SESSION_DOCUMENTS`, `SANDBOX_UNAVAILABLE`, `STORAGE_FULL`,
+                `SESSION_TOKEN_EXPIRED`.
         """
         name = check_file_name(name)
         if session.request is not None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        await self._progress.count_document(session, self._settings.per_session)
         inspection = await self._intake.inspect(pdf)
         sha256 = await self._documents.put(session.integrator.id, pdf)
         await self._frame_requests.check_key(session, sha256)
@@ -186,7 +191,7 @@ class Framing:
             await self._frame_requests.give(session)
         return await self._views.view(session)
 
-    async def document(self, session: EmbedSession) -> tuple[str, bytes]:
+    async def document(self, session: EmbedSession) -> tuple[str, DocumentStream]:
         """The document to be signed: its name and bytes.
 
         Raises:
@@ -199,7 +204,7 @@ class Framing:
             _, pdf = await self._requests.original(session.person, session.request)
             return view.document.name, pdf
         integrator = session.integrator.id
-        pdf = await self._documents.get(integrator, view.document.sha256)
+        pdf = await self._documents.stream(integrator, view.document.sha256)
         return view.document.name, pdf
 
     async def page_picture(self, session: EmbedSession, page: int) -> bytes:

@@ -57,6 +57,23 @@ class Progress:
                 done=done,
             )
 
+    async def count_document(self, session: EmbedSession, most: int) -> None:
+        """Count one more document that a session brings, before it is looked at.
+
+        Args:
+            session: that brings it.
+            most: that it may bring.
+
+        Raises:
+            ApplianceError: `SESSION_DOCUMENTS` when it brought as many already;
+                `SESSION_TOKEN_EXPIRED`.
+        """
+        async with self._store.write() as records:
+            await self._fresh(records, session)
+            now = self._clock.now()
+            if not await records.sessions.count_document(session.id, most, now):
+                raise ApplianceError(ErrorCode.SESSION_DOCUMENTS)
+
     async def set_document(
         self, session: EmbedSession, document: DocumentId, name: str
     ) -> EmbedSession:

@@ -11,7 +11,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
-from appliance.domain.ports import DocumentStore, PdfInspector
+from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
 from appliance.domain.records import Records, Store
 from appliance.domain.request import (
     Preview,
@@ -67,14 +67,14 @@ class Requests:
 
     async def original(
         self, person: PersonId, request: RequestId
-    ) -> tuple[RequestView, bytes]:
+    ) -> tuple[RequestView, DocumentStream]:
         """The document as it is to be signed; that it was seen is recorded.
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
         """
         view = await self.get(person, request)
-        pdf = await self._documents.get(view.integrator, view.sha256)
+        pdf = await self._documents.stream(view.integrator, view.sha256)
         async with self._store.write() as records:
             records.audit.add(
                 AuditEvent(
@@ -163,7 +163,7 @@ class Requests:
 
     async def signed(
         self, person: PersonId | None, request: RequestId
-    ) -> tuple[SignedDocumentView, bytes]:
+    ) -> tuple[SignedDocumentView, DocumentStream]:
         """The signed document; that it was handed out is recorded.
 
         Args:
@@ -180,7 +180,8 @@ class Requests:
             document = await records.documents.signed(request)
         if document is None:
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
-        return document, await self._documents.get(document.integrator, document.sha256)
+        pdf = await self._documents.stream(document.integrator, document.sha256)
+        return document, pdf
 
 
 async def own_request(

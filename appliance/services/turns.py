@@ -149,13 +149,13 @@ class Turns:
         self._clock = clock
 
     async def inspect_for_next(
-        self, view: RequestView, pdf: bytes
+        self, view: RequestView, *parts: bytes
     ) -> Inspection | None:
         """What the next signer's document will be described as.
 
         Args:
             view: the request that is about to be published.
-            pdf: its signed document.
+            parts: its signed document, one after the other.
 
         Returns:
             None when nobody signs after it, or when it could not be told now:
@@ -164,7 +164,7 @@ class Turns:
         if not view.followed:
             return None
         try:
-            return await self._inspector.inspect(pdf)
+            return await self._inspector.inspect(b"".join(parts))
         except ApplianceError as exc:
             _log.warning("turn.not_inspected", request=view.id, code=exc.code.value)
             return None

@@ -1,25 +1,44 @@
-"""PDFs in a local folder, by integrator and SHA-256.
+"""PDFs in a local folder, by integrator and SHA-256, encrypted.
 
 Written to a temporary name, fsynced, renamed, and the folder fsynced, so that a
 row that names a document is never ahead of its bytes. (obstore's local store
-never fsyncs.)
+never fsyncs.) A file is named by the SHA-256 of what is in it, as the record names
+it: so a file is found for its row, and a backup compared with the record, by who
+has no key. Whoever reads the disk can tell whether a document that they have is
+there too; an HMAC would hide that, and the record has the same hash anyway.
 """
 
 import asyncio
-import contextlib
+import errno
+import fcntl
 import hashlib
+import io
 import os
 import re
-import secrets
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import BinaryIO, Final
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
+from appliance.domain.ports import DocumentKeys, DocumentStream
+from appliance.storage.durable import NEW, make_folder, sync_folder, write_durably
+from appliance.storage.reserve import Reserve
+from appliance.storage.sealed_files import (
+    DamagedError,
+    SealedReader,
+    is_sealed,
+    seal,
+)
 
-_HEX = re.compile(r"[0-9a-f]{64}")
-_ID = re.compile(r"[0-9a-f-]{36}")
-_FOLDER_MODE = 0o770
-_FILE_MODE = 0o660
+_HEX: Final = re.compile(r"[0-9a-f]{64}")
+_ID: Final = re.compile(r"[0-9a-f-]{36}")
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_PIECE_BYTES: Final = 1_048_576
+_MARGIN_BYTES: Final = 2_097_152
+"""What a file takes beside its bytes: tags, folders, the file system's own."""
 
 
 class LocalDocuments:
@@ -29,21 +48,40 @@ class LocalDocuments:
         folder: made when it is not there. What is made is open to owner and
             group as far as the umask lets it be (roles may run as users of
             their own that share a group), and to nobody else.
+        keys: of the integrators.
+        reserve_bytes: room that is kept for what was signed already.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, keys: DocumentKeys, reserve_bytes: int = 0
+    ) -> None:
         self._folder = folder
+        self._keys = keys
+        self._reserve = Reserve(folder, reserve_bytes)
 
-    async def put(self, integrator: IntegratorId, content: bytes) -> str:
+    async def put(
+        self,
+        integrator: IntegratorId,
+        *parts: bytes | memoryview,
+        signed: bool = False,
+    ) -> str:
         """Keep the bytes durably before returning.
+
+        Args:
+            integrator: whose.
+            parts: the document's bytes, one after the other.
+            signed: a key was used for it: it may have the reserve's room.
 
         Returns:
             Their SHA-256 in hex.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`.
+            ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`, also for what is
+                signed and does not even fit where the reserve was.
         """
-        return await asyncio.to_thread(self._put, integrator, content)
+        views = [memoryview(part).cast("B") for part in parts]
+        key = await self._keys.make(integrator)
+        return await asyncio.to_thread(self._put, integrator, views, key, signed)
 
     async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
         """Read them back, hashed again on the way.
@@ -51,77 +89,278 @@ class LocalDocuments:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
         """
-        return await asyncio.to_thread(self._get, integrator, sha256)
+        key = await self._keys.get(integrator)
+        return await asyncio.to_thread(self._get, integrator, sha256, key)
+
+    async def stream(self, integrator: IntegratorId, sha256: str) -> DocumentStream:
+        """Read them back in pieces, each known to be right before it is given.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+        """
+        key = await self._keys.get(integrator)
+        path = self._path(integrator, sha256)
+
+        def look() -> int:
+            with _faults(), path.open("rb") as file:
+                reader = _reader(file, integrator, sha256, key)
+                if isinstance(reader, SealedReader):
+                    next(iter(reader))
+                    return reader.size_bytes
+                return sum(len(piece) for piece in _hashed(reader, sha256))
+
+        async def pieces() -> AsyncIterator[bytes]:
+            with _faults(), await asyncio.to_thread(path.open, "rb") as file:
+                reader = await asyncio.to_thread(_reader, file, integrator, sha256, key)
+                hashed = _hashed(reader, sha256)
+                while (
+                    piece := await asyncio.to_thread(next, hashed, None)
+                ) is not None:
+                    yield piece
+
+        return DocumentStream(await asyncio.to_thread(look), pieces())
+
+    async def make_room(self, size_bytes: int) -> None:
+        """Make sure that a document which is yet to be signed will find room.
+
+        Raises:
+            ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`.
+        """
+        await asyncio.to_thread(self._make_room, size_bytes)
+
+    async def encrypt(self, integrator: IntegratorId, sha256: str) -> bool:
+        """Encrypt a document that was stored before they were; whether it was one.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, `STORAGE_FULL`.
+        """
+        path = self._path(integrator, sha256)
+
+        def plain() -> bool:
+            with _faults(), path.open("rb") as file:
+                return not is_sealed(file)
+
+        if not await asyncio.to_thread(plain):
+            return False
+        await self.put(integrator, await self.get(integrator, sha256))
+        return True
+
+    async def older(
+        self, before: datetime
+    ) -> AsyncIterator[tuple[IntegratorId, list[str]]]:
+        """What was put in last before then: integrator, and SHA-256 of each.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        for folder in await asyncio.to_thread(self._shelves):
+            names = await asyncio.to_thread(_older, folder, before)
+            if names:
+                yield IntegratorId(folder.parent.name), names
+
+    async def remove(
+        self, integrator: IntegratorId, sha256: str, before: datetime
+    ) -> bool:
+        """Remove a document, unless it was put in again since; whether it was.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        path = self._path(integrator, sha256)
+
+        def remove() -> bool:
+            with _faults(), _held(path.parent, fcntl.LOCK_EX):
+                if not path.exists() or not _is_older(path, before):
+                    return False
+                path.unlink()
+                return True
+
+        return await asyncio.to_thread(remove)
+
+    async def clear(self, before: datetime) -> int:
+        """Remove what killed writers left before then; how many files.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+
+        def clear() -> int:
+            with _faults():
+                found = [
+                    path
+                    for folder in (self._folder, *self._shelves())
+                    for path in folder.glob(f"{NEW}*")
+                    if _is_older(path, before)
+                ]
+                for path in found:
+                    path.unlink(missing_ok=True)
+                return len(found)
+
+        return await asyncio.to_thread(clear)
 
     def _path(self, integrator: IntegratorId, sha256: str) -> Path:
         if not _ID.fullmatch(integrator) or not _HEX.fullmatch(sha256):
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         return self._folder / integrator / sha256[:2] / f"{sha256}.pdf"
 
-    def _put(self, integrator: IntegratorId, content: bytes) -> str:
-        sha256 = hashlib.sha256(content).hexdigest()
+    def _shelves(self) -> list[Path]:
+        """The folders that documents lie in."""
+        return sorted(path for path in self._folder.glob("*/??") if path.is_dir())
+
+    def _put(
+        self,
+        integrator: IntegratorId,
+        parts: Sequence[memoryview],
+        key: bytes,
+        signed: bool,  # noqa: FBT001 (passed on)
+    ) -> str:
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part)
+        sha256 = digest.hexdigest()
         path = self._path(integrator, sha256)
+
+        def write() -> None:
+            with _faults():
+                make_folder(path.parent)
+                # Who removes what nothing refers to waits, or has been here.
+                with _held(path.parent, fcntl.LOCK_SH):
+                    if _holds(path, integrator, sha256, key):
+                        os.utime(path)
+                        # Another writer may be between its rename and its fsync.
+                        sync_folder(path.parent)
+                    else:
+                        whose = _associated(integrator, sha256)
+                        write_durably(path, seal(parts, key, whose))
+
         try:
-            if _holds(path, content):
-                # Another writer may be between its rename and its fsync.
-                _sync_folder(path.parent)
-            else:
-                _make_folder(path.parent)
-                _write_durably(path, content)
-        except OSError as exc:
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+            write()
+        except ApplianceError as exc:
+            if not signed or exc.code is not ErrorCode.STORAGE_FULL:
+                raise
+            self._write_on_reserve(write)
         return sha256
 
-    def _get(self, integrator: IntegratorId, sha256: str) -> bytes:
+    def _write_on_reserve(self, write: Callable[[], None]) -> None:
+        """Write once more, where the reserve was.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        with _faults():
+            self._reserve.release()
         try:
-            content = self._path(integrator, sha256).read_bytes()
-        except OSError as exc:
+            write()
+        except ApplianceError as exc:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
-        if hashlib.sha256(content).hexdigest() != sha256:
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
-        return content
+
+    def _get(self, integrator: IntegratorId, sha256: str, key: bytes | None) -> bytes:
+        # A BytesIO grows in place and gives its buffer away uncopied.
+        content = io.BytesIO()
+        with _faults(), self._path(integrator, sha256).open("rb") as file:
+            for piece in _hashed(_reader(file, integrator, sha256, key), sha256):
+                content.write(piece)
+        return content.getvalue()
+
+    def _make_room(self, size_bytes: int) -> None:
+        with _faults():
+            make_folder(self._folder)
+            self._reserve.keep()
+            disk = os.statvfs(self._folder)
+        if disk.f_bavail * disk.f_frsize < size_bytes + _MARGIN_BYTES:
+            raise ApplianceError(ErrorCode.STORAGE_FULL)
 
 
-def _holds(path: Path, content: bytes) -> bool:
-    """Whether a file is there with these very bytes, not altered since."""
+def _associated(integrator: IntegratorId, sha256: str) -> bytes:
+    """What a file is bound to: whose it is, and what is in it."""
+    return f"rubrica/document/1|{integrator}|{sha256}".encode()
+
+
+def _reader(
+    file: BinaryIO, integrator: IntegratorId, sha256: str, key: bytes | None
+) -> Iterable[bytes]:
+    """What is in a file, in pieces; one of before encryption is as it is.
+
+    Raises:
+        DamagedError: it is encrypted, and not as it must be, or there is no key.
+    """
+    if not is_sealed(file):
+        return iter(lambda: file.read(_PIECE_BYTES), b"")
+    if key is None:
+        raise DamagedError
+    size = os.fstat(file.fileno()).st_size
+    return SealedReader(file, size, key, _associated(integrator, sha256))
+
+
+def _hashed(pieces: Iterable[bytes], sha256: str) -> Iterator[bytes]:
+    """The pieces; the last one only when all of them have that hash.
+
+    Raises:
+        DamagedError: they have another.
+    """
+    digest = hashlib.sha256()
+    before: bytes | None = None
+    for piece in pieces:
+        if before is not None:
+            yield before
+        digest.update(piece)
+        before = piece
+    if digest.hexdigest() != sha256:
+        raise DamagedError
+    if before is not None:
+        yield before
+
+
+def _holds(path: Path, integrator: IntegratorId, sha256: str, key: bytes) -> bool:
+    """Whether a file is there, encrypted, and opens to what it is named by."""
     try:
-        return path.read_bytes() == content
-    except FileNotFoundError:
+        with path.open("rb") as file:
+            if not is_sealed(file):
+                return False
+            for _ in _hashed(_reader(file, integrator, sha256, key), sha256):
+                pass
+    except (FileNotFoundError, DamagedError):
         return False
+    return True
 
 
-def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, each entry durable."""
-    missing = []
-    while not folder.exists():
-        missing.append(folder)
-        folder = folder.parent
-    for new in reversed(missing):
-        with contextlib.suppress(FileExistsError):
-            new.mkdir(mode=_FOLDER_MODE)
-        _sync_folder(new.parent)
+def _older(folder: Path, before: datetime) -> list[str]:
+    """SHA-256 of the documents in a folder that were put in last before then."""
+    with _faults():
+        return sorted(
+            path.stem
+            for path in folder.glob("*.pdf")
+            if _HEX.fullmatch(path.stem) and _is_older(path, before)
+        )
 
 
-def _write_durably(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".new-{secrets.token_hex(8)}")
-    # By os.open and not tempfile, so that the umask decides on the group's bits.
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    _sync_folder(path.parent)
+def _is_older(path: Path, before: datetime) -> bool:
+    return path.stat().st_mtime < before.timestamp()
 
 
-def _sync_folder(folder: Path) -> None:
+@contextmanager
+def _held(folder: Path, how: int) -> Iterator[None]:
+    """Hold a folder's lock: shared by those who put in, alone for who removes."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(handle)
+        fcntl.flock(handle, how)
+        yield
     finally:
         os.close(handle)
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """Name what the disk and the files say.
+
+    Raises:
+        ApplianceError: `STORAGE_FULL`, `STORE_UNAVAILABLE`.
+    """
+    try:
+        yield
+    except OSError as exc:
+        full = exc.errno in _FULL
+        code = ErrorCode.STORAGE_FULL if full else ErrorCode.STORE_UNAVAILABLE
+        raise ApplianceError(code) from exc
+    except DamagedError as exc:
+        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc

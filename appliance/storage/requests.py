@@ -5,7 +5,17 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Row, Select, and_, exists, insert, select, update
+from sqlalchemy import (
+    Row,
+    Select,
+    and_,
+    delete,
+    exists,
+    insert,
+    not_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -37,10 +47,25 @@ from appliance.storage.tables import (
     document,
     idempotency,
     integrator,
+    metadata,
     signature_request,
     signed_document,
     signing_process,
 )
+
+REFERRING: Final = tuple(
+    key.parent
+    for table in metadata.sorted_tables
+    for key in table.foreign_keys
+    if key.column is document.c.id
+)
+"""Every column that refers to a document, of whatever table."""
+NAMING: Final = tuple(
+    table
+    for table in metadata.sorted_tables
+    if {"integrator", "sha256"} <= set(table.c.keys())
+)
+"""By convention: every table that names files of the document store."""
 
 
 class SqlDocuments:
@@ -52,7 +77,8 @@ class SqlDocuments:
     async def add(self, new: StoredDocument, at: datetime) -> StoredDocument:
         """Record a document, or give the one with the same bytes.
 
-        A document inspected again by a newer inspector keeps its place.
+        A document inspected again by a newer inspector keeps its place. It counts
+        as new again, so that nobody removes it as unused before it is used.
         """
         inspection = inspection_to_json(new.inspection)
         result = await self._connection.execute(
@@ -67,7 +93,7 @@ class SqlDocuments:
             )
             .on_conflict_do_update(
                 index_elements=["integrator", "sha256"],
-                set_={"inspection": inspection},
+                set_={"inspection": inspection, "created": at},
             )
             .returning(document.c.id)
         )
@@ -135,6 +161,43 @@ class SqlDocuments:
             level=row.level,
             version=row.version,
         )
+
+    async def forget_unused(self, before: datetime, limit: int) -> int:
+        """Forget documents that came in before then, for nothing; how many."""
+        unused = (
+            select(document.c.id)
+            .where(
+                document.c.created < before,
+                *(
+                    not_(exists().where(column == document.c.id))
+                    for column in REFERRING
+                ),
+            )
+            .limit(limit)
+        )
+        found = list((await self._connection.execute(unused)).scalars())
+        result = await self._connection.execute(
+            delete(document).where(
+                document.c.id.in_(found),
+                # Whoever took it in again meanwhile made it new.
+                document.c.created < before,
+            )
+        )
+        return result.rowcount
+
+    async def named(
+        self, integrator: IntegratorId, sha256: Collection[str]
+    ) -> set[str]:
+        """Which of these are named by anything of that integrator's."""
+        found: set[str] = set()
+        for table in NAMING:
+            rows = await self._connection.execute(
+                select(table.c.sha256).where(
+                    table.c.integrator == integrator, table.c.sha256.in_(sha256)
+                )
+            )
+            found.update(rows.scalars())
+        return found
 
 
 class SqlRequests:

@@ -97,6 +97,12 @@ class SqlSessions:
             person=None,
         )
 
+    async def count_document(self, session: str, most: int, at: datetime) -> bool:
+        """Count one more document that it brings; False when it may bring no more."""
+        return await self._set(
+            session, *_open(at), _C.documents < most, documents=_C.documents + 1
+        )
+
     async def set_document(
         self, session: str, document: DocumentId, name: str, at: datetime
     ) -> bool:

@@ -23,6 +23,7 @@ from appliance.storage.audit import SqlAudit
 from appliance.storage.certificates import SqlCertificates
 from appliance.storage.console import SqlConsole, SqlEnrolments
 from appliance.storage.console_views import SqlConsoleViews
+from appliance.storage.document_keys import SqlDocumentKeys
 from appliance.storage.engines import Engines
 from appliance.storage.inserting import insert_into
 from appliance.storage.integrators import SqlIntegrators
@@ -61,6 +62,7 @@ class SqlRecords:
         self.trust = SqlTrust(connection)
         self.expiry = SqlExpiry(connection)
         self.documents = SqlDocuments(connection)
+        self.document_keys = SqlDocumentKeys(connection)
         self.requests = SqlRequests(connection)
         self.slots = SqlSlots(connection)
         self.activations = SqlActivations(connection)

@@ -283,6 +283,15 @@ ocsp_response = Table(
     Index("ix_ocsp_response_next_update", "next_update"),
 )
 
+# Removed, its integrator's documents open no more, whoever has the files.
+document_key = Table(
+    "document_key",
+    metadata,
+    Column("integrator", _Id, ForeignKey("integrator.id"), primary_key=True),
+    Column("key_sealed", LargeBinary, nullable=False),
+    Column("created", Instant, nullable=False),
+)
+
 document = Table(
     "document",
     metadata,
@@ -291,8 +300,10 @@ document = Table(
     Column("sha256", String(64), nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("inspection", JsonText, nullable=False),
+    # When it came in, the last time that it did.
     Column("created", Instant, nullable=False),
     UniqueConstraint("integrator", "sha256"),
+    Index("ix_document_created", "created"),
 )
 
 signing_process = Table(
@@ -472,6 +483,8 @@ embed_session = Table(
     Column("document_name", Text),
     Column("request", _Serial, ForeignKey("signature_request.id")),
     Column("completed", JsonText),
+    # How many it has brought; the default is for rows of earlier versions.
+    Column("documents", Integer, nullable=False, server_default="0"),
     Index("ix_embed_session_api_key_state", "api_key", "state"),
     Index("ix_embed_session_until", "until"),
 )

@@ -5,6 +5,7 @@ limit, never waited for beyond its time, and never read as two things.
 """
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -24,7 +25,7 @@ from werkzeug.sansio.multipart import (
 
 from appliance.domain import strict_json
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.web.response import PDF
+from appliance.web.response import PDF, SLOWEST
 
 MULTIPART: Final = "multipart/form-data"
 _JSON = "application/json"
@@ -32,8 +33,6 @@ _FORM = "application/x-www-form-urlencoded"
 _FORM_BYTES = 65_536
 _FIELDS_AT_MOST = 64
 _PARTS_AT_MOST = 16
-_SLOWEST: Final = 65_536
-"""Bytes a second of the slowest line on which a document is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +181,7 @@ async def read_form() -> Form:
     parts = _Parts({"file": limits.document, "options": limits.json})
     try:
         decoder = MultipartDecoder(boundary.encode(), max_parts=_PARTS_AT_MOST)
-        async for chunk in chunks(limits.multipart, limits.timeout_s):
+        async for chunk in chunks(limits.multipart, _patience_s(limits)):
             decoder.receive_data(chunk)
             parts.take(decoder)
         decoder.receive_data(None)
@@ -206,20 +205,25 @@ async def read_document() -> bytes:
     """
     check_type(PDF)
     limits = face_limits()
-    content = bytearray()
+    # A BytesIO grows in place and gives its buffer away uncopied.
+    content = io.BytesIO()
     try:
-        patience_s = limits.timeout_s + (request.content_length or 0) / _SLOWEST
-        async for chunk in chunks(limits.document, patience_s):
-            content.extend(chunk)
+        async for chunk in chunks(limits.document, _patience_s(limits)):
+            content.write(chunk)
     except ApplianceError as exc:
         if exc.code is not ErrorCode.BODY_TOO_LARGE:
             raise
         raise ApplianceError(
             ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limits.document}
         ) from exc
-    if not content:
+    if not content.tell():
         raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-    return bytes(content)
+    return content.getvalue()
+
+
+def _patience_s(limits: Limits) -> float:
+    """How long the present request's document is waited for, by its size."""
+    return limits.timeout_s + (request.content_length or 0) / SLOWEST
 
 
 async def read_bytes(expected: str, limit: int) -> bytes:
@@ -258,7 +262,8 @@ class _Parts:
 
     def __init__(self, limits: dict[str, int]) -> None:
         self._limits = limits
-        self._content: dict[str, bytearray] = {}
+        # A BytesIO grows in place and gives its buffer away uncopied.
+        self._content: dict[str, io.BytesIO] = {}
         self._name = ""
         self.complete = False
 
@@ -292,7 +297,7 @@ class _Parts:
         """
         if name not in self._content:
             raise FieldInvalidError(name)
-        return bytes(self._content[name])
+        return self._content[name].getvalue()
 
     def _begin(self, name: str | None) -> None:
         if name is None or name not in self._limits:
@@ -306,12 +311,12 @@ class _Parts:
         if name in self._content:
             raise FieldInvalidError(name)
         self._name = name
-        self._content[name] = bytearray()
+        self._content[name] = io.BytesIO()
 
     def _add(self, data: bytes) -> None:
         content, limit = self._content[self._name], self._limits[self._name]
-        content.extend(data)
-        if len(content) > limit:
+        content.write(data)
+        if content.tell() > limit:
             if self._name == "file":
                 raise ApplianceError(
                     ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limit}

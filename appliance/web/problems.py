@@ -75,6 +75,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.SESSION_TOKEN_INVALID: Answer(_S.UNAUTHORIZED, _AGAIN),
     ErrorCode.SESSION_SUPERSEDED: Answer(_S.UNAUTHORIZED, _AGAIN),
     ErrorCode.SESSION_IN_USE: Answer(_S.CONFLICT, _AGAIN),
+    ErrorCode.SESSION_DOCUMENTS: Answer(_S.CONFLICT, _AGAIN),
     ErrorCode.DOMAIN_INVALID: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.INIT_INVALID: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.LEGACY_CREDENTIALS: Answer(_S.BAD_REQUEST, _FIX),
@@ -146,6 +147,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.PDF_ALREADY_SIGNED: Answer(_S.CONFLICT, _FIX),
     ErrorCode.HSM_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.STORE_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
+    ErrorCode.STORAGE_FULL: Answer(_S.INSUFFICIENT_STORAGE, _RETRY, 60),
     ErrorCode.SANDBOX_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.TSA_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.REVOCATION_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
@@ -176,6 +178,7 @@ TITLES: Final[dict[HTTPStatus, str]] = {
     _S.TOO_MANY_REQUESTS: "Too many requests",
     _S.INTERNAL_SERVER_ERROR: "Internal error",
     _S.SERVICE_UNAVAILABLE: "Service unavailable",
+    _S.INSUFFICIENT_STORAGE: "No room left",
 }
 """`title` by status: msgids of our own, for Python's phrases change."""
 

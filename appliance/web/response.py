@@ -7,8 +7,13 @@ from urllib.parse import quote
 
 from quart import Response
 
+from appliance.domain.ports import DocumentStream
+
 PDF: Final = "application/pdf"
 JSON: Final = "application/json"
+_PATIENCE_S: Final = 60
+SLOWEST: Final = 65_536
+"""Bytes a second of the slowest line on which a document is waited for."""
 
 
 def json_response(
@@ -27,11 +32,13 @@ def json_response(
     )
 
 
-def file_response(content: bytes, media_type: str, file_name: str) -> Response:
+def file_response(
+    content: bytes | DocumentStream, media_type: str, file_name: str
+) -> Response:
     """Answer with a file to be saved, never shown in place.
 
     Args:
-        content: its bytes.
+        content: its bytes, or where they come from in pieces.
         media_type: of the file.
         file_name: as the reader should save it; any characters.
 
@@ -45,7 +52,11 @@ def file_response(content: bytes, media_type: str, file_name: str) -> Response:
         f'attachment; filename="{fallback}"; '
         f"filename*=UTF-8''{quote(file_name, safe='')}"
     )
-    return Response(
-        content,
-        headers={"Content-Type": media_type, "Content-Disposition": disposition},
-    )
+    headers = {"Content-Type": media_type, "Content-Disposition": disposition}
+    if isinstance(content, bytes):
+        return Response(content, headers=headers)
+    headers["Content-Length"] = str(content.size_bytes)
+    response = Response(content.pieces, headers=headers)
+    # Quart ends an answer after a minute, however large it is.
+    response.timeout = _PATIENCE_S + content.size_bytes // SLOWEST
+    return response

@@ -42,7 +42,7 @@ def tight() -> Iterator[Appliance]:
             folder,
             web=f'cors_origins = ["{ORIGIN}"]\nbody_timeout_s = 0.5',
             signing="wait_s = 0.5\nworkers = 1",
-            more="[documents]\nlimit_bytes = 65536",
+            more="[documents]\nlimit_bytes = 65536\nreserve_bytes = 1048576",
         ) as running,
     ):
         yield running

@@ -1,5 +1,6 @@
 """Limits that the operator sets."""
 
+import hashlib
 import json
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ import pytest
 from tests import pdfs
 from tests.functional.calls import command, head, problem, raw
 from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.small_disk import fill, small_disk
 
 LIMIT = 65_536
 """`documents.limit_bytes` of the second appliance."""
@@ -83,3 +85,37 @@ def test_answer_before_the_body_is_read(appliance: Appliance) -> None:
     problem(refused, 401, "TOKEN_MISSING")
     assert refused.headers["Connection"] == "close"
     assert after.status_code == 200
+
+
+def test_full_disk_is_507_before_the_key_is_used(
+    tight: Appliance, tight_signer: TestPerson
+) -> None:
+    """The request waits for its signer, who succeeds when there is room again.
+
+    Source: reliability F19.
+    """
+    with small_disk(tight.settings.documents_dir, 4_194_304) as made:
+        if not made:
+            pytest.skip("mounting a tmpfs needs root")
+        request = tight.new_request(tight_signer, pdfs.one_page())
+        filler = fill(tight.settings.documents_dir)
+        with tight.client(tight_signer) as client:
+            refused = _settled(client, command(tight_signer, request))
+            intents = tight.intents(request)
+            filler.unlink()
+            signed = _settled(client, command(tight_signer, request))
+            pdf = client.get(signed.json()["documentoFirmado"])
+
+    assert problem(refused, 507, "STORAGE_FULL")["category"] == "retry"
+    assert refused.headers["Retry-After"] == "60"
+    assert intents == []
+    assert signed.status_code == 200
+    assert hashlib.sha256(pdf.content).hexdigest() == signed.json()["sha256"]
+
+
+def _settled(client: httpx.Client, body: object) -> httpx.Response:
+    """The signing call's own answer, asked for until it is no 202."""
+    while True:
+        answer = client.post("/solicitudes/firmar", json=body)
+        if answer.status_code != 202:
+            return answer

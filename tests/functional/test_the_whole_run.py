@@ -11,6 +11,7 @@ from redis import Redis
 
 from tests import pdfs
 from tests.functional.calls import code_of, log_in, problem, sign
+from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance
 
 
@@ -92,10 +93,13 @@ def test_no_secret_in_the_database(appliance: Appliance, secrets: set[str]) -> N
 def test_no_secret_in_a_stored_document(
     appliance: Appliance, secrets: set[str]
 ) -> None:
-    """Nor beside or inside the documents."""
-    for path in (appliance.folder / "documents").rglob("*"):
-        if path.is_file():
-            assert _found(secrets, path.read_bytes()) == []
+    """Nor beside or inside the documents, none of which is there in clear."""
+    ledger = read_ledger(appliance)
+    for path in (appliance.folder / "documents").rglob("*.pdf"):
+        opened = ledger.read(path.parent.parent.name, path.stem)
+        assert opened is not None
+        assert _found(secrets, opened) == []
+        assert b"%PDF" not in path.read_bytes()
 
 
 def _logs(*appliances: Appliance) -> Iterator[str]:

@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    ApplianceError,
+    DocumentRefusedError,
+    ErrorCode,
+)
 from appliance.domain.frame import FrameState
 from appliance.domain.presets import Corner
 from appliance.domain.vocab import EventKind, PersonState, RequestState
@@ -436,3 +440,23 @@ async def test_api_key_in_a_page_is_recorded_without_its_value(
 
     (event,) = await desk.desk.audited(EventKind.LEGACY_CREDENTIALS)
     assert event.detail == {"session": opened.view.session.public_id}
+
+
+async def test_session_brings_so_many_documents_and_no_more(
+    tmp_path: Path,
+) -> None:
+    """Counted before they are looked at; a refused one counts too."""
+    async with open_frame_desk(tmp_path, documents={"per_session": 3}) as desk:
+        session = (await desk.open()).view.session
+        await desk.framing.take_document(session, "a.pdf", PDF)
+        with pytest.raises(DocumentRefusedError):
+            await desk.framing.take_document(session, "a.pdf", b"no PDF")
+        await desk.framing.take_document(session, "b.pdf", OTHER)
+
+        with pytest.raises(ApplianceError) as caught:
+            await desk.framing.take_document(session, "c.pdf", PDF)
+
+        assert caught.value.code is ErrorCode.SESSION_DOCUMENTS
+        another = (await desk.open()).view.session
+        view = await desk.framing.take_document(another, "a.pdf", PDF)
+        assert view.document is not None

@@ -25,8 +25,9 @@ from appliance.services.requests import Requests
 from appliance.services.sweeping import Sweeping
 from appliance.services.turns import PROCESS_ENDED, Turns
 from appliance.settings import DocumentSettings
+from appliance.storage.documents import LocalDocuments
 from tests.core_parts import A4, DIGEST, MADE, CoreParts, signed_view
-from tests.fakes import PDF
+from tests.fakes import PDF, FixedDocumentKeys
 
 R = RequestState
 TWICE_SIGNED = Inspection(2000, (A4,), (), signatures=1, docmdp=None)
@@ -60,18 +61,18 @@ class OwnSandbox:
         """It answers."""
 
 
-class OwnDocuments:
-    """Holds one file for whoever asks."""
+def one_document(core: CoreParts) -> LocalDocuments:
+    """A store whose one file is given out under every name."""
 
-    async def put(self, integrator: IntegratorId, content: bytes) -> str:
-        """Keep nothing."""
-        del integrator, content
-        return "ef" * 32
+    class OneDocument(LocalDocuments):
+        """Holds one file for whoever asks."""
 
-    async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
-        """Give the one file."""
-        del integrator, sha256
-        return PDF
+        async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
+            """Give the one file."""
+            del integrator, sha256
+            return PDF
+
+    return OneDocument(core.settings.documents_dir, FixedDocumentKeys())
 
 
 @dataclass
@@ -87,13 +88,13 @@ class Scene:
     def turns(self) -> Turns:
         """Whose turn it is."""
         core = self.core
-        return Turns(core.store, OwnDocuments(), self.sandbox, core.clock)
+        return Turns(core.store, one_document(core), self.sandbox, core.clock)
 
     @property
     def desk(self) -> Requests:
         """What signers and operators do."""
         core = self.core
-        return Requests(core.store, OwnDocuments(), self.sandbox, core.clock)
+        return Requests(core.store, one_document(core), self.sandbox, core.clock)
 
     async def states(self) -> list[RequestState]:
         """Of the three."""
@@ -244,7 +245,9 @@ async def test_end_of_one_ends_the_rest(
 async def test_order_names_each_signer_once(core: CoreParts) -> None:
     """The same person twice, nobody known, too many: refused before the sandbox."""
     sandbox = OwnSandbox()
-    intake = Intake(core.store, OwnDocuments(), sandbox, core.clock, DocumentSettings())
+    intake = Intake(
+        core.store, one_document(core), sandbox, core.clock, DocumentSettings()
+    )
     await core.integrator()
     cuils = ("20055361682", "20267565393")
     for cuil in cuils:

@@ -45,7 +45,7 @@ from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
 from appliance.services.throttle import Throttle
 from appliance.storage.documents import LocalDocuments
-from tests.fakes import FakeDoorbell, FakeOutcomes
+from tests.fakes import FakeDoorbell, FakeOutcomes, FixedDocumentKeys
 from tests.parts.signing_host import INSTALLATION
 from tests.parts.stores import Desk, open_desk
 
@@ -209,7 +209,10 @@ async def open_frame_desk(
     """Build the frame's services over a fresh database."""
     async with open_desk(folder, url, **top) as desk:
         settings, store, clock = desk.settings, desk.store, desk.clock
-        documents, inspector = LocalDocuments(folder / "documents"), FakeInspector()
+        documents, inspector = (
+            LocalDocuments(folder / "documents", FixedDocumentKeys()),
+            FakeInspector(),
+        )
         views = FrameViews(store, clock)
         throttle = Throttle(store, clock, settings.auth)
         requests = Requests(store, documents, inspector, clock)
@@ -242,6 +245,7 @@ async def open_frame_desk(
                 intake=Intake(store, documents, inspector, clock, settings.documents),
                 requests=requests,
                 views=views,
+                settings=settings.documents,
             ),
             FrameSigning(
                 store,

@@ -8,7 +8,7 @@ from pyhanko.pdf_utils.reader import PdfFileReader
 from worker.pdf.token import TimestampToken, read_token
 from worker.stamp.revision import refusing
 
-_TOKEN = "signature_time_stamp_token"
+_STAMP = "signature_time_stamp_token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def embedded(pdf: bytes) -> list[Embedded]:
             token = read_token(contents) if is_timestamp else None
             unsigned = each.signer_info["unsigned_attrs"]
             for attribute in () if is_timestamp else unsigned:
-                if attribute["type"].native == _TOKEN:
+                if attribute["type"].native == _STAMP:
                     token = read_token(attribute["values"][0].dump())
             found.append(
                 Embedded(

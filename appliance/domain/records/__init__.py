@@ -15,6 +15,7 @@ from appliance.domain.records.certificates import (
 )
 from appliance.domain.records.console import ConsoleRecords, EnrolmentRecords
 from appliance.domain.records.console_views import ConsoleViewRecords
+from appliance.domain.records.document_keys import DocumentKeyRecords
 from appliance.domain.records.integration import IntegratorRecords, SessionRecords
 from appliance.domain.records.levels import UpkeepRecords
 from appliance.domain.records.login import (
@@ -109,6 +110,11 @@ class Records(Protocol):
     @property
     def documents(self) -> DocumentRecords:
         """Documents and signed documents."""
+        ...
+
+    @property
+    def document_keys(self) -> DocumentKeyRecords:
+        """What integrators' documents are encrypted with."""
         ...
 
     @property

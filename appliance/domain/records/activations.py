@@ -134,6 +134,8 @@ class Overdue:
     fence: int
     """How often it was claimed."""
     items: tuple[Item, ...]
+    reason: str = ""
+    """What it waited for at last, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,10 @@ class ActivationRecords(Protocol):
 
     async def drop(self, claim: Claim, at: datetime) -> bool:
         """Give the activation back unfinished, to be claimed again."""
+        ...
+
+    async def put_off(self, claim: Claim, until: datetime, reason: str) -> bool:
+        """Give the activation back, to be claimed again only then, and say why."""
         ...
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:

@@ -186,6 +186,10 @@ class SessionRecords(Protocol):
         """
         ...
 
+    async def count_document(self, session: str, most: int, at: datetime) -> bool:
+        """Count one more document that it brings; False when it may bring no more."""
+        ...
+
     async def set_document(
         self, session: str, document: DocumentId, name: str, at: datetime
     ) -> bool:

@@ -71,6 +71,16 @@ class DocumentRecords(Protocol):
         """The newest version of a request's signed document."""
         ...
 
+    async def forget_unused(self, before: datetime, limit: int) -> int:
+        """Forget documents that came in before then, for nothing; how many."""
+        ...
+
+    async def named(
+        self, integrator: IntegratorId, sha256: Collection[str]
+    ) -> set[str]:
+        """Which of these are named by anything of that integrator's."""
+        ...
+
 
 class RequestRecords(Protocol):
     """Signature requests."""

@@ -1,0 +1,29 @@
+"""What operators' work on the store of documents stands on."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from appliance.bootstrap.core import data_sealer, open_core
+from appliance.domain.clock import Clock
+from appliance.services.document_keeping import DocumentKeeping
+from appliance.services.document_keys import IntegratorDocumentKeys
+from appliance.settings import Settings
+
+
+@asynccontextmanager
+async def open_documents(
+    settings: Settings, clock: Clock
+) -> AsyncIterator[DocumentKeeping]:
+    """Build what encrypts and shreds documents, and close it.
+
+    Args:
+        settings: of the installation.
+        clock: the time.
+
+    Raises:
+        SettingsError: a secret file cannot be used.
+    """
+    sealer = data_sealer(settings)
+    async with open_core(settings, clock, "operator", sealer) as core:
+        keys = IntegratorDocumentKeys(core.store, sealer, clock)
+        yield DocumentKeeping(core.store, core.documents, keys, clock)

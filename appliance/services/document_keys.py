@@ -1,0 +1,101 @@
+"""The keys that documents are encrypted with: one for each integrator.
+
+A key is made when its integrator's first document comes in, stands sealed under
+the data key, and is read anew for each document: what was removed opens nothing
+from that moment on, in no process.
+
+Source: design §4, the table of secrets.
+"""
+
+import secrets
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId
+from appliance.domain.ports import Sealer
+from appliance.domain.records import Store
+from appliance.domain.records.document_keys import KEY_COLUMN, KEY_TABLE
+from appliance.domain.vocab import EventKind
+
+_KEY_BYTES: Final = 32
+
+
+class IntegratorDocumentKeys:
+    """The port `DocumentKeys`, and the use case of forgetting one.
+
+    Args:
+        store: the record.
+        sealer: with the data key; None for a role that opens no document.
+        clock: the time.
+    """
+
+    def __init__(self, store: Store, sealer: Sealer | None, clock: Clock) -> None:
+        self._store = store
+        self._sealer = sealer
+        self._clock = clock
+
+    async def get(self, integrator: IntegratorId) -> bytes | None:
+        """An integrator's key, 32 bytes; None when there is none.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as records:
+            sealed = await records.document_keys.get(integrator)
+        if sealed is None:
+            return None
+        return self._opener().open(
+            sealed, table=KEY_TABLE, row=integrator, column=KEY_COLUMN
+        )
+
+    async def make(self, integrator: IntegratorId) -> bytes:
+        """An integrator's key, made where there is none yet.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        if (known := await self.get(integrator)) is not None:
+            return known
+        key = secrets.token_bytes(_KEY_BYTES)
+        sealed = self._opener().seal(
+            key, table=KEY_TABLE, row=integrator, column=KEY_COLUMN
+        )
+        async with self._store.write() as records:
+            now = self._clock.now()
+            made = await records.document_keys.add(integrator, sealed, now)
+            if made:
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.DOCUMENT_KEY_CREATED, "system", integrator=integrator
+                    )
+                )
+        # Of two that make one at once the second takes the first one's.
+        return key if made else await self.make(integrator)
+
+    async def shred(self, integrator: IntegratorId) -> bool:
+        """Forget a key for good, and with it every document under it.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        async with self._store.write() as records:
+            removed = await records.document_keys.remove(integrator)
+            if removed:
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.DOCUMENT_KEY_DESTROYED,
+                        "operator",
+                        integrator=integrator,
+                    )
+                )
+            return removed
+
+    def _opener(self) -> Sealer:
+        if self._sealer is None:
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+        return self._sealer

@@ -1,0 +1,101 @@
+"""Removing what nobody needs from the store of documents.
+
+A document that came in and that nothing refers to (a frame's signer chose another
+file, a call ended between file and record) is removed after some days; so is what
+a killed writer left. What comes in again meanwhile counts as new: its row and its
+file say when that was, and both are looked at once more when they are removed.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.ids import IntegratorId
+from appliance.domain.ports import DocumentUpkeep
+from appliance.domain.records import Store
+from appliance.domain.vocab import EventKind
+from appliance.settings import DocumentSettings
+
+_log: Final = structlog.get_logger(__name__)
+_EVERY: Final = timedelta(hours=1)
+_LEFT_BEHIND: Final = timedelta(days=1)
+"""No write takes so long."""
+_BATCH: Final = 500
+
+
+class DocumentSweeping:
+    """The chore; any number of hosts may do it.
+
+    Args:
+        store: the record.
+        documents: the files.
+        clock: the time.
+        settings: how long what is unused is kept.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        documents: DocumentUpkeep,
+        clock: Clock,
+        settings: DocumentSettings,
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._clock = clock
+        self._kept = timedelta(days=settings.unused_days)
+        self._next: datetime | None = None
+
+    async def run(self) -> int:
+        """Do it when an hour has passed since; how many files were removed.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        now = self._clock.now()
+        if self._next is not None and now < self._next:
+            return 0
+        self._next = now + _EVERY
+        left = await self._documents.clear(now - _LEFT_BEHIND)
+        before = now - self._kept
+        await self._forget(before)
+        unused = 0
+        async for integrator, names in self._documents.older(before):
+            unused += await self._remove(integrator, names, before)
+        if left or unused:
+            _log.info("documents.swept", left_behind=left, unused=unused)
+        return left + unused
+
+    async def _forget(self, before: datetime) -> None:
+        """Forget rows first: a file is removed only when no row names it."""
+        while True:
+            async with self._store.write() as records:
+                if await records.documents.forget_unused(before, _BATCH) < _BATCH:
+                    return
+
+    async def _remove(
+        self, integrator: IntegratorId, names: list[str], before: datetime
+    ) -> int:
+        async with self._store.read() as records:
+            named = await records.documents.named(integrator, names)
+        removed = [
+            sha256
+            for sha256 in names
+            if sha256 not in named
+            and await self._documents.remove(integrator, sha256, before)
+        ]
+        if removed:
+            async with self._store.write() as records:
+                for sha256 in removed:
+                    records.audit.add(
+                        AuditEvent(
+                            EventKind.DOCUMENT_REMOVED,
+                            "system",
+                            integrator=integrator,
+                            detail={"documentSha256": sha256},
+                        )
+                    )
+        return len(removed)

@@ -1,0 +1,69 @@
+"""Files and folders that are there after a power cut, whole or not at all."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+NEW: Final = ".new-"
+"""What the name of a file begins with while it is being written."""
+_FOLDER_MODE: Final = 0o770
+_FILE_MODE: Final = 0o660
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, each entry durable.
+
+    Args:
+        folder: open to owner and group as far as the umask lets it be.
+    """
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for new in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            new.mkdir(mode=_FOLDER_MODE)
+        sync_folder(new.parent)
+
+
+def write_durably(path: Path, pieces: Iterable[bytes]) -> None:
+    """Put a file in its place, in the place of one that is there.
+
+    Args:
+        path: its name, in a folder that is there.
+        pieces: its bytes.
+
+    Raises:
+        OSError: it could not be; nothing of it is left.
+    """
+    temporary = path.with_name(f"{NEW}{secrets.token_hex(8)}")
+    # By os.open and not tempfile, so that the umask decides on the group's bits.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for piece in pieces:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a folder's entries durable.
+
+    Args:
+        folder: that is there.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

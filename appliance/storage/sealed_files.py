@@ -1,0 +1,161 @@
+"""Encrypted files, in pieces: none is ever whole in memory to be read or written.
+
+    magic (8) | header (40) | segment | segment | …
+
+What follows the magic is a stream of Tink's AES256_GCM_HKDF_1MB: the header is its
+own length (1 byte, 40), a salt (32) and the first 7 bytes of every nonce; the key of
+the file is HKDF-SHA256 of the integrator's key, with the salt, and the associated
+data as info. A segment is AES-256-GCM under the nonce `prefix | number (4 bytes,
+big-endian) | 1 for the last, else 0`, tag included 1 MiB long but for the last; the
+header counts to the first. So a file that is cut, grown, put together anew, or that
+lies in another's place does not open.
+
+Source: Tink, "AES-GCM-HKDF Streaming AEAD"; Hoang, Reyhanitabar, Rogaway, Vizár,
+"Online Authenticated-Encryption and its Nonce-Reuse Misuse-Resistance" (STREAM).
+"""
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+MAGIC: Final = b"\x89RBKDOC1"
+"""No PDF that was ever taken in begins so."""
+_SALT_BYTES: Final = 32
+_PREFIX_BYTES: Final = 7
+_HEADER_BYTES: Final = 1 + _SALT_BYTES + _PREFIX_BYTES
+_TAG_BYTES: Final = 16
+_SEGMENT_BYTES: Final = 1_048_576
+_FIRST_BYTES: Final = _SEGMENT_BYTES - _HEADER_BYTES
+_SEGMENTS_AT_MOST: Final = 2**32
+
+
+class DamagedError(Exception):
+    """A file that is not what was written, or not under this key."""
+
+
+def is_sealed(file: BinaryIO) -> bool:
+    """Whether a file is of this format; leaves it at its start.
+
+    Args:
+        file: at its start.
+    """
+    begins = file.read(len(MAGIC))
+    file.seek(0)
+    return begins == MAGIC
+
+
+def seal(parts: Sequence[memoryview], key: bytes, associated: bytes) -> Iterator[bytes]:
+    """Encrypt what several pieces make together, one after the other.
+
+    Args:
+        parts: views of single bytes.
+        key: 32 bytes, for any number of files.
+        associated: says what and whose it is; demanded again to open it.
+
+    Returns:
+        The file's bytes, in pieces of up to 1 MiB.
+    """
+    salt, prefix = secrets.token_bytes(_SALT_BYTES), secrets.token_bytes(_PREFIX_BYTES)
+    aead = _aead(key, salt, associated)
+    yield MAGIC + bytes([_HEADER_BYTES]) + salt + prefix
+    left = sum(len(part) for part in parts)
+    pieces = _Pieces(parts)
+    number, room = 0, _FIRST_BYTES - _TAG_BYTES
+    while True:
+        size = min(left, room)
+        left -= size
+        nonce = _nonce(prefix, number, last=left == 0)
+        yield aead.encrypt(nonce, pieces.take(size), None)
+        if left == 0:
+            return
+        number, room = number + 1, _SEGMENT_BYTES - _TAG_BYTES
+
+
+class SealedReader:
+    """Opens a file that `seal` made.
+
+    Args:
+        file: at its start.
+        file_bytes: its size.
+        key: 32 bytes.
+        associated: as it was sealed with.
+
+    Raises:
+        DamagedError: no such file has this size or header.
+    """
+
+    def __init__(
+        self, file: BinaryIO, file_bytes: int, key: bytes, associated: bytes
+    ) -> None:
+        head = file.read(len(MAGIC) + _HEADER_BYTES)
+        header = head[len(MAGIC) :]
+        body = file_bytes - len(MAGIC) - _HEADER_BYTES
+        beyond = max(body - _FIRST_BYTES, 0)
+        self._segments = 1 + -(-beyond // _SEGMENT_BYTES)
+        self.size_bytes = body - self._segments * _TAG_BYTES
+        """Of what comes out."""
+        if (
+            not head.startswith(MAGIC)
+            or len(header) != _HEADER_BYTES
+            or header[0] != _HEADER_BYTES
+            or self.size_bytes < 0
+            or self._segments > _SEGMENTS_AT_MOST
+        ):
+            raise DamagedError
+        self._file = file
+        self._prefix = header[-_PREFIX_BYTES:]
+        self._aead = _aead(key, header[1:-_PREFIX_BYTES], associated)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """What was sealed, in pieces of up to 1 MiB, each authentic.
+
+        Raises:
+            DamagedError: a piece is not what was written, or is not the last one.
+        """
+        room = _FIRST_BYTES
+        for number in range(self._segments):
+            last = number == self._segments - 1
+            sealed = self._file.read(room)
+            try:
+                yield self._aead.decrypt(
+                    _nonce(self._prefix, number, last=last), sealed, None
+                )
+            except InvalidTag as exc:
+                raise DamagedError from exc
+            room = _SEGMENT_BYTES
+
+
+class _Pieces:
+    """Several views as if they were one."""
+
+    def __init__(self, parts: Sequence[memoryview]) -> None:
+        self._parts = [part for part in parts if len(part)]
+
+    def take(self, size: int) -> bytes | memoryview:
+        """The next bytes; copied only where two views meet."""
+        if self._parts and len(self._parts[0]) >= size:
+            first = self._parts[0]
+            self._parts[0] = first[size:]
+            return first[:size]
+        taken = bytearray()
+        while len(taken) < size:
+            first = self._parts.pop(0)
+            wanted = size - len(taken)
+            taken += first[:wanted]
+            if len(first) > wanted:
+                self._parts.insert(0, first[wanted:])
+        return bytes(taken)
+
+
+def _aead(key: bytes, salt: bytes, associated: bytes) -> AESGCM:
+    derived = HKDF(SHA256(), 32, salt, associated).derive(key)
+    return AESGCM(derived)
+
+
+def _nonce(prefix: bytes, number: int, *, last: bool) -> bytes:
+    return prefix + number.to_bytes(4, "big") + bytes([last])

@@ -1,0 +1,169 @@
+"""A documents' disk that is full: nothing is lost, nothing is cut, all comes back.
+
+Source: reliability F19, F20.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId
+from appliance.storage.documents import LocalDocuments
+from tests.core_parts import CoreParts
+from tests.fakes import FixedDocumentKeys
+from tests.parts.small_disk import fill, small_disk
+
+ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
+MIB = 1_048_576
+RESERVE = 2 * MIB
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of 8 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    with small_disk(folder, 8 * MIB) as made:
+        if not made:
+            pytest.skip("mounting a tmpfs needs root")
+        yield folder
+
+
+@pytest.fixture
+def documents(disk: Path) -> LocalDocuments:
+    """An empty store there, with a reserve of 2 MiB."""
+    return LocalDocuments(disk / "documents", FixedDocumentKeys(), RESERVE)
+
+
+async def code_of(documents: LocalDocuments, content: bytes) -> ErrorCode | None:
+    """How keeping an original is refused."""
+    try:
+        await documents.put(ONE, content)
+    except ApplianceError as exc:
+        return exc.code
+    return None
+
+
+async def room_for(documents: LocalDocuments, size: int) -> ErrorCode | None:
+    """Why a document of that size is not to be signed now."""
+    try:
+        await documents.make_room(size)
+    except ApplianceError as exc:
+        return exc.code
+    return None
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Files that are no documents, and not the reserve."""
+    return [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".pdf" and path.name != ".reserve"
+    ]
+
+
+async def test_full_disk_is_told_and_nothing_is_left(
+    documents: LocalDocuments, disk: Path
+) -> None:
+    """What comes in is refused by name and whole; later the same call succeeds."""
+    filler = fill(disk, leave_bytes=MIB)
+
+    refused = await code_of(documents, os.urandom(2 * MIB))
+    left = leftovers(disk / "documents")
+    filler.unlink()
+
+    assert refused is ErrorCode.STORAGE_FULL
+    assert left == []
+    assert await code_of(documents, os.urandom(2 * MIB)) is None
+
+
+async def test_nothing_is_signed_without_room(
+    documents: LocalDocuments, disk: Path
+) -> None:
+    """Neither without the reserve nor without room beside it; it heals by itself."""
+    with_room = await room_for(documents, MIB)
+    too_large = await room_for(documents, 7 * MIB)
+    filler = fill(disk)
+    full = await room_for(documents, 1)
+    (disk / "documents" / ".reserve").unlink()
+    filler.unlink()
+    smaller = fill(disk, leave_bytes=MIB)
+    without_reserve = await room_for(documents, 1)
+    smaller.unlink()
+
+    assert (with_room, too_large) == (None, ErrorCode.STORAGE_FULL)
+    assert (full, without_reserve) == (ErrorCode.STORAGE_FULL,) * 2
+    assert await room_for(documents, MIB) is None
+    assert (disk / "documents" / ".reserve").stat().st_blocks * 512 >= RESERVE
+
+
+async def test_what_was_signed_finds_the_reserve(
+    documents: LocalDocuments, disk: Path
+) -> None:
+    """Full between key and file: kept in the reserve's place; then no key is used."""
+    content = os.urandom(MIB)
+    await documents.make_room(MIB)
+    filler = fill(disk)
+
+    sha256 = await documents.put(ONE, content, signed=True)
+    refused = await room_for(documents, MIB)
+    filler.unlink()
+
+    assert await documents.get(ONE, sha256) == content
+    assert refused is ErrorCode.STORAGE_FULL
+    assert await room_for(documents, MIB) is None
+
+
+async def test_signed_document_without_any_room_waits(
+    documents: LocalDocuments, disk: Path
+) -> None:
+    """Larger than the reserve: a worker tries again, for the record is away to it."""
+    content = os.urandom(3 * MIB)
+    await documents.make_room(3 * MIB)
+    filler = fill(disk)
+
+    with pytest.raises(ApplianceError) as caught:
+        await documents.put(ONE, content, signed=True)
+    left = leftovers(disk / "documents")
+    filler.unlink()
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert left == []
+    sha256 = await documents.put(ONE, content, signed=True)
+    assert await documents.get(ONE, sha256) == content
+
+
+async def test_full_database_refuses_writes_and_answers_reads(
+    sqlite_core: CoreParts,
+) -> None:
+    """Whole transactions fail, reading goes on, and it recovers by itself."""
+    signer = await sqlite_core.add_signer()
+    request = await sqlite_core.add_request(signer.person)
+    engine = sqlite_core.store._engines.writer.sync_engine
+    limited = True
+
+    def limit(connection: DBAPIConnection, *_rest: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA max_page_count = {1 if limited else 1_000_000}")
+        cursor.close()
+
+    event.listen(engine, "checkout", limit)
+    refused = None
+    try:
+        async with sqlite_core.store.write() as records:
+            for number in range(200):
+                await records.links.add(f"{number:064}", request, sqlite_core.now)
+    except ApplianceError as exc:
+        refused = exc.code
+    async with sqlite_core.store.read() as records:
+        person = await records.people.get(signer.person)
+    limited = False
+
+    assert refused is ErrorCode.STORE_UNAVAILABLE
+    assert person is not None
+    assert await sqlite_core.add_signer() is not None

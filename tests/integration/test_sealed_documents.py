@@ -1,0 +1,252 @@
+"""Documents are encrypted at rest, and nothing but what was written comes back."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import IntegratorId
+from appliance.storage.documents import LocalDocuments
+from appliance.storage.sealed_files import MAGIC
+from tests.fakes import FixedDocumentKeys
+
+ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
+TWO = IntegratorId("00000000-0000-4000-8000-000000000002")
+MIB = 1_048_576
+FIRST = MIB - 40 - 16
+"""Bytes of a document in the first segment of its file."""
+REST = MIB - 16
+"""Bytes in each that follows."""
+HEAD = len(MAGIC) + 40
+PDF = b"%PDF-1.7\n" + b"in clear " * 350_000
+"""Of four segments."""
+
+Harm = Callable[[bytes], bytes]
+
+
+@pytest.fixture
+def keys() -> FixedDocumentKeys:
+    """A key for each integrator."""
+    return FixedDocumentKeys()
+
+
+@pytest.fixture
+def documents(tmp_path: Path, keys: FixedDocumentKeys) -> LocalDocuments:
+    """An empty store."""
+    return LocalDocuments(tmp_path, keys)
+
+
+def place(folder: Path, integrator: str, sha256: str) -> Path:
+    """Where a document lies."""
+    return folder / integrator / sha256[:2] / f"{sha256}.pdf"
+
+
+async def read_whole(documents: LocalDocuments, sha256: str) -> bytes:
+    """A document as a download reads it."""
+    stream = await documents.stream(ONE, sha256)
+    content = b"".join([piece async for piece in stream.pieces])
+    assert len(content) == stream.size_bytes
+    return content
+
+
+@pytest.mark.parametrize(
+    "size",
+    [0, 1, FIRST - 1, FIRST, FIRST + 1, FIRST + REST, FIRST + REST + 1, 3 * MIB],
+)
+async def test_any_size_reads_back(documents: LocalDocuments, size: int) -> None:
+    """Whole and in pieces, up to and past each segment's end."""
+    content = os.urandom(size)
+
+    sha256 = await documents.put(ONE, content)
+
+    assert sha256 == hashlib.sha256(content).hexdigest()
+    assert await documents.get(ONE, sha256) == content
+    assert await read_whole(documents, sha256) == content
+
+
+async def test_parts_are_one_document(documents: LocalDocuments) -> None:
+    """As they come one after the other, wherever they meet."""
+    content = os.urandom(3 * MIB)
+    parts = [content[:5], content[5:FIRST], b"", content[FIRST:MIB], content[MIB:]]
+
+    sha256 = await documents.put(ONE, *parts)
+
+    assert await documents.get(ONE, sha256) == content
+
+
+async def test_nothing_stands_in_clear(
+    documents: LocalDocuments, tmp_path: Path
+) -> None:
+    """No byte of it, and no two files of the same bytes alike."""
+    sha256 = await documents.put(ONE, PDF)
+    await documents.put(TWO, PDF)
+
+    one, two = (place(tmp_path, each, sha256).read_bytes() for each in (ONE, TWO))
+    assert one.startswith(MAGIC)
+    assert b"in clear" not in one + two
+    assert one[HEAD : HEAD + 64] != two[HEAD : HEAD + 64]
+
+
+def flipped(at: int) -> Harm:
+    """One bit is another."""
+
+    def harm(file: bytes) -> bytes:
+        changed = bytearray(file)
+        changed[at] ^= 1
+        return bytes(changed)
+
+    return harm
+
+
+def without_segment(number: int) -> Harm:
+    """A segment is missing."""
+
+    def harm(file: bytes) -> bytes:
+        start = len(MAGIC) + number * MIB
+        return file[:start] + file[start + MIB :]
+
+    return harm
+
+
+def two_swapped(file: bytes) -> bytes:
+    """The second and the third segment have changed places."""
+    second, third = len(MAGIC) + MIB, len(MAGIC) + 2 * MIB
+    end = third + MIB
+    return file[:second] + file[third:end] + file[second:third] + file[end:]
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        flipped(0),
+        flipped(len(MAGIC)),
+        flipped(len(MAGIC) + 1),
+        flipped(HEAD - 1),
+        flipped(HEAD),
+        flipped(2 * MIB),
+        flipped(-1),
+        lambda file: file[:-1],
+        lambda file: file[: len(MAGIC) + 2 * MIB],
+        lambda file: file[:HEAD],
+        lambda file: file[: HEAD - 1],
+        lambda file: file + b"x",
+        lambda file: file + file[-100:],
+        without_segment(1),
+        without_segment(2),
+        two_swapped,
+    ],
+)
+async def test_harmed_file_does_not_open(
+    documents: LocalDocuments, tmp_path: Path, harm: Harm
+) -> None:
+    """Cut, grown, put together anew or changed anywhere: neither read way gives it."""
+    sha256 = await documents.put(ONE, PDF)
+    file = place(tmp_path, ONE, sha256)
+    file.write_bytes(harm(file.read_bytes()))
+
+    for read in (documents.get(ONE, sha256), read_whole(documents, sha256)):
+        with pytest.raises(ApplianceError) as caught:
+            await read
+        assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+
+
+async def test_stream_gives_nothing_past_what_is_right(
+    documents: LocalDocuments, tmp_path: Path
+) -> None:
+    """Pieces before the harm come; of the harmed one and after it, nothing."""
+    sha256 = await documents.put(ONE, PDF)
+    file = place(tmp_path, ONE, sha256)
+    file.write_bytes(flipped(-1)(file.read_bytes()))
+
+    stream = await documents.stream(ONE, sha256)
+    given = b""
+    refused = False
+    try:
+        async for piece in stream.pieces:
+            given += piece
+    except ApplianceError:
+        refused = True
+
+    assert refused
+    assert 0 < len(given) < len(PDF)
+    assert PDF.startswith(given)
+
+
+async def test_file_in_anothers_place_does_not_open(
+    documents: LocalDocuments, tmp_path: Path, keys: FixedDocumentKeys
+) -> None:
+    """Not another document's, nor another integrator's, even under one key."""
+    sha256 = await documents.put(ONE, PDF)
+    other = await documents.put(ONE, PDF + b"\n")
+    shutil.copy(place(tmp_path, ONE, other), place(tmp_path, ONE, sha256))
+    theirs = place(tmp_path, TWO, other)
+    theirs.parent.mkdir(parents=True)
+    shutil.copy(place(tmp_path, ONE, other), theirs)
+
+    async def same(integrator: IntegratorId) -> bytes:
+        del integrator
+        return hashlib.sha256(ONE.encode()).digest()
+
+    keys.make = same  # type: ignore[method-assign]
+
+    for integrator, wanted in ((ONE, sha256), (TWO, other)):
+        with pytest.raises(ApplianceError) as caught:
+            await documents.get(integrator, wanted)
+        assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert await documents.get(ONE, other) == PDF + b"\n"
+
+
+async def test_document_of_before_is_read_and_encrypted(
+    documents: LocalDocuments, tmp_path: Path
+) -> None:
+    """A plain file opens as it is; encrypting it twice is encrypting it once."""
+    sha256 = hashlib.sha256(PDF).hexdigest()
+    file = place(tmp_path, ONE, sha256)
+    file.parent.mkdir(parents=True)
+    file.write_bytes(PDF)
+
+    assert await documents.get(ONE, sha256) == PDF
+    assert await read_whole(documents, sha256) == PDF
+    assert await documents.encrypt(ONE, sha256) is True
+    assert await documents.encrypt(ONE, sha256) is False
+
+    assert file.read_bytes().startswith(MAGIC)
+    assert await documents.get(ONE, sha256) == PDF
+
+
+@pytest.mark.parametrize("altered", [b"", PDF[:-1], PDF + b"\n"])
+async def test_altered_document_of_before_is_not_given_out(
+    documents: LocalDocuments, tmp_path: Path, altered: bytes
+) -> None:
+    """What has no key is known by its hash, before the first byte is given."""
+    sha256 = hashlib.sha256(PDF).hexdigest()
+    file = place(tmp_path, ONE, sha256)
+    file.parent.mkdir(parents=True)
+    file.write_bytes(altered)
+
+    with pytest.raises(ApplianceError):
+        await documents.get(ONE, sha256)
+    with pytest.raises(ApplianceError):
+        await documents.stream(ONE, sha256)
+    with pytest.raises(ApplianceError):
+        await documents.encrypt(ONE, sha256)
+    assert file.read_bytes() == altered
+
+
+async def test_shredded_integrators_documents_do_not_open(
+    documents: LocalDocuments, keys: FixedDocumentKeys
+) -> None:
+    """Without its key, none of its own; others' open as before."""
+    sha256 = await documents.put(ONE, PDF)
+    await documents.put(TWO, PDF)
+    keys.shredded.add(ONE)
+
+    with pytest.raises(ApplianceError) as caught:
+        await documents.get(ONE, sha256)
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert await documents.get(TWO, sha256) == PDF
