@@ -68,7 +68,6 @@ _PAGE: Final = PageBox(0, 0, 595.28, 841.89, 0)
 _MS: Final = 1000.0
 
 
-@dataclass(frozen=True, slots=True)
 class _NoTsa:
     """Of signatures that are not stamped."""
 
@@ -91,6 +90,7 @@ def _finisher(core: Core, claiming: Claiming) -> ItemFinisher:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Owner:
     """A key that was made in the HSM, its certificate, and what unlocks it."""
 
