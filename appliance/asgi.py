@@ -11,6 +11,7 @@ from appliance.api import (
     clave,
     credenciales,
     enrolment,
+    lotes,
     pages,
     pki,
     public,
@@ -42,6 +43,7 @@ def create_api(core: ApiCore) -> Quart:
     per_minute = core.settings.timestamps.requests_per_minute_address
     app.extensions[tsa.RATE] = AddressRate(per_minute, core.clock)
     app.register_blueprint(solicitudes.blueprint)
+    app.register_blueprint(lotes.blueprint)
     app.register_blueprint(credenciales.blueprint)
     app.register_blueprint(clave.blueprint)
     app.register_blueprint(auth.blueprint)

@@ -324,7 +324,7 @@ class CredentialPlace:
                 seals=(self._seal(binding, credential),),
             )
             await records.activations.add(new)
-            await records.requests.begin(request, params.sha256(request), activation)
+            await records.requests.begin({request: params.sha256(request)}, activation)
         return activation
 
     def _request(self, person: PersonId, now: dt.datetime) -> NewRequest:

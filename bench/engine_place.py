@@ -1,55 +1,66 @@
 """The engine with an HSM behind it, in one process and one thread.
 
 What the worker does to a document between the record's rows: prepare, sign in the
-HSM, tell how the value was made, assemble, check. Queue, threads and rows are not
-in it.
+HSM, tell how the value was made, stamp the time with the TSA's key of the same HSM,
+assemble, check, add validation data, check. Queue, threads and rows are not in it,
+nor is the fetching of OCSP answers and CRLs, which are at hand.
 """
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pkcs11
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from appliance.call_watch import CallWatch
 from appliance.domain.command import SignParameters
 from appliance.domain.document import PageBox
 from appliance.domain.hsm import (
-    DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
     SignatureScheme,
     TokenRole,
     WrappedKey,
 )
+from appliance.domain.levels import ValidationData
 from appliance.domain.stamp import StampLayout, place, stamp_lines
-from appliance.domain.vocab import Restriction
+from appliance.domain.timestamps import TimestampQuestion
+from appliance.domain.vocab import Restriction, SignatureLevel
 from hsm_config import objects, signatures
+from hsm_config.certificates import new_serial
+from hsm_config.objects import TSA_KEY
+from hsm_config.pairs import PublicKey, load_spki
 from hsm_config.provision import provision
+from tests.fakes import MovingClock
 from tests.parts.hsm import HsmInstallation
-from tests.tools.pdf_samples import certify
+from tests.parts.long_term import LongTermPki
 from worker import wrapped_keys
 from worker.hsm_connection import HsmConnection
 from worker.hsm_tokens import make_connections
 from worker.pdf import (
     FileDigests,
     SignaturePlan,
+    Validated,
+    add_dss,
     assemble,
     check,
+    check_end,
     method_for,
     method_of,
     prepare,
 )
+from worker.pdf.cms import signed_attributes
 from worker.stamp import StampFonts, load_fonts
+from worker.tsa_token import token, token_parts, tst_info
 
 _FONTS: Final = Path("/usr/share/fonts/truetype/liberation2")
 _PAGE: Final = PageBox(0, 0, 595, 842, 0)
 _NAME: Final = "Ana Núñez"
+_SPARE_BYTES: Final = 64
+"""What one token may be longer than another of the same TSA."""
 _RESIDENT: Final = KeyReference(TokenRole.FIRMA, b"bench-engine")
 
 
@@ -59,54 +70,84 @@ class EngineKey:
 
     key: KeyReference | WrappedKey
     certificate: bytes
-    chain: tuple[bytes, ...]
+    evidence: ValidationData
+    """Of it and of the TSA's."""
 
 
 class EnginePlace:
     """An open HSM with an RSA-2048 key of each kind.
 
     Args:
-        link: to the token firma, connected.
+        links: to both tokens, connected.
     """
 
-    def __init__(self, link: HsmConnection) -> None:
-        self._link = link
+    def __init__(self, links: Mapping[TokenRole, HsmConnection]) -> None:
+        self._links = links
         self._fonts: StampFonts = load_fonts(_FONTS)
-        spki = objects.generate(
-            self.session, _RESIDENT.cka_id, "bench", KeyAlgorithm.RSA_2048
+        # A little ago, so that what it certifies is good by any clock.
+        self.pki = LongTermPki(MovingClock(_now() - dt.timedelta(minutes=1)))
+        self.tsa_certificate = self.pki.tsa_certificate(self._public_key(TSA_KEY))
+        algorithm = KeyAlgorithm.RSA_2048
+        objects.generate(self.session, _RESIDENT.cka_id, "bench", algorithm)
+        self.resident = self._certified(_RESIDENT, self._public_key(_RESIDENT))
+        wrapped = wrapped_keys.generate(links[TokenRole.FIRMA], algorithm)
+        self.wrapped = self._certified(wrapped, load_spki(wrapped.spki))
+        self._token_bytes = len(self._stamp(b"")) + _SPARE_BYTES
+
+    def _public_key(self, key: KeyReference) -> PublicKey:
+        session = self._links[key.token].session(key.token)
+        return objects.public_key(session, key.cka_id)
+
+    def _certified(
+        self, key: KeyReference | WrappedKey, public: PublicKey
+    ) -> EngineKey:
+        certificate = self.pki.signer_certificate(public)
+        evidence = self.pki.evidence(certificate).with_more(
+            self.pki.tsa_evidence(self.tsa_certificate)
         )
-        self.resident = _certified(_RESIDENT, spki)
-        wrapped = wrapped_keys.generate(link, KeyAlgorithm.RSA_2048)
-        self.wrapped = _certified(wrapped, wrapped.spki)
+        return EngineKey(key, certificate, evidence)
+
+    @property
+    def chain(self) -> tuple[bytes, ...]:
+        """What a CMS carries besides the signer's certificate: the CA's."""
+        return self.pki.chain[:1]
 
     @property
     def session(self) -> pkcs11.Session:
         """The binding's own session of the token."""
-        return self._link.session(TokenRole.FIRMA)
+        return self._links[TokenRole.FIRMA].session(TokenRole.FIRMA)
 
     def raw_sign(self) -> None:
         """One `C_Sign` by the resident key, and nothing else."""
-        self._sign(self.resident, bytes(32))
+        self.sign_digest(self.resident.key, bytes(32))
 
     def unwrap_and_sign(self) -> None:
         """One `C_Sign` by the wrapped key: two unwrapped keys made and destroyed."""
-        self._sign(self.wrapped, bytes(32))
+        self.sign_digest(self.wrapped.key, bytes(32))
 
-    def sign(self, pdf: bytes, key: EngineKey, layout: StampLayout | None) -> bytes:
-        """A signed document, as the worker makes and checks it."""
+    def sign(
+        self,
+        pdf: bytes,
+        key: EngineKey,
+        layout: StampLayout | None = None,
+        level: SignatureLevel = SignatureLevel.B_B,
+    ) -> bytes:
+        """A signed document, as the worker makes and checks it; up to B-LT."""
+        is_stamped = level is not SignatureLevel.B_B
         plan = SignaturePlan(
             field_name="Firma-1",
             layout=layout,
             restriction=Restriction.NO_VALUE,
-            signed_at=dt.datetime.now(dt.UTC),
+            signed_at=_now(),
             signer_name=_NAME,
             certificate=key.certificate,
-            chain=key.chain,
+            chain=self.chain,
             method=method_for(key.certificate),
+            token_bytes=self._token_bytes if is_stamped else 0,
         )
         digests = FileDigests(pdf)
         prepared = prepare(pdf, plan, self._fonts, digests)
-        value = self._sign(key, prepared.digest)
+        value = self.sign_digest(key.key, prepared.digest)
         increment = assemble(
             prepared.increment,
             contents_at=prepared.contents_at,
@@ -115,27 +156,50 @@ class EnginePlace:
             signature=value,
             method=method_of(key.certificate, prepared.signed_attributes, value),
             certificate=key.certificate,
-            chain=key.chain,
+            chain=self.chain,
+            token=self._stamp(value) if is_stamped else None,
         )
-        check(pdf, increment, key.certificate, digests)
-        return pdf + increment
+        checked = check(pdf, increment, key.certificate, digests)
+        signed = pdf + increment
+        if level is not SignatureLevel.B_LT:
+            return signed
+        more = add_dss(signed, [Validated(checked.contents, key.evidence)])
+        check_end(signed, more)
+        return signed + more
 
-    def _sign(self, key: EngineKey, digest: bytes) -> bytes:
-        """Have the HSM sign, as `HsmCalls.sign` does."""
+    def _stamp(self, value: bytes) -> bytes:
+        """A token over a signature's value, as `InternalTsa` makes it."""
+        method = method_for(self.tsa_certificate)
+        parts = token_parts(self.tsa_certificate, self.chain, method)
+        question = TimestampQuestion(method.hash(value), method.digest)
+        info = tst_info(question, new_serial(), _now(), 1)
+        attributes = signed_attributes(parts, method.hash(info))
+        digest = method.hash(attributes)
+        made = self.sign_digest(TSA_KEY, digest, method.scheme)
+        if not method.verifies(self.tsa_certificate, digest, made):
+            msg = "the TSA's certificate is not of the TSA's key"
+            raise RuntimeError(msg)
+        return token(parts, info, attributes, made, certificates=True)
+
+    def sign_digest(
+        self,
+        key: KeyReference | WrappedKey,
+        digest: bytes,
+        scheme: SignatureScheme = SignatureScheme.RSA_PKCS1,
+    ) -> bytes:
+        """Have the HSM sign a SHA-256 digest, as `HsmCalls.sign` does."""
 
         def work(link: HsmConnection) -> bytes:
-            with wrapped_keys.opened(link, key.key) as private:
-                return signatures.sign(
-                    private, digest, SignatureScheme.RSA_PKCS1, DigestAlgorithm.SHA256
-                )
+            with wrapped_keys.opened(link, key) as private:
+                return signatures.sign(private, digest, scheme)
 
-        return self._link.run(work)
+        role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
+        return self._links[role].run(work)
 
 
 def stamp() -> StampLayout:
     """The stamp of a visible signature, laid out as the worker does."""
-    now = dt.datetime.now(dt.UTC)
-    lines = stamp_lines(_NAME, "20267565393", now, "es")
+    lines = stamp_lines(_NAME, "20267565393", _now(), "es")
     layout = place(SignParameters(x=20, y=30), lines, [_PAGE])
     if layout is None:
         msg = "that signature is not visible"
@@ -149,20 +213,16 @@ def engine_place(folder: Path) -> Iterator[EnginePlace]:
     installation = HsmInstallation(folder)
     settings = installation.settings
     provision(settings)
-    link, *_ = make_connections(
+    firma, pki = make_connections(
         settings.hsm, installation.profile, settings.environment, 1, CallWatch()
     )
-    link.connect(3, anew=True)
+    firma.connect(3, anew=True)
+    pki.connect(3, anew=False)  # by the same module
     try:
-        yield EnginePlace(link)
+        yield EnginePlace({TokenRole.FIRMA: firma, TokenRole.PKI: pki})
     finally:
-        link.module.stop()
+        firma.module.stop()
 
 
-def _certified(key: KeyReference | WrappedKey, spki: bytes) -> EngineKey:
-    public = load_der_public_key(spki)
-    if not isinstance(public, rsa.RSAPublicKey):
-        msg = "that is no RSA key"
-        raise TypeError(msg)
-    certificate, chain = certify(public)
-    return EngineKey(key, certificate, chain)
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)

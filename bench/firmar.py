@@ -30,7 +30,6 @@ import pkcs11
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.sign import PdfSignatureMetadata, PdfSigner
 
-from appliance.bootstrap import Front
 from appliance.domain.hsm import SignatureScheme
 from appliance.domain.vocab import EventKind
 from appliance.storage import tables
@@ -40,7 +39,7 @@ from hsm_config.profile import load_profile
 from hsm_config.signatures import sign
 from tests import pdfs
 from tests.ledger import Ledger, read_ledger
-from tests.parts.appliance import Appliance, TestPerson, intake_order
+from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.places import short_folder
 from tests.signers import software_signer
 
@@ -79,17 +78,6 @@ def summary(times_ms: Iterable[float]) -> Numbers:
         "p99": rank(0.99),
         "most": round(ordered[-1], 2),
     }
-
-
-def take_in(appliance: Appliance, person: TestPerson, count: int) -> list[int]:
-    """As many requests of one small PDF."""
-    pdf = pdfs.one_page()
-
-    async def create(front: Front) -> list[int]:
-        order = intake_order(person)
-        return [await front.intake.create_request(order, pdf) for _ in range(count)]
-
-    return appliance.do(create)
 
 
 def call_all(
@@ -194,7 +182,8 @@ def run(calls: int) -> dict[str, object]:
     """All of it."""
     with short_folder() as folder, Appliance.made(folder) as appliance:
         person = appliance.new_person()
-        requests = take_in(appliance, person, _WARM + 2 * calls)
+        count = _WARM + 2 * calls
+        requests = appliance.new_requests(person, pdfs.one_page(), count)
         with appliance.client(person) as client:
             call_all(client, person, requests[:_WARM], _AT_A_TIME)
             alone = call_all(client, person, requests[_WARM : _WARM + calls], 1)

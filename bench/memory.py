@@ -18,7 +18,8 @@ from typing import Final
 
 import psutil
 
-from bench.firmar import call_all, take_in
+from bench.firmar import call_all
+from tests import pdfs
 from tests.parts.appliance import Appliance
 from tests.parts.places import short_folder
 
@@ -64,7 +65,7 @@ def run(calls: int, starts: int) -> dict[str, object]:
         time.sleep(_REST_S)
         at_rest = role_memory(appliance)
         person = appliance.new_person()
-        requests = take_in(appliance, person, calls)
+        requests = appliance.new_requests(person, pdfs.one_page(), calls)
         with appliance.client(person) as client:
             call_all(client, person, requests, 4)
         time.sleep(_REST_S)

@@ -65,6 +65,8 @@ PASSWORD = b"una clave de firma"
 A4 = PageBox(0, 0, 595.28, 841.89, 0)
 MADE = KeyedItem(b"increment", 3, 4, b"attributes", b"signature")
 DIGEST = "d1" * 32
+CERTIFICATE = b"certificate"
+"""Of every credential made here."""
 HOST = "h"
 """Host of the workers here, and what activations are sealed to."""
 
@@ -107,7 +109,7 @@ def new_credential(person: PersonId, **changes: Any) -> Credential:
         "method_k": None,
         "key_token": "firma",
         "cka_id": b"\x01",
-        "certificate": b"certificate",
+        "certificate": CERTIFICATE,
         "chain": (b"issuer", b"root"),
         "not_before": NOON - timedelta(days=1),
         "not_after": NOON + timedelta(days=365),
@@ -213,11 +215,11 @@ class CoreParts:
         Args:
             person: who is to sign.
             changes: `sha256` of the document, `integrator`, `pages`,
-                `signatures`, `docmdp`, `expires`.
+                `signatures`, `docmdp`, `expires`; or the whole `inspection`.
         """
         number = next(self._numbers)
         integrator = changes.get("integrator") or await self.integrator()
-        inspection = Inspection(
+        inspection = changes.get("inspection") or Inspection(
             size_bytes=1000,
             pages=changes.get("pages", (A4, A4)),
             findings=(),
@@ -311,10 +313,8 @@ class CoreParts:
                     ),
                 )
             )
-            for request in requests:
-                assert await records.requests.begin(
-                    request, params.sha256(request), activation
-                )
+            wanted = {request: params.sha256(request) for request in requests}
+            assert await records.requests.begin(wanted, activation) == len(requests)
         return activation
 
     # -- how things stand ------------------------------------------------------

@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from appliance.domain.batch import BatchItem, BatchOutcome, SignBatch
 from appliance.domain.command import SignParameters
 from appliance.domain.document import FindingKind, Inspection, PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     ActivationId,
+    BatchId,
     IntegratorId,
     PersonId,
     ProcessId,
@@ -226,6 +228,36 @@ class FakeSigning:
             raise self.failure
         made = None if self.slow else signed_view(command.request)
         return SignOutcome(command.request, made)
+
+
+class FakeBatchSigning:
+    """Signs what it is given, but what it was told to refuse or to leave open."""
+
+    def __init__(self) -> None:
+        self.batches: list[SignBatch] = []
+        self.refused: dict[RequestId, ApplianceError] = {}
+        self.open: set[RequestId] = set()
+
+    async def sign(self, batch: SignBatch, signer: Signer) -> BatchOutcome:
+        """Remember the command."""
+        self.batches.append(batch)
+        return self._outcome(batch.id_for(signer.person), batch)
+
+    async def progress(self, person: PersonId, batch: BatchId) -> BatchOutcome:
+        """As `sign` would tell now."""
+        for asked in self.batches:
+            if asked.id_for(person) == batch:
+                return self._outcome(batch, asked)
+        raise ApplianceError(ErrorCode.LOTE_NOT_FOUND)
+
+    def _outcome(self, batch: BatchId, asked: SignBatch) -> BatchOutcome:
+        return BatchOutcome(batch, tuple(self._item(each) for each in asked.requests))
+
+    def _item(self, request: RequestId) -> BatchItem:
+        if request in self.refused:
+            return BatchItem(request, problem=self.refused[request])
+        is_open = request in self.open
+        return BatchItem(request, None if is_open else signed_view(request))
 
 
 class FakeTasks:

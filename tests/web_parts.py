@@ -42,6 +42,7 @@ from appliance.storage.engines import open_engines
 from appliance.storage.secretbox import LookupKey, SecretBox
 from appliance.storage.store import SqlStore
 from tests.fakes import (
+    FakeBatchSigning,
     FakeDoorbell,
     FakeHealth,
     FakeRequests,
@@ -132,6 +133,7 @@ class Parts:
     timestamps: Timestamps
     requests: FakeRequests
     signing: FakeSigning
+    batch_signing: FakeBatchSigning
     health: FakeHealth
 
     async def add_person(
@@ -267,6 +269,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         ),
         requests=FakeRequests(),
         signing=FakeSigning(),
+        batch_signing=FakeBatchSigning(),
         health=FakeHealth(),
     )
     try:

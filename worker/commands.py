@@ -9,7 +9,7 @@ from appliance.settings import load_settings
 def register(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> None:
-    """Add `worker` and `sandbox`.
+    """Add `worker`, `timestamps` and `sandbox`.
 
     Args:
         commands: of the `rubrica` parser; handlers get the parsed arguments.
@@ -23,6 +23,12 @@ def register(
         help="number among this host's workers of the kind, from 1",
     )
     worker.set_defaults(run=_worker)
+    timestamps = commands.add_parser("timestamps", help="authorities outside")
+    parts = timestamps.add_subparsers(dest="part", required=True)
+    trial = parts.add_parser(
+        "try", help="ask each authority of the settings for a timestamp"
+    )
+    trial.set_defaults(run=_try_timestamps)
     sandbox = commands.add_parser("sandbox", help="run the PDF sandbox")
     sandbox.set_defaults(run=_sandbox)
 
@@ -80,6 +86,12 @@ def _worker(args: argparse.Namespace) -> int:
     configure_logging(settings.log, f"{args.kind}-{args.slot}")
     run = {"signing": main.run_signing, "chores": main.run_chores}[args.kind]
     return run(settings, args.slot, None)
+
+
+def _try_timestamps(args: argparse.Namespace) -> int:
+    from worker.timestamp_commands import try_timestamps  # noqa: PLC0415 (heavy)
+
+    return try_timestamps(args)
 
 
 def _sandbox(args: argparse.Namespace) -> int:

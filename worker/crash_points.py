@@ -4,7 +4,8 @@ They do nothing unless the variable names a folder, which `rubrica up` and the
 units never set. A test puts a file named like a point there; the first worker
 that passes removes it and dies as by `kill -9`, or stops as by `kill -STOP`
 when the file says so. A file named like a point and a request or task
-(`before_sign-7`) stays, and kills every worker that passes with it.
+(`before_sign-7`) is for that one alone: empty, it stays and kills every worker
+that passes with it; saying something, it is obeyed once, like the others.
 """
 
 import os
@@ -41,6 +42,8 @@ REVOCATION_STORED: Final = "revocation_stored"
 """All of a revocation is stored; nobody was told."""
 FREEZE: Final = "freeze"
 """Content of a file that stops the worker instead of killing it."""
+ONCE: Final = "once"
+"""Content of a file of one request or task that kills one worker and no more."""
 _KILLED: Final = 137
 
 
@@ -54,13 +57,22 @@ def crash_point(name: str, subject: object = None) -> None:
     folder = os.environ.get(VARIABLE)
     if folder is None:
         return
-    if Path(folder, f"{name}-{subject}").exists():
-        os._exit(_KILLED)
-    order = Path(folder, name)
+    _obey(Path(folder, f"{name}-{subject}"), stays=True)
+    _obey(Path(folder, name), stays=False)
+
+
+def _obey(order: Path, *, stays: bool) -> None:
+    """Do what a file wants, if it is there.
+
+    Args:
+        order: the file.
+        stays: an empty one is not removed.
+    """
     try:
         wish = order.read_text("ascii")
         # Whoever removes the file obeys it: exactly one worker a file.
-        order.unlink()
+        if wish or not stays:
+            order.unlink()
     except FileNotFoundError:
         return
     if wish != FREEZE:

@@ -25,7 +25,8 @@ from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Item, KeyedItem
 from appliance.domain.request import RequestView
-from appliance.domain.stamp import StampLayout, place, stamp_lines
+from appliance.domain.stamp import StampLayout, stamp_lines
+from appliance.domain.stamp_field import lay_out
 from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
 from appliance.services.envelope import open_outer
@@ -100,6 +101,7 @@ class ItemSigner:
 
         Raises:
             FencedOffError: another worker has claimed since.
+            CertificateChangedError: do it again, with the claim read again.
             ApplianceError: it cannot be signed, by the code of why.
         """
         view = work.requests.get(item.seq)
@@ -147,7 +149,8 @@ class ItemSigner:
 
         # The intent is committed before the key is used: no signature is ever
         # made that the record does not know of.
-        if not await self.claiming.intend(work.claim, item, digest):
+        certificate = credential.certificate
+        if not await self.claiming.intend(work.claim, item, digest, certificate):
             raise FencedOffError
         stages.done("intend")
         crash_point(BEFORE_SIGN, item.request)
@@ -199,6 +202,7 @@ class ItemSigner:
             field_name=f"Firma-{item.request}",
             layout=_layout(item, view, person, self.clock),
             restriction=item.params.restriction,
+            existing=item.params.field,
             signed_at=now,
             signer_name=person.name,
             certificate=credential.certificate,
@@ -238,4 +242,4 @@ def _layout(
     item: Item, view: RequestView, person: Person, clock: Clock
 ) -> StampLayout | None:
     lines = stamp_lines(person.name, person.cuil, clock.now(), person.locale)
-    return place(item.params, lines, view.inspection.pages)
+    return lay_out(item.params, lines, view.inspection)

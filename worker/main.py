@@ -29,6 +29,7 @@ from appliance.services.claiming import Claiming
 from appliance.services.csr import CsrWork
 from appliance.services.document_sweeping import DocumentSweeping
 from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.inspections import Inspections
 from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
 from appliance.services.signing_hosts import slot_host
@@ -196,7 +197,11 @@ async def _do_chores(settings: Settings, slot: str) -> None:
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
         turns = Turns(core.store, core.documents, core.inspector, core.clock)
+        inspections = Inspections(
+            core.store, core.documents, core.inspector, core.clock
+        )
         _log.info("worker.started", slot=slot)
+        renewing = asyncio.create_task(_renew(inspections))
         while not stop.is_set():
             try:
                 await sweeping.expire_activations()
@@ -212,6 +217,18 @@ async def _do_chores(settings: Settings, slot: str) -> None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CHORES_S):
                     await stop.wait()
+        renewing.cancel()
+        await asyncio.gather(renewing, return_exceptions=True)
+
+
+async def _renew(inspections: Inspections) -> None:
+    """Bring inspections up to date, once: another version comes with a new start."""
+    try:
+        renewed = await inspections.renew()
+    except ApplianceError as exc:
+        _log.warning("worker.chore_failed", code=exc.code.value)
+    else:
+        _log.info("inspections.renewed", count=renewed)
 
 
 @contextmanager

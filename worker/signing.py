@@ -1,8 +1,10 @@
 """The signing worker: claims activations and signs them, one HSM thread.
 
 Rings make it quick; it also looks by itself every few seconds, so with Redis
-gone it signs on, slower. A few activations are in hand at a time; the HSM
-thread takes their documents in turn, so that a batch holds up nobody.
+gone it signs on, slower. A few activations are in hand at a time, and their
+documents take turns, for the HSM thread as for all else: a batch waits after
+each document for all who came meanwhile. Batches leave hands to single
+documents, so that any number of them holds up nobody.
 """
 
 import asyncio
@@ -16,10 +18,11 @@ import structlog
 from appliance.bootstrap import Core
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import TokenRole
+from appliance.domain.ids import ActivationId
 from appliance.domain.records.activations import Claim, Item
-from appliance.domain.records.tasks import TaskClaim, WorkerStatus
+from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import ItemState
-from appliance.services.claiming import Claiming, Work
+from appliance.services.claiming import CertificateChangedError, Claiming, Work
 from appliance.services.health import signing_workers
 from appliance.services.sweeping import Sweeping
 from worker.activation_keys import ActivationKeys
@@ -37,6 +40,7 @@ _BEAT_S: Final = 2.0
 _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
 _UPKEEP_S: Final = 10.0
+_BATCHES: Final = 2
 _RETRIABLE: Final = frozenset(
     {
         ErrorCode.HSM_UNAVAILABLE,
@@ -75,11 +79,32 @@ class SigningWorker:
     upkeep: LevelUpkeep
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _batches: set[asyncio.Task[None]] = field(default_factory=set)
+    """Those of the running that sign several documents."""
+    _waiting: dict[ActivationId, ErrorCode] = field(default_factory=dict)
+    """What activations in hand wait for."""
     _alone: bool = False
     """What is in hand may kill its worker: nothing is taken beside it."""
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _turns: asyncio.Semaphore = field(init=False)
+    """Documents in work at a time; who waits for a turn gets it in order."""
+
+    def __post_init__(self) -> None:
+        self._turns = asyncio.Semaphore(self._hands)
+
+    @property
+    def _hands(self) -> int:
+        """Single documents in hand at a time."""
+        return self.core.settings.signing.concurrency
+
+    @property
+    def _batch_hands(self) -> int:
+        """Batches in hand beside them; two at least, so that they take turns."""
+        return max(self._hands, _BATCHES)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until told to stop, then finish what is in hand."""
+        """Work until told to stop, then finish the documents that are in work."""
+        self._stop = stop
         released = await self.claiming.release_own()
         _log.info("worker.started", slot=self.slot, released=released)
         sweeping = Sweeping(self.core.store, self.core.outcomes, self.core.clock)
@@ -113,8 +138,9 @@ class SigningWorker:
 
     def _free(self) -> bool:
         """Whether another activation can be taken in hand."""
-        most = 1 if self._alone else self.core.settings.signing.concurrency
-        return len(self._running) < most
+        if self._alone:
+            return not self._running
+        return len(self._running - self._batches) < self._hands
 
     async def _pause(self, others: set[asyncio.Task[Any]]) -> None:
         """Wait for a ring, the end of the interval, or one of the others."""
@@ -134,12 +160,14 @@ class SigningWorker:
                 work = await self._next_work()
                 if work is not None:
                     self._alone = work.is_suspect
-                    self._start(self._sign(work))
+                    task = self._start(self._sign(work))
+                    if len(work.claim.items) > 1:
+                        self._batches.add(task)
                     continue
-                task = await self._next_task()
-                if task is None:
+                asked = await self.tasks.claim_next()
+                if asked is None:
                     return
-                self._start(self.tasks.run(task))
+                self._start(self.tasks.run(asked))
         except ApplianceError as exc:
             _log.warning("worker.cannot_claim", code=exc.code.value)
 
@@ -152,26 +180,24 @@ class SigningWorker:
             alive = await signing_workers(self.core.store, self.core.clock)
             if any(peer.hsm == HsmStatus.READY.value for peer in alive):
                 return None
-        return await self.claiming.claim_next(busy=bool(self._running))
+        return await self.claiming.claim_next(
+            busy=bool(self._running), single=len(self._batches) >= self._batch_hands
+        )
 
     async def _keep_levels(self) -> None:
         """Keep published documents at their level, where the TSA's key is there."""
         if self.session.status_of(TokenRole.PKI) is HsmStatus.READY:
             await self.upkeep.run()
 
-    async def _next_task(self) -> TaskClaim | None:
-        """Take an HSM task; while the CA's token is away all of them wait."""
-        if self.session.status_of(TokenRole.PKI) is not HsmStatus.READY:
-            return None
-        return await self.tasks.claim_next()
-
-    def _start(self, work: Coroutine[object, object, None]) -> None:
+    def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._batches.discard(task)
         self._alone = self._alone and bool(self._running)
         # A hand is free: look whether there is more.
         self._wake.set()
@@ -180,7 +206,6 @@ class SigningWorker:
 
     async def _sign(self, work: Work) -> None:
         """Sign what is left of an activation, holding its lease."""
-        waits_for: ErrorCode | None = None
         holding = asyncio.create_task(self._hold(work.claim))
         try:
             key = await self._unlock(work)
@@ -188,7 +213,7 @@ class SigningWorker:
                 if item.state is ItemState.KEYED or (
                     item.state is ItemState.WAITING and key is not None
                 ):
-                    waits_for = await self._sign_item(work, item, key) or waits_for
+                    work = await self._sign_in_turn(work, item, key)
         except FencedOffError:
             _log.warning("worker.fenced_off", activation=work.claim.id)
             return
@@ -200,6 +225,7 @@ class SigningWorker:
             holding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await holding
+            waits_for = self._waiting.pop(work.claim.id, None)
         if waits_for is not None:
             await self.claiming.put_off(work.claim, waits_for)
 
@@ -221,16 +247,36 @@ class SigningWorker:
             await self._end(work.claim, waiting, exc)
             return None
 
-    async def _sign_item(
+    async def _sign_in_turn(
         self, work: Work, item: Item, key: UsableKey | None
-    ) -> ErrorCode | None:
-        """Sign one item, or end it by the reason it cannot be signed.
+    ) -> Work:
+        """Sign one item when it is its turn; gives the claim as it was read last.
 
-        Returns:
-            What it waits for, when its signature is made and a later try may do.
+        A worker that is to stop begins no further document of a batch: whoever
+        takes it next goes on there.
+
+        Raises:
+            FencedOffError: another worker has claimed since, or is to.
+        """
+        async with self._turns:
+            if self._stop.is_set() and len(work.claim.items) > 1:
+                await self.claiming.drop(work.claim)
+                raise FencedOffError
+            while True:
+                try:
+                    await self._sign_item(work, item, key)
+                except CertificateChangedError:
+                    # Nothing was intended yet: it is prepared anew.
+                    work = await self.claiming.read_again(work.claim)
+                else:
+                    return work
+
+    async def _sign_item(self, work: Work, item: Item, key: UsableKey | None) -> None:
+        """Sign one item, or end it by the reason it cannot be signed.
 
         Raises:
             FencedOffError: another worker has claimed since.
+            CertificateChangedError: do it again, with the claim read again.
         """
         try:
             await self.signer.sign(work, item, key)
@@ -238,12 +284,13 @@ class SigningWorker:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
             if exc.code in AWAY:
+                # Its signature is made: a later try may do.
                 _log.warning(
                     "document.waits", request=item.request, code=exc.code.value
                 )
-                return exc.code
+                self._waiting[work.claim.id] = exc.code
+                return
             await self._end(work.claim, [item], exc)
-        return None
 
     async def _end(self, claim: Claim, items: list[Item], exc: ApplianceError) -> None:
         """Give items back, or up, by the reason that they cannot be signed.

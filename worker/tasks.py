@@ -31,6 +31,7 @@ from worker.authority import Authority, CertificateSubject, IssuedCertificate
 from worker.certificate_tasks import CertificateTasks
 from worker.crash_points import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.csr import CsrTasks
+from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
 from worker.timestamp_tasks import TimestampTasks
 
@@ -39,6 +40,17 @@ _RENEW_S: Final = 10.0
 _CKA_ID_BYTES: Final = 16
 _KEY_VERSION: Final = 1
 """Of a new credential's key."""
+
+
+TOKENS: Final[dict[TaskKind, frozenset[TokenRole]]] = {
+    TaskKind.ISSUE: frozenset({TokenRole.FIRMA, TokenRole.PKI}),
+    TaskKind.RENEW: frozenset({TokenRole.PKI}),
+    TaskKind.REVOKE: frozenset({TokenRole.PKI}),
+    TaskKind.CSR: frozenset({TokenRole.FIRMA}),
+    TaskKind.PUBLISH: frozenset({TokenRole.PKI}),
+    TaskKind.TIMESTAMP: frozenset({TokenRole.PKI}),
+}
+"""Whose keys each kind of task needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +92,16 @@ class TaskRunner:
     timestamps: TimestampTasks
 
     async def claim_next(self) -> TaskClaim | None:
-        """Take the oldest task that nobody has in hand."""
-        return await self.tasks.claim_next()
+        """Take the oldest task that nobody has in hand and whose tokens are there.
+
+        One whose token is away waits, and uses up none of its attempts.
+        """
+        roles = [role for role in TokenRole if self._is_ready(role)]
+        kinds = [kind for kind in TaskKind if TOKENS[kind] <= set(roles)]
+        return await self.tasks.claim_next(kinds) if kinds else None
+
+    def _is_ready(self, role: TokenRole) -> bool:
+        return self.session.status_of(role) is HsmStatus.READY
 
     async def run(self, claim: TaskClaim) -> None:
         """Run a task to its end; an HSM that is away leaves it for later."""

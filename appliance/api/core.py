@@ -8,9 +8,10 @@ from typing import Protocol, cast
 
 from quart import current_app
 
+from appliance.domain.batch import BatchOutcome, SignBatch
 from appliance.domain.clock import Clock
 from appliance.domain.command import SignParameters
-from appliance.domain.ids import PersonId, RequestId, TaskId
+from appliance.domain.ids import BatchId, PersonId, RequestId, TaskId
 from appliance.domain.ports import DocumentStream
 from appliance.domain.request import (
     Preview,
@@ -112,6 +113,22 @@ class SigningService(Protocol):
         ...
 
 
+class BatchSigningService(Protocol):
+    """Signing several requests by one command."""
+
+    async def sign(self, batch: SignBatch, signer: Signer) -> BatchOutcome:
+        """Sign several requests, or give what signing them before gave."""
+        ...
+
+    async def progress(self, person: PersonId, batch: BatchId) -> BatchOutcome:
+        """How a batch stands.
+
+        Raises:
+            ApplianceError: `LOTE_NOT_FOUND`.
+        """
+        ...
+
+
 class HealthService(Protocol):
     """Whether the appliance can work."""
 
@@ -153,6 +170,11 @@ class ApiCore(Protocol):
     @property
     def signing(self) -> SigningService:
         """Signing."""
+        ...
+
+    @property
+    def batch_signing(self) -> BatchSigningService:
+        """Signing several requests by one command."""
         ...
 
     @property

@@ -70,6 +70,20 @@ class Fields:
             raise FieldInvalidError(name, f"{low}..{high}")
         return value
 
+    def integers(self, name: str, low: int, high: int, most: int) -> tuple[int, ...]:
+        """A required list of whole numbers in a range, 1 to `most` of them.
+
+        Raises:
+            FieldInvalidError: missing, another type, empty, too long, out of range.
+        """
+        value = self._values.get(name)
+        if not isinstance(value, list) or not 1 <= len(value) <= most:
+            raise FieldInvalidError(name, f"1..{most} of {low}..{high}")
+        for element in value:
+            if type(element) is not int or not low <= element <= high:
+                raise FieldInvalidError(name, f"{low}..{high}")
+        return tuple(value)
+
     def coordinate(self, name: str) -> int | None:
         """A whole number of either sign, or None when absent or null.
 
@@ -117,6 +131,14 @@ class Fields:
         if not 1 <= len(trimmed) <= most:
             raise FieldInvalidError(name, allowed)
         return trimmed
+
+    def optional_text(self, name: str, most: int) -> str | None:
+        """A string without control characters, trimmed, that may be left out.
+
+        Raises:
+            FieldInvalidError: another type, empty, too long.
+        """
+        return self.text(name, most) if name in self._values else None
 
     def lines(self, name: str, most: int) -> str:
         """A required string of several lines.

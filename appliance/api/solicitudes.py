@@ -152,8 +152,7 @@ async def _link(view: SignedDocumentView) -> str:
     """A fresh download link."""
     actor = (await auth.signer()).actor
     clave = await core().links.mint(view.request, actor)
-    base_url = core().settings.web.base_url
-    return f"{base_url}/solicitudes/{view.request}/documento?clave={clave}"
+    return words.document_url(core().settings.web.base_url, view.request, clave)
 
 
 def _signed_file(view: SignedDocumentView, pdf: DocumentStream) -> Response:

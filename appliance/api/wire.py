@@ -10,19 +10,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from appliance.api.fields import Fields
-from appliance.domain.command import SignParameters
+from appliance.domain.batch import MOST_REQUESTS, SignBatch
+from appliance.domain.command import OPTIONAL_FIELDS, SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.ids import MAX_REQUEST_ID, RequestId
+from appliance.domain.ids import MAX_REQUEST_ID, BatchId, RequestId
 from appliance.domain.request import SignCommand
+from appliance.domain.signature_fields import NAME_LENGTH
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 
 REASON_LENGTH: Final = 500
 LOGIN_LENGTH: Final = 320
+_BATCH_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _REQUEST_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
-PARAMETER_FIELDS: Final = tuple(SignParameters().to_wire())
+PARAMETER_FIELDS: Final = (*SignParameters().to_wire(), *OPTIONAL_FIELDS)
 SIGN_FIELDS: Final = ("solicitudId", *PARAMETER_FIELDS, "password")
+BATCH_FIELDS: Final = ("solicitudIds", *PARAMETER_FIELDS, "password")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,51 @@ def sign_command(
         if_match=conditions.if_match,
         idempotency_key=conditions.idempotency_key,
     )
+
+
+def sign_batch(body: Mapping[str, object], conditions: Conditions) -> SignBatch:
+    """Read the body of firmar/lote.
+
+    Args:
+        body: the JSON object.
+        conditions: from the headers.
+
+    Returns:
+        The command, defaults filled in.
+
+    Raises:
+        FieldInvalidError: a value of another type or out of its range.
+        ApplianceError: `FIELD_UNKNOWN`; `BAD_HEADER` for an If-Match, which can
+            mean one document alone.
+
+    Source: decisions "several at once".
+    """
+    if conditions.if_match is not None:
+        raise ApplianceError(ErrorCode.BAD_HEADER)
+    fields = Fields(body)
+    fields.only(BATCH_FIELDS)
+    wanted = fields.integers("solicitudIds", 1, MAX_REQUEST_ID, MOST_REQUESTS)
+    return SignBatch(
+        requests=tuple(RequestId(request) for request in wanted),
+        params=_sign_parameters(fields),
+        password=fields.password("password"),
+        idempotency_key=conditions.idempotency_key,
+    )
+
+
+def batch_id(text: str) -> BatchId:
+    """Read the id of a batch in an address.
+
+    Args:
+        text: the segment of the path.
+
+    Raises:
+        ApplianceError: `LOTE_NOT_FOUND` for what can be no id, as for an id that
+            is not there.
+    """
+    if not _BATCH_ID.fullmatch(text):
+        raise ApplianceError(ErrorCode.LOTE_NOT_FOUND)
+    return BatchId(text)
 
 
 def preview_parameters(body: Mapping[str, object]) -> SignParameters:
@@ -199,4 +248,5 @@ def _sign_parameters(fields: Fields) -> SignParameters:
         zoom_percent=fields.integer("zoomPercent", 10, 400, 100),
         restriction=fields.word("restriccion", Restriction, Restriction.NO_VALUE),
         visible=fields.boolean("visible", default=True),
+        field=fields.optional_text("campo", NAME_LENGTH),
     )

@@ -1,15 +1,23 @@
 """What the REST API says of a request: JSON members, in the contract's words."""
 
 import base64
+from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
+from appliance.domain.batch import BatchItem, BatchOutcome
+from appliance.domain.ids import RequestId
 from appliance.domain.request import Preview, RequestView, SignedDocumentView
+from appliance.domain.signature_fields import EmptyField
 from appliance.domain.stamp import StampLayout
-from appliance.web import language
+from appliance.web import language, problems
 from appliance.web.findings import FINDINGS
 
 PREVIEW_DPI: Final = 96
+_SIGNED: Final = "success"
+_REFUSED: Final = "error"
+_GOING_ON: Final = "en_proceso"
 
 
 def element(view: RequestView) -> dict[str, object]:
@@ -48,6 +56,7 @@ def detail(view: RequestView, lang: str) -> dict[str, object]:
         "motivo": view.reason or None,
         "firmas": inspection.signatures,
         "certificacion": inspection.docmdp,
+        "campos": [_field(field) for field in inspection.signing.empty],
         "medidas": [
             {"ancho": _points(page.width_pt), "alto": _points(page.height_pt)}
             for page in inspection.pages
@@ -62,6 +71,23 @@ def detail(view: RequestView, lang: str) -> dict[str, object]:
     }
 
 
+def document_url(base_url: str, request: RequestId, clave: str | None = None) -> str:
+    """Where a signed document is downloaded.
+
+    Args:
+        base_url: of this API.
+        request: whose.
+        clave: of a link; without one the address is for the signer's bearer.
+    """
+    url = f"{base_url}/solicitudes/{request}/documento"
+    return url if clave is None else f"{url}?clave={clave}"
+
+
+def _field(field: EmptyField) -> dict[str, object]:
+    """An empty signature field that the document has."""
+    return {"nombre": field.name, "pagina": field.page, "firmable": field.usable}
+
+
 def signed(view: SignedDocumentView, url: str) -> dict[str, object]:
     """The answer of firmar when the document is signed.
 
@@ -72,12 +98,63 @@ def signed(view: SignedDocumentView, url: str) -> dict[str, object]:
     Source: spec "Signing command response"; decisions "answer".
     """
     return {
-        "status": "success",
+        "status": _SIGNED,
         "documentoFirmado": url,
         "solicitudId": view.request,
         "sha256": view.sha256,
         "nivel": view.level,
     }
+
+
+def batch(
+    outcome: BatchOutcome, urls: Mapping[RequestId, str], lang: str
+) -> dict[str, object]:
+    """The answer of firmar/lote, and how a batch stands.
+
+    Args:
+        outcome: of every request, in their order.
+        urls: where the signed ones are downloaded.
+        lang: of what is told of the refused ones.
+
+    Source: decisions "several at once".
+    """
+    told = Counter(_batch_state(item) for item in outcome.items)
+    if told[_GOING_ON]:
+        status = _GOING_ON
+    elif told[_REFUSED] and told[_SIGNED]:
+        status = "parcial"
+    else:
+        status = _REFUSED if told[_REFUSED] else _SIGNED
+    return {
+        "status": status,
+        # What ended by itself is kept by nobody: its requests are.
+        **({"loteId": outcome.id} if told[_GOING_ON] else {}),
+        "total": len(outcome.items),
+        "firmadas": told[_SIGNED],
+        "fallidas": told[_REFUSED],
+        "enProceso": told[_GOING_ON],
+        "resultados": [_batch_item(item, urls, lang) for item in outcome.items],
+    }
+
+
+def _batch_state(item: BatchItem) -> str:
+    if item.problem is not None:
+        return _REFUSED
+    return _GOING_ON if item.document is None else _SIGNED
+
+
+def _batch_item(
+    item: BatchItem, urls: Mapping[RequestId, str], lang: str
+) -> dict[str, object]:
+    if item.document is not None:
+        return signed(item.document, urls[item.request])
+    known: dict[str, object] = {
+        "status": _batch_state(item),
+        "solicitudId": item.request,
+    }
+    if item.problem is None:
+        return known
+    return {**problems.members(item.problem, lang), **known}
 
 
 def preview(made: Preview, page: int) -> dict[str, object]:

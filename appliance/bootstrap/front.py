@@ -17,6 +17,8 @@ from appliance.domain.ports import (
     Sealer,
 )
 from appliance.services.attempts import Attempts
+from appliance.services.authorizing import Authorizing
+from appliance.services.batch_signing import BatchSigning
 from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
 from appliance.services.credentials import Credentials
@@ -74,6 +76,7 @@ class Front:
     intake: Intake
     people: People
     signing: Signing
+    batch_signing: BatchSigning
     login: Login
     tokens: Tokens
     links: Links
@@ -130,16 +133,10 @@ async def open_front(
             clock,
             settings.installation,
         )
-        signing = Signing(
-            store,
-            attempts,
-            hosts,
-            core.doorbell,
-            core.outcomes,
-            clock,
-            settings.signing,
-            shielded,
+        authorizing = Authorizing(
+            store, attempts, hosts, core.doorbell, clock, settings.signing
         )
+        signing = Signing(store, authorizing, core.outcomes, settings.signing, shielded)
         revocations = Revocations(store, clock)
         issuing = Issuing(
             store,
@@ -185,6 +182,9 @@ async def open_front(
                 trial=settings.trial,
             ),
             signing=signing,
+            batch_signing=BatchSigning(
+                store, authorizing, core.outcomes, clock, settings.signing, shielded
+            ),
             login=Login(
                 store, lookup, sealer, clock, login_passwords, tokens, settings.auth
             ),

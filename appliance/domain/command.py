@@ -6,11 +6,15 @@ is `appliance.domain.stamp`.
 
 import hashlib
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Final, Self, cast
 
 import rfc8785
 
 from appliance.domain.vocab import FontName, FontStyle, Restriction
+
+OPTIONAL_FIELDS: Final = ("campo",)
+"""Fields that stand in `to_wire` only when they were given, so that the fingerprint
+of a command without them never changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,17 @@ class SignParameters:
     """10 to 400."""
     restriction: Restriction = Restriction.NO_VALUE
     visible: bool = True
+    field: str | None = None
+    """Full name of the document's own signature field to be signed; None: a new
+    one. Its box then rules the stamp, and page, x and y are unused."""
 
     def to_wire(self) -> dict[str, object]:
-        """The fields under the names of the spec, `x` and `y` null when absent."""
+        """The fields under the names of the spec, `x` and `y` null when absent.
+
+        Those of `OPTIONAL_FIELDS` are left out when they were not given.
+        """
+        given = (self.field,)
+        optional = zip(OPTIONAL_FIELDS, given, strict=True)
         return {
             "fontColor": self.font_color,
             "fontName": self.font_name.value,
@@ -50,6 +62,7 @@ class SignParameters:
             "zoomPercent": self.zoom_percent,
             "restriccion": self.restriction.value,
             "visible": self.visible,
+            **{name: value for name, value in optional if value is not None},
         }
 
     @classmethod
@@ -66,6 +79,7 @@ class SignParameters:
             zoom_percent=cast("int", fields["zoomPercent"]),
             restriction=Restriction(cast("str", fields["restriccion"])),
             visible=cast("bool", fields["visible"]),
+            field=cast("str | None", fields.get("campo")),
         )
 
     def sha256(self, request_id: int) -> str:

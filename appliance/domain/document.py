@@ -4,10 +4,12 @@ Plain facts that are stored with the document, so that geometry and refusals
 need no parser later. Nothing here reads a PDF.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-INSPECTOR_VERSION = 1
+from appliance.domain.signature_fields import SigningFacts
+
+INSPECTOR_VERSION = 2
 """Raised whenever the same file would be described differently."""
 
 
@@ -28,6 +30,8 @@ class FindingKind(StrEnum):
     COUNT_LIES = "count_lies"
     """`/Count` of the page tree differs from the pages found by walking."""
     LAYERS = "layers"
+    SIGNATURE_BROKEN = "signature_broken"
+    """An earlier signature that is not valid, or cannot be checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,8 @@ class Inspection:
     """Signature fields that hold a signature."""
     docmdp: int | None
     """P of a certification signature (1, 2 or 3), or None."""
+    signing: SigningFacts = field(default_factory=SigningFacts)
+    """What its signature fields allow."""
     inspector_version: int = INSPECTOR_VERSION
 
 

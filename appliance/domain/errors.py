@@ -66,6 +66,7 @@ class ErrorCode(StrEnum):
     PERSON_STATE = "PERSON_STATE"
     # Requests and signing
     SOLICITUD_NOT_FOUND = "SOLICITUD_NOT_FOUND"
+    LOTE_NOT_FOUND = "LOTE_NOT_FOUND"
     ALREADY_SIGNED = "ALREADY_SIGNED"
     IN_PROGRESS = "IN_PROGRESS"
     STATE = "STATE"
@@ -119,6 +120,11 @@ class ErrorCode(StrEnum):
     PDF_TOO_COMPLEX = "PDF_TOO_COMPLEX"
     PDF_LOCKED = "PDF_LOCKED"
     PDF_ALREADY_SIGNED = "PDF_ALREADY_SIGNED"
+    PDF_CERTIFIED = "PDF_CERTIFIED"
+    SIGNATURE_FIELD_NOT_FOUND = "SIGNATURE_FIELD_NOT_FOUND"
+    SIGNATURE_FIELD_FILLED = "SIGNATURE_FIELD_FILLED"
+    SIGNATURE_FIELD_DEMANDS = "SIGNATURE_FIELD_DEMANDS"
+    SIGNERS_LOCKED_OUT = "SIGNERS_LOCKED_OUT"
     # The appliance itself
     HSM_UNAVAILABLE = "HSM_UNAVAILABLE"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
@@ -207,6 +213,7 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.NOT_LOCKED: "The signing password is not locked.",
     ErrorCode.PERSON_STATE: "The person's state ({state}) does not allow that.",
     ErrorCode.SOLICITUD_NOT_FOUND: "There is no such signature request.",
+    ErrorCode.LOTE_NOT_FOUND: "There is no such batch, or it is too long ago.",
     ErrorCode.ALREADY_SIGNED: "It is already signed, with other parameters.",
     ErrorCode.IN_PROGRESS: (
         "Another signature or change is going on; try again in a moment."
@@ -307,8 +314,22 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PDF_XFA: "The PDF is a dynamic XFA form, which cannot be signed.",
     ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
     ErrorCode.PDF_TOO_COMPLEX: "The PDF needs more work than this service allows.",
-    ErrorCode.PDF_LOCKED: "The PDF is certified against any change.",
+    ErrorCode.PDF_LOCKED: "An earlier signature of the PDF forbids this one.",
     ErrorCode.PDF_ALREADY_SIGNED: "The PDF is signed; it can no longer be certified.",
+    ErrorCode.PDF_CERTIFIED: (
+        "The PDF is certified: it can be signed in one of its own fields, or "
+        "without a stamp."
+    ),
+    ErrorCode.SIGNATURE_FIELD_NOT_FOUND: (
+        "The PDF has no empty signature field of that name."
+    ),
+    ErrorCode.SIGNATURE_FIELD_FILLED: "That signature field is signed already.",
+    ErrorCode.SIGNATURE_FIELD_DEMANDS: (
+        "The signature field demands what this signature would not have: {needs}."
+    ),
+    ErrorCode.SIGNERS_LOCKED_OUT: (
+        "Others are to sign after you; that would keep them from it."
+    ),
     ErrorCode.HSM_UNAVAILABLE: "The keys cannot be used right now; try again soon.",
     ErrorCode.STORE_UNAVAILABLE: "The records cannot be reached; try again soon.",
     ErrorCode.STORAGE_FULL: "There is no room for documents; try again later.",

@@ -11,6 +11,7 @@ ProcessId = NewType("ProcessId", str)
 RequestId = NewType("RequestId", int)
 """`solicitudId`: a positive integer below 2**53."""
 ActivationId = NewType("ActivationId", str)
+BatchId = NewType("BatchId", str)
 TaskId = NewType("TaskId", str)
 
 MAX_REQUEST_ID = 2**53 - 1

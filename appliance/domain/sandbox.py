@@ -12,6 +12,7 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
+from appliance.domain import signature_fields
 from appliance.domain.document import (
     FindingKind,
     Inspection,
@@ -135,6 +136,7 @@ def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
             findings=tuple(FindingKind(word) for word in message["findings"]),
             signatures=_integer(message["signatures"]),
             docmdp=_docmdp(message["docmdp"]),
+            signing=signature_fields.from_json(message["signing"]),
             inspector_version=_integer(message["inspector_version"]),
         )
     except (KeyError, TypeError, ValueError) as exc:

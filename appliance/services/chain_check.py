@@ -193,7 +193,7 @@ def _complete(
                 ErrorCode.CHAIN_SIGNATURE, place, **names(certificate)
             )
     path = chain if chain[-1] in anchors else [*chain, _anchor(chain, anchors)]
-    _check_path_lengths(path)
+    check_path_lengths(path)
     return path
 
 
@@ -217,7 +217,7 @@ def _anchor(
     raise ChainRefusedError(code, place, **names(last))
 
 
-def _check_path_lengths(path: Sequence[x509.Certificate]) -> None:
+def check_path_lengths(path: Sequence[x509.Certificate]) -> None:
     """No CA may have more CAs below it than it allows.
 
     Raises:

@@ -27,16 +27,22 @@ from appliance.domain.records.activations import (
     Terms,
 )
 from appliance.domain.request import RequestView, SignedDocumentView
-from appliance.domain.vocab import EventKind, RequestState
+from appliance.domain.vocab import EventKind, ItemState, RequestState
 from appliance.services.signing_hosts import slot_host
 from appliance.services.turns import end_rest, hand_over
 from appliance.settings import SigningSettings
 
 ATTEMPTS: Final = 5
-"""Claims in the key phase after which nobody takes it any more: it kills its
-workers, and the sweep makes its request `fallida`."""
+"""Claims in the key phase, without any result, after which nobody takes it any
+more: it kills its workers, and the sweep makes its request `fallida`."""
 _SUSPECT: Final = 3
 """Claims after which it is signed alone, so that it takes no other along."""
+_LEFT: Final = frozenset({ItemState.WAITING, ItemState.KEYED})
+"""What is still to be done of an activation."""
+
+
+class CertificateChangedError(Exception):
+    """A credential was certified anew: what was prepared names the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ class Work:
     @property
     def is_suspect(self) -> bool:
         """Whether earlier claims ended in a way that calls for signing it alone."""
-        return self.claim.fence > _SUSPECT
+        return self.claim.tries > _SUSPECT
 
 
 class Claiming:
@@ -101,7 +107,9 @@ class Claiming:
             tasks = await records.tasks.release_of(prefix, now)
             return tasks + await records.activations.release_of(prefix, now)
 
-    async def claim_next(self, *, busy: bool = False) -> Work | None:
+    async def claim_next(
+        self, *, busy: bool = False, single: bool = False
+    ) -> Work | None:
         """Take the oldest activation that nobody has in hand.
 
         It looks first: a look that finds nothing, as most do, takes no lock. On
@@ -109,28 +117,37 @@ class Claiming:
 
         Args:
             busy: the worker has others in hand, and takes no suspect.
+            single: take none of several documents.
         """
         now = self._clock.now()
         async with self._store.read() as records:
-            claims = await records.activations.next_claims(now, self._terms)
+            claims = await records.activations.next_claims(
+                now, self._terms, single=single
+            )
         if claims is None or (busy and claims >= _SUSPECT):
             return None
         async with self._store.write() as records:
-            claim = await records.activations.claim_next(self._owner, now, self._terms)
+            claim = await records.activations.claim_next(
+                self._owner, now, self._terms, single=single
+            )
             if claim is None:
                 return None
             for intent in await records.activations.interrupt_intents(claim, now):
                 records.audit.add(key_interrupted(self._actor, claim.items, intent))
-            records.audit.add(
-                AuditEvent(
-                    EventKind.ACTIVATION_CLAIMED,
-                    self._actor,
-                    request=claim.items[0].request,
-                    activation=claim.id,
-                    attempt=claim.fence,
-                    detail={"state": claim.state.value, "items": len(claim.items)},
-                )
-            )
+            # One for each document that is left: its own story stays whole.
+            state: dict[str, object] = {
+                "state": claim.state.value,
+                "items": len(claim.items),
+            }
+            for item in claim.items:
+                if item.state in _LEFT:
+                    event = EventKind.ACTIVATION_CLAIMED
+                    records.audit.add(self._event(event, claim, item, state))
+            return await _with_rows(records, claim)
+
+    async def read_again(self, claim: Claim) -> Work:
+        """A claim with what stands beside it now."""
+        async with self._store.write() as records:
             return await _with_rows(records, claim)
 
     @property
@@ -160,14 +177,23 @@ class Claiming:
             until = self._clock.now() + self._lease
             await records.activations.put_off(claim, until, code.value)
 
-    async def intend(self, claim: Claim, item: Item, digest: str) -> bool:
+    async def intend(
+        self, claim: Claim, item: Item, digest: str, certificate: bytes
+    ) -> bool:
         """Record, before the key is used, the exact digest to be signed.
 
         The moment that counts for a revocation: what is intended before it was
         asked for is finished, what is not yet intended never will be.
 
+        Args:
+            claim: of the caller.
+            item: of it.
+            digest: hex.
+            certificate: DER; what is to be signed names it as the signer's.
+
         Raises:
             ApplianceError: `CERTIFICATE_NOT_USABLE`.
+            CertificateChangedError: the credential has another one now.
         """
         now = self._clock.now()
         async with self._store.write() as records:
@@ -175,6 +201,9 @@ class Claiming:
             credential = await records.credentials.get(claim.credential, lock=True)
             if credential is None or not credential.usable_at(now):
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+            if credential.certificate != certificate:
+                # Whoever finishes it looks at the credential: both must agree.
+                raise CertificateChangedError
             done = await records.activations.intend(claim, item.seq, digest, now)
             if done:
                 records.audit.add(
@@ -303,7 +332,8 @@ class Claiming:
         why = {"reason": code.value, **({"layer": layer} if layer else {})}
         now = self._clock.now()
         async with self._store.write() as records:
-            for item in items:
+            # Requests are locked in one order everywhere.
+            for item in sorted(items, key=lambda item: item.request):
                 if not await records.activations.item_failed(
                     claim, item.seq, code.value
                 ):
@@ -355,16 +385,16 @@ def key_interrupted(actor: str, items: Sequence[Item], intent: IntentRow) -> Aud
 
 async def _with_rows(records: Records, claim: Claim) -> Work:
     """Read what stands beside a claim, now: person and key may have changed."""
-    requests = {}
-    for item in claim.items:
-        view = await records.requests.get(item.request)
-        if view is not None:
-            requests[item.seq] = view
+    views = await records.requests.named([item.request for item in claim.items])
     return Work(
         claim=claim,
         person=await records.people.get(claim.person),
         # Locked: a renewal either comes before this look, or sees the claim and
         # waits (see `Renewal.renewed`).
         credential=await records.credentials.get(claim.credential, lock=True),
-        requests=requests,
+        requests={
+            item.seq: views[item.request]
+            for item in claim.items
+            if item.request in views
+        },
     )

@@ -19,11 +19,13 @@ from appliance.domain.presets import Corner, preset
 from appliance.domain.records import Store
 from appliance.domain.records.requests import FRAME_ORIGIN
 from appliance.domain.request import SignCommand, SignedDocumentView, Signer
-from appliance.domain.stamp import place, stamp_lines
+from appliance.domain.stamp import stamp_lines
+from appliance.domain.stamp_field import lay_out
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.frame_views import FrameViews
 from appliance.services.links import Links
 from appliance.services.requests import Requests
+from appliance.services.restrictions import nearest_permitted
 from appliance.services.signing import Signing
 from appliance.services.signing_password import normalize
 
@@ -83,9 +85,11 @@ class FrameSigning:
         locale = person.locale if person is not None else "es"
         signer = view.signer
         lines = stamp_lines(signer.name, signer.cuil, self._clock.now(), locale)
-        pages = view.document.inspection.pages
-        params = preset(corner, page, lines, pages)
-        return Placement(params, place(params, lines, pages))
+        inspection = view.document.inspection
+        params = nearest_permitted(
+            preset(corner, page, lines, inspection.pages), inspection
+        )
+        return Placement(params, lay_out(params, lines, inspection))
 
     async def sign(self, session: EmbedSession, order: SignOrder) -> FrameView:
         """Sign; or give what signing gave.

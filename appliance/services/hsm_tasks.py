@@ -5,6 +5,7 @@ Source: design §3 "Chores", §4 "Enrolment".
 
 import asyncio
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -143,15 +144,23 @@ class HsmTasks:
             )
         return status
 
-    async def claim_next(self) -> TaskClaim | None:
-        """Take the oldest task that nobody has in hand; looks before it locks."""
+    async def claim_next(
+        self, kinds: Collection[TaskKind] = tuple(TaskKind)
+    ) -> TaskClaim | None:
+        """Take the oldest task that nobody has in hand; looks before it locks.
+
+        Args:
+            kinds: which can be done now; each claim uses up an attempt.
+        """
         now = self._clock.now()
         async with self._store.read() as records:
-            if not await records.tasks.any_claimable(self._host, now, TASK_ATTEMPTS):
+            if not await records.tasks.any_claimable(
+                self._host, now, TASK_ATTEMPTS, kinds
+            ):
                 return None
         async with self._store.write() as records:
             return await records.tasks.claim_next(
-                self._owner, self._host, now, _LEASE, TASK_ATTEMPTS
+                self._owner, self._host, now, _LEASE, TASK_ATTEMPTS, kinds
             )
 
     async def renew(self, claim: TaskClaim) -> bool:

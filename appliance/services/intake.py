@@ -166,7 +166,7 @@ class Intake:
         if len(pdf) > limit:
             raise ApplianceError(ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limit})
         inspection = await self._inspector.inspect(pdf)
-        if inspection.docmdp == _NO_CHANGES:
+        if _NO_CHANGES in (inspection.docmdp, inspection.signing.permitted):
             raise DocumentRefusedError(ErrorCode.PDF_LOCKED, "certified with P=1")
         if len(inspection.pages) > self._settings.pages:
             raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "too many pages")

@@ -1,6 +1,7 @@
 """Download links: a 256-bit secret that opens one signed document for a while."""
 
 import secrets
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
@@ -50,14 +51,37 @@ class Links:
 
         Source: decisions "documentoFirmado".
         """
-        clave = secrets.token_urlsafe(_KEY_BYTES)
-        until = self._clock.now() + self._ttl
+        return (await self.mint_all((request,), actor))[request]
+
+    async def mint_all(
+        self, requests: Collection[RequestId], actor: str
+    ) -> dict[RequestId, str]:
+        """Make a link for each of several requests, in one transaction.
+
+        Args:
+            requests: signed ones that the actor may see, none twice.
+            actor: for the audit.
+
+        Returns:
+            `clave` by request, as of `mint`.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        if not requests:
+            return {}
+        claves = {request: secrets.token_urlsafe(_KEY_BYTES) for request in requests}
+        indexes = {
+            self._lookup.index(_PURPOSE, clave): request
+            for request, clave in claves.items()
+        }
         async with self._store.write() as records:
-            await records.links.add(self._lookup.index(_PURPOSE, clave), request, until)
-            records.audit.add(
-                AuditEvent(EventKind.LINK_CREATED, actor, request=request)
-            )
-        return clave
+            await records.links.add(indexes, self._clock.now() + self._ttl)
+            for request in requests:
+                records.audit.add(
+                    AuditEvent(EventKind.LINK_CREATED, actor, request=request)
+                )
+        return claves
 
     async def open(self, clave: str, request: RequestId) -> bool:
         """Tell whether a link leads to the document of this request, still.

@@ -20,8 +20,10 @@ from appliance.domain.request import (
     Signer,
     check_move,
 )
-from appliance.domain.stamp import place, stamp_lines
+from appliance.domain.stamp import stamp_lines
+from appliance.domain.stamp_field import lay_out
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.services.inspections import Inspections
 from appliance.services.turns import end_rest
 
 PREVIEW_DPI: Final = 96
@@ -42,6 +44,7 @@ class Requests:
         self._documents = documents
         self._inspector = inspector
         self._clock = clock
+        self._inspections = Inspections(store, documents, inspector, clock)
 
     async def list_for(
         self,
@@ -57,13 +60,14 @@ class Requests:
             )
 
     async def get(self, person: PersonId, request: RequestId) -> RequestView:
-        """One request.
+        """One request, its document described as this version does.
 
         Raises:
-            ApplianceError: `SOLICITUD_NOT_FOUND`.
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `SANDBOX_UNAVAILABLE`.
         """
         async with self._store.read() as records:
-            return await own_request(records, person, request)
+            view = await own_request(records, person, request)
+        return await self._inspections.current(view)
 
     async def original(
         self, person: PersonId, request: RequestId
@@ -94,7 +98,8 @@ class Requests:
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`,
-                `POSITION_OUT_OF_PAGE`, `SANDBOX_UNAVAILABLE`.
+                `POSITION_OUT_OF_PAGE`, `SIGNATURE_FIELD_NOT_FOUND`,
+                `SANDBOX_UNAVAILABLE`.
             DocumentRefusedError: the page cannot be drawn.
         """
         async with self._store.read() as records:
@@ -102,10 +107,12 @@ class Requests:
             signer = await records.people.get(person)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        view = await self._inspections.current(view)
         lines = stamp_lines(signer.name, signer.cuil, self._clock.now(), signer.locale)
-        layout = place(params, lines, view.inspection.pages)
+        layout = lay_out(params, lines, view.inspection)
         pdf = await self._documents.get(view.integrator, view.sha256)
-        png = await self._inspector.render(pdf, params.page, layout, PREVIEW_DPI)
+        page = params.page if layout is None else layout.page
+        png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI)
         return Preview(layout, png)
 
     async def reject(
@@ -117,9 +124,8 @@ class Requests:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
         """
         async with self._store.write() as records:
-            view = await records.requests.get(request, lock=True)
-            if view is None or view.person != signer.person:
-                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            found = await records.requests.get(request, lock=True)
+            view = owned(found, signer.person)
             check_move(view.state, RequestState.REJECTED)
             await records.requests.move(
                 request, view.state, RequestState.REJECTED, reason
@@ -192,7 +198,15 @@ async def own_request(
     Raises:
         ApplianceError: `SOLICITUD_NOT_FOUND`.
     """
-    view = await records.requests.get(request)
+    return owned(await records.requests.get(request), person)
+
+
+def owned(view: RequestView | None, person: PersonId) -> RequestView:
+    """What was found of a request, if it is that person's.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`.
+    """
     if view is None or view.person != person:
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
     return view

@@ -1,63 +1,28 @@
 """One signature, start to end, as the front sees it.
 
-Check everything that needs no password, reserve an attempt, check the password
-off the event loop, then one transaction: lock the request, make the activation
-that is bound to exactly this document and these parameters, audit. The caller
-listens for the outcome before that commit, rings, and waits. Repeating the call
-is always safe; a caller that leaves changes nothing.
+`services.authorizing` makes the activation. The caller listens for the outcome
+before that is committed, and waits. Repeating the call is always safe; a caller
+that leaves changes nothing.
 
 Source: design §3; spec "POST {base_url}/solicitudes/firmar".
 """
 
 import asyncio
-from dataclasses import dataclass
-from datetime import timedelta
 from typing import Final
 
-from appliance.domain.activation import ActivationKey
-from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, RequestId, new_id
-from appliance.domain.person import Credential
-from appliance.domain.ports import Doorbell, Expectation, Outcomes
-from appliance.domain.records import Records, Store
-from appliance.domain.records.activations import NewActivation, NewItem
-from appliance.domain.request import (
-    RequestView,
-    SignCommand,
-    Signer,
-    SignOutcome,
-)
-from appliance.domain.stamp import place, stamp_lines
-from appliance.domain.vocab import (
-    PersonState,
-    RequestState,
-)
-from appliance.services.attempts import Attempts
+from appliance.domain.ports import Expectation, Outcomes
+from appliance.domain.records import Store
+from appliance.domain.request import SignCommand, Signer, SignOutcome
+from appliance.domain.vocab import RequestState
+from appliance.services.authorizing import Authorizing, Refusals, Wish
 from appliance.services.requests import own_request
 from appliance.services.shielding import Shielded
-from appliance.services.signing_hosts import SigningHosts, seal_to_each
-from appliance.services.signing_password import UnlockKeys
-from appliance.services.signing_rules import (
-    bind,
-    check_document,
-    check_restriction,
-    consent,
-    ended,
-    repeated,
-)
+from appliance.services.signing_rules import check_document, repeated, standing
 from appliance.settings import SigningSettings
 
 _LOOK_AGAIN_S: Final = (0.5, 1.0, 2.0, 4.0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Means:
-    """What a signature needs, as found before the password is looked at."""
-
-    credential: Credential
-    hosts: tuple[ActivationKey, ...]
-    """Who may sign."""
 
 
 class Signing:
@@ -66,20 +31,14 @@ class Signing:
     def __init__(
         self,
         store: Store,
-        attempts: Attempts,
-        hosts: SigningHosts,
-        doorbell: Doorbell,
+        authorizing: Authorizing,
         outcomes: Outcomes,
-        clock: Clock,
         settings: SigningSettings,
         shielded: Shielded,
     ) -> None:
         self._store = store
-        self._attempts = attempts
-        self._hosts = hosts
-        self._doorbell = doorbell
+        self._authorizing = authorizing
         self._outcomes = outcomes
-        self._clock = clock
         self._settings = settings
         self._shielded = shielded
 
@@ -101,28 +60,39 @@ class Signing:
                 `IN_PROGRESS`, `STATE`, `IDEMKEY_CONFLICT`, `DOCUMENT_CHANGED`,
                 `DOCUMENT_MISMATCH`, `PAGE_OUT_OF_RANGE`,
                 `POSITION_OUT_OF_PAGE`, `PDF_ALREADY_SIGNED`, `PDF_LOCKED`,
+                `PDF_CERTIFIED`, `SIGNATURE_FIELD_NOT_FOUND`,
+                `SIGNATURE_FIELD_FILLED`, `SIGNATURE_FIELD_DEMANDS`,
+                `SIGNERS_LOCKED_OUT`,
                 `CERTIFICATE_NOT_USABLE`, `HSM_UNAVAILABLE`,
                 `SIGN_PASSWORD_WRONG`, `SIGN_LOCKED`, `RATE_LIMITED`,
                 `ACTIVATION_EXPIRED`, `ACTIVATION_INVALID`, `SIGNING_FAILED`.
         """
         fingerprint = command.params.sha256(command.request)
+        key = command.idempotency_key
+        wish = Wish(
+            {command.request: fingerprint},
+            command.params,
+            command.password,
+            None if key is None else (key, fingerprint),
+        )
         async with self._store.read() as records:
             view = await own_request(records, signer.person, command.request)
-            await self._check_key(records, command, signer, fingerprint)
+            await self._authorizing.check_key(records, signer.person, wish.idempotency)
             going_on = repeated(view, fingerprint)
             if not going_on:
                 check_document(view, command, document)
-                means = await self._check_can_sign(records, command, view)
-        if going_on:
-            activation = ActivationId(view.activation or "")
-            async with self._outcomes.expect(activation) as news:
-                return await self._outcome(view.id, activation, fingerprint, news)
-        activation = ActivationId(new_id())
+                means = await self._authorizing.means(
+                    records, signer.person, (view,), command.params
+                )
+                _raise_refusal(means.refused, view.id)
+        activation = ActivationId(view.activation or "" if going_on else new_id())
         async with self._outcomes.expect(activation) as news:
-            activation = await self._shielded.run(
-                self._authorize(command, signer, means, activation, fingerprint)
-            )
-            return await self._outcome(view.id, activation, fingerprint, news)
+            if not going_on:
+                refused = await self._shielded.run(
+                    self._authorizing.authorize(wish, signer, means, activation)
+                )
+                _raise_refusal(refused, view.id)
+            return await self._outcome(view.id, fingerprint, news)
 
     async def follow(self, request: RequestId) -> None:
         """Wait until a request is no longer being signed, or `wait_s` is over.
@@ -139,126 +109,11 @@ class Signing:
             return
         activation = ActivationId(view.activation or "")
         async with self._outcomes.expect(activation) as news:
-            await self._outcome(request, activation, view.params_sha256 or "", news)
-
-    async def _check_key(
-        self, records: Records, command: SignCommand, signer: Signer, fingerprint: str
-    ) -> None:
-        if command.idempotency_key is None:
-            return
-        used = await records.requests.remembered(signer.person, command.idempotency_key)
-        if used is not None and used != fingerprint:
-            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
-
-    async def _check_can_sign(
-        self, records: Records, command: SignCommand, view: RequestView
-    ) -> _Means:
-        """All that can be refused before the password is looked at.
-
-        Raises:
-            ApplianceError: by the code of what stands in the way.
-            HsmUnavailableError: no host can sign.
-        """
-        now = self._clock.now()
-        if view.expires is not None and view.expires <= now:
-            raise ApplianceError(
-                ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
-            )
-        person = await records.people.get(view.person)
-        credential = await records.credentials.active(view.person)
-        if person is None or person.state is not PersonState.ACTIVE:
-            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        if credential is None or not credential.usable_at(now):
-            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        lines = stamp_lines(person.name, person.cuil, now, person.locale)
-        place(command.params, lines, view.inspection.pages)
-        check_restriction(view, command.params.restriction)
-        return _Means(credential, await self._hosts.live_in(records))
-
-    async def _authorize(
-        self,
-        command: SignCommand,
-        signer: Signer,
-        means: _Means,
-        activation: ActivationId,
-        fingerprint: str,
-    ) -> ActivationId:
-        """From the password to the committed activation; gives whose to await.
-
-        Raises:
-            ApplianceError: the password was not right, or the request moved on.
-        """
-        right = await self._attempts.check(signer, command.request, command.password)
-        refusal: ApplianceError | None = None
-        async with self._store.write() as records:
-            unlock = await self._attempts.passed(records, signer, right)
-            try:
-                activation = await self._begin(
-                    records, command, signer, means, unlock, activation, fingerprint
-                )
-            except ApplianceError as exc:
-                # Raised before it wrote anything; the slot must be closed as
-                # right all the same, so the transaction goes on to its commit.
-                refusal = exc
-        if refusal is not None:
-            raise refusal
-        await self._doorbell.ring(activation)
-        return activation
-
-    async def _begin(
-        self,
-        records: Records,
-        command: SignCommand,
-        signer: Signer,
-        means: _Means,
-        unlock: UnlockKeys | None,
-        activation: ActivationId,
-        fingerprint: str,
-    ) -> ActivationId:
-        """Make the activation; refuses before its first write.
-
-        Raises:
-            ApplianceError: the request moved on, or the key is in other use.
-        """
-        now = self._clock.now()
-        view = await records.requests.get(command.request, lock=True)
-        if view is None:
-            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        if repeated(view, fingerprint):
-            return ActivationId(view.activation or "")
-        if unlock is None:
-            # Changed since it was checked: what was typed opens nothing now.
-            raise ApplianceError(ErrorCode.IN_PROGRESS)
-        if means.credential.id not in unlock:
-            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-        if command.idempotency_key is not None:
-            await records.requests.remember(
-                signer.person, command.idempotency_key, fingerprint, now
-            )
-        item = NewItem(view.id, view.sha256, command.params, fingerprint)
-        claim_by = now + timedelta(seconds=self._settings.claim_s)
-        binding = bind(signer, means.credential, activation, item, now, claim_by)
-        key = unlock[means.credential.id]
-        await records.activations.add(
-            NewActivation(
-                id=activation,
-                person=signer.person,
-                credential=means.credential.id,
-                factors=binding.factors,
-                created=binding.created,
-                claim_by=binding.claim_by,
-                items=(item,),
-                seals=seal_to_each(means.hosts, key, binding.info()),
-            )
-        )
-        await records.requests.begin(view.id, fingerprint, activation)
-        records.audit.add(consent(signer, view, means.credential, activation, item))
-        return activation
+            await self._outcome(request, view.params_sha256 or "", news)
 
     async def _outcome(
         self,
         request: RequestId,
-        activation: ActivationId,
         fingerprint: str,
         news: Expectation,
     ) -> SignOutcome:
@@ -279,9 +134,7 @@ class Signing:
                 signed = await records.documents.signed(request)
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-            if view.activation != activation and repeated(view, fingerprint):
-                activation = ActivationId(view.activation or "")
-            if (outcome := ended(view, signed, activation)) is not None:
+            if (outcome := standing(view, signed, fingerprint)) is not None:
                 return outcome
             left = deadline - loop.time()
             if left <= 0:
@@ -289,3 +142,13 @@ class Signing:
             pause = _LOOK_AGAIN_S[min(looks, len(_LOOK_AGAIN_S) - 1)]
             await news.wait(min(pause, left))
             looks += 1
+
+
+def _raise_refusal(refused: Refusals, request: RequestId) -> None:
+    """Refuse the call if its one request was.
+
+    Raises:
+        ApplianceError: why.
+    """
+    if request in refused:
+        raise refused[request]

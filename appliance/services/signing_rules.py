@@ -1,17 +1,19 @@
 """What signing decides from a request's state, without any I/O.
 
-Source: decisions "repeating firmar", "restriccion", "seeing before signing".
+Source: decisions "repeating firmar", "seeing before signing".
 """
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from appliance.domain.activation import ActivationBinding, BoundItem
 from appliance.domain.audit import AuditEvent
+from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId
-from appliance.domain.person import Credential
+from appliance.domain.person import Credential, Person
 from appliance.domain.records.activations import NewItem
 from appliance.domain.request import (
     RequestView,
@@ -20,9 +22,11 @@ from appliance.domain.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.vocab import EventKind, RequestState, Restriction
+from appliance.domain.stamp import stamp_lines
+from appliance.domain.stamp_field import lay_out
+from appliance.domain.vocab import EventKind, RequestState
+from appliance.services.restrictions import check_permitted
 
-_NO_CHANGES: Final = 1
 SIGNING_PASSWORD: Final = "sign-pwd"  # noqa: S105 (a word, no secret)
 """The factor that each signature adds to those of the sign-in."""
 
@@ -61,29 +65,49 @@ def check_document(
         raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
 
 
-def check_restriction(view: RequestView, restriction: Restriction) -> None:
-    """Refuse what the document's earlier signatures do not allow.
+def check_signable(
+    view: RequestView, params: SignParameters, person: Person, now: datetime
+) -> None:
+    """Refuse a request that is over, or cannot be signed in this way.
+
+    Args:
+        view: `pendiente`.
+        params: of the command.
+        person: its signer.
+        now: the time.
 
     Raises:
-        ApplianceError: `PDF_LOCKED` or `PDF_ALREADY_SIGNED`.
+        ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`; as
+            of `check_permitted`.
     """
-    if view.inspection.docmdp == _NO_CHANGES:
-        raise ApplianceError(ErrorCode.PDF_LOCKED)
-    if restriction is not Restriction.NO_VALUE and view.inspection.signatures:
-        raise ApplianceError(ErrorCode.PDF_ALREADY_SIGNED)
+    if view.expires is not None and view.expires <= now:
+        raise ApplianceError(
+            ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
+        )
+    lines = stamp_lines(person.name, person.cuil, now, person.locale)
+    check_permitted(view, params)
+    lay_out(params, lines, view.inspection)
 
 
-def ended(
-    view: RequestView, signed: SignedDocumentView | None, activation: ActivationId
+def standing(
+    view: RequestView, signed: SignedDocumentView | None, fingerprint: str
 ) -> SignOutcome | None:
-    """The outcome once there is one.
+    """The outcome of a command once there is one, whoever carries it out.
+
+    Args:
+        view: the request, which the command was begun on.
+        signed: its signed document, if there is one.
+        fingerprint: of the command.
 
     Raises:
-        ApplianceError: what ended the attempt.
+        ApplianceError: what ended the attempt; `ALREADY_SIGNED`, `IN_PROGRESS`:
+            it was given back, and another command has come since.
     """
+    if view.state in {RequestState.SIGNED, RequestState.IN_PROGRESS}:
+        repeated(view, fingerprint)
     if view.state is RequestState.SIGNED and signed is not None:
         return SignOutcome(view.id, signed)
-    if view.state is RequestState.IN_PROGRESS and view.activation == activation:
+    if view.state is RequestState.IN_PROGRESS:
         return None
     given_back = view.state in {RequestState.PENDING, RequestState.FAILED}
     # Elsewhere the reason is what the signer wrote.
@@ -119,17 +143,17 @@ def bind(
     signer: Signer,
     credential: Credential,
     activation: ActivationId,
-    item: NewItem,
+    items: Sequence[NewItem],
     created: datetime,
     claim_by: datetime,
 ) -> ActivationBinding:
-    """What the unlock key is bound to: this document with these parameters.
+    """What the unlock key is bound to: these documents with these parameters.
 
     Args:
         signer: who consented, and by which factors.
         credential: whose key is to be used.
         activation: by which.
-        item: the document.
+        items: the documents, in their order.
         created: now.
         claim_by: until when a worker may take it.
     """
@@ -138,7 +162,9 @@ def bind(
         person=signer.person,
         credential=credential.id,
         key_version=credential.key_version,
-        items=(BoundItem(item.request, item.document_sha256, item.params),),
+        items=tuple(
+            BoundItem(item.request, item.document_sha256, item.params) for item in items
+        ),
         factors=(*signer.factors, SIGNING_PASSWORD),
         created=created,
         claim_by=claim_by,

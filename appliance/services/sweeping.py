@@ -30,6 +30,7 @@ _BATCH: Final = 200
 _SLOTS_KEPT: Final = timedelta(days=1)
 _SESSIONS_KEPT: Final = timedelta(days=1)
 _TRIES_KEPT: Final = timedelta(days=2)
+_BATCHES_KEPT: Final = timedelta(days=7)
 _SEALS_KEPT: Final = timedelta(seconds=EPOCHS_KEPT * EPOCH_S)
 """Longest that anything sealed can be opened."""
 _USED_UP: Final = "attempts used up"
@@ -69,7 +70,7 @@ class Sweeping:
             then = ActivationState.FAILED
             code = ErrorCode(late.reason or ErrorCode.SIGNING_FAILED.value)
             await self._move(records, late, keyed, RequestState.FAILED, code)
-        elif late.fence >= ATTEMPTS:
+        elif late.tries >= ATTEMPTS:
             # Items are signed in turn: the first that is not done is to blame.
             then, code = ActivationState.FAILED, ErrorCode.SIGNING_FAILED
             culprit, *others = [
@@ -110,7 +111,8 @@ class Sweeping:
             if then is RequestState.PENDING
             else EventKind.REQUEST_FAILED
         )
-        for item in items:
+        # Requests are locked in one order everywhere.
+        for item in sorted(items, key=lambda item: item.request):
             await records.requests.move(
                 item.request, RequestState.IN_PROGRESS, then, code.value
             )
@@ -183,9 +185,10 @@ class Sweeping:
         """Delete what is of no more use; how many rows.
 
         Checks of signing passwords after a day, tries to sign in after two,
-        download links at their end, sessions of frames and of the console a
-        day after theirs: a frame opened with yesterday's token is still told,
-        by the page that its integrator may show, that it has expired.
+        download links at their end, batches a week after they were last asked
+        for, sessions of frames and of the console a day after their end: a frame
+        opened with yesterday's token is still told, by the page that its
+        integrator may show, that it has expired.
         """
         now = self._clock.now()
         async with self._store.write() as records:
@@ -193,6 +196,7 @@ class Sweeping:
                 await records.slots.sweep(now - _SLOTS_KEPT)
                 + await records.logins.sweep(now - _TRIES_KEPT)
                 + await records.links.sweep(now)
+                + await records.batches.sweep(now - _BATCHES_KEPT)
                 + await records.sessions.sweep(now - _SESSIONS_KEPT)
                 + await records.console.sweep(now - _SESSIONS_KEPT)
             )

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
     Row,
     and_,
     case,
+    exists,
     insert,
     literal,
+    not_,
     or_,
     select,
     update,
@@ -54,6 +56,8 @@ from appliance.storage.tables import (
 from appliance.storage.types import Instant
 
 _A = ActivationState
+_TRIES: Final = activation.c.fence - activation.c.progress
+"""Claims since an item last came to a result."""
 
 
 class SqlActivations:
@@ -74,6 +78,7 @@ class SqlActivations:
                 created=new.created,
                 claim_by=new.claim_by,
                 fence=0,
+                progress=0,
                 reason="",
             )
         )
@@ -132,22 +137,26 @@ class SqlActivations:
         await erase_seals(self._connection, activation_seal, claim.id, claim.seal.host)
         return len(await self.seals(claim.id))
 
-    async def next_claims(self, at: datetime, terms: Terms) -> int | None:
-        """How often what `claim_next` would take now was claimed before."""
+    async def next_claims(
+        self, at: datetime, terms: Terms, *, single: bool = False
+    ) -> int | None:
+        """How often what `claim_next` would take was claimed without a result."""
         query = (
-            select(activation.c.fence)
-            .where(_claimable(at, terms))
+            select(_TRIES)
+            .where(_claimable(at, terms, single=single))
             .order_by(activation.c.created)
             .limit(1)
         )
         return (await self._connection.execute(query)).scalar_one_or_none()
 
-    async def claim_next(self, owner: str, at: datetime, terms: Terms) -> Claim | None:
+    async def claim_next(
+        self, owner: str, at: datetime, terms: Terms, *, single: bool = False
+    ) -> Claim | None:
         """Take the oldest activation that nobody has in hand."""
         row = await claim_one(
             self._connection,
             activation,
-            _claimable(at, terms),
+            _claimable(at, terms, single=single),
             owner,
             at + terms.lease,
             {},
@@ -180,6 +189,7 @@ class SqlActivations:
             claim_by=row.claim_by,
             key_until=key_until,
             items=items,
+            tries=row.fence - row.progress,
             seal=next(
                 (s for s in await self.seals(row.id) if s.host == terms.host), None
             ),
@@ -316,14 +326,14 @@ class SqlActivations:
         late = or_(
             _in(_A.WAITING) & (activation.c.claim_by <= at),
             _in(_A.KEYING) & (activation.c.key_until <= at),
-            _in(_A.KEYING) & (activation.c.fence >= attempts),
+            _in(_A.KEYING) & (attempts <= _TRIES),
             _in(_A.FINISHING) & (activation.c.finish_until <= at),
         )
         rows = await self._connection.execute(
             select(
                 activation.c.id,
                 activation.c.state,
-                activation.c.fence,
+                _TRIES.label("tries"),
                 activation.c.reason,
             )
             .where(free, late)
@@ -333,7 +343,7 @@ class SqlActivations:
             Overdue(
                 ActivationId(row.id),
                 _A(row.state),
-                row.fence,
+                row.tries,
                 await self._items(row.id),
                 row.reason,
             )
@@ -403,7 +413,7 @@ class SqlActivations:
         self, claim: Claim, seq: int, values: Mapping[str, object]
     ) -> bool:
         """Change an item, under the lock of its activation's fenced row."""
-        if not await self._fenced(claim, {"fence": claim.fence}):
+        if not await self._fenced(claim, {"progress": claim.fence}):
             return False
         await self._connection.execute(
             update(activation_item)
@@ -420,7 +430,7 @@ def _in(state: ActivationState) -> ColumnElement[bool]:
     return activation.c.state == state.value
 
 
-def _claimable(at: datetime, terms: Terms) -> ColumnElement[bool]:
+def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[bool]:
     """Waiting and in time, or let go of by whoever had it.
 
     As long as a key is to be used, only hosts take it that it is sealed to. What
@@ -432,25 +442,29 @@ def _claimable(at: datetime, terms: Terms) -> ColumnElement[bool]:
     tries = terms.attempts + math.ceil(terms.finish / terms.lease)
     ours = is_sealed_to(activation_seal, activation.c.id, terms.host)
     rested = or_(
-        activation.c.fence < terms.attempts,
+        terms.attempts > _TRIES,
         activation.c.lease_until <= at - terms.lease,
     )
-    return or_(
+    several = exists().where(
+        activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
+    )
+    free = or_(
         _in(_A.WAITING) & (activation.c.claim_by > at) & ours,
         and_(
             activation.c.lease_until <= at,
             or_(
                 _in(_A.KEYING)
                 & (activation.c.key_until > at)
-                & (activation.c.fence < terms.attempts)
+                & (terms.attempts > _TRIES)
                 & ours,
                 _in(_A.FINISHING)
                 & (activation.c.finish_until > at)
-                & (activation.c.fence < tries)
+                & (tries > _TRIES)
                 & rested,
             ),
         ),
     )
+    return and_(free, not_(several)) if single else free
 
 
 def _item(row: Row[Any]) -> Item:

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from appliance.domain.document import FindingKind, Inspection, PageBox
+from appliance.domain.signature_fields import SigningFacts, from_json
 
 
 def inspection_to_json(inspection: Inspection) -> dict[str, object]:
@@ -24,5 +25,7 @@ def inspection_from_json(fields: dict[str, Any]) -> Inspection:
         findings=tuple(FindingKind(word) for word in fields["findings"]),
         signatures=fields["signatures"],
         docmdp=fields["docmdp"],
+        # Absent from what the first version stored.
+        signing=from_json(fields["signing"]) if "signing" in fields else SigningFacts(),
         inspector_version=fields["inspector_version"],
     )

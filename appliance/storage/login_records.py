@@ -1,7 +1,7 @@
 """Sign-in secrets and attempts, token keys and download links in SQL."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -234,12 +234,14 @@ class SqlLinks:
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
-    async def add(self, key_index: str, request: RequestId, until: datetime) -> None:
-        """Record a link by the HMAC of its secret."""
+    async def add(self, links: Mapping[str, RequestId], until: datetime) -> None:
+        """Record links, one or more: the HMAC of each secret and its request."""
         await self._connection.execute(
-            insert(download_link).values(
-                key_index=key_index, request=request, until=until
-            )
+            insert(download_link),
+            [
+                {"key_index": key_index, "request": request, "until": until}
+                for key_index, request in links.items()
+            ],
         )
 
     async def opens(

@@ -1,6 +1,6 @@
 """Signature requests, documents and signed documents in SQL."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -9,8 +9,10 @@ from sqlalchemy import (
     Row,
     Select,
     and_,
+    case,
     delete,
     exists,
+    func,
     insert,
     not_,
     select,
@@ -21,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import (
+    ActivationId,
     DocumentId,
     IntegratorId,
     PersonId,
@@ -138,29 +141,34 @@ class SqlDocuments:
 
     async def signed(self, request: RequestId) -> SignedDocumentView | None:
         """The newest version of a request's signed document."""
-        row = (
-            await self._connection.execute(
-                select(signed_document, signature_request.c.name)
-                .join(
-                    signature_request,
-                    signature_request.c.id == signed_document.c.request,
-                )
-                .where(signed_document.c.request == request)
-                .order_by(signed_document.c.version.desc())
-                .limit(1)
+        return (await self.signed_of((request,))).get(request)
+
+    async def signed_of(
+        self, requests: Collection[RequestId]
+    ) -> dict[RequestId, SignedDocumentView]:
+        """The signed documents of those requests that have one."""
+        rows = await self._connection.execute(
+            select(signed_document, signature_request.c.name)
+            .join(
+                signature_request,
+                signature_request.c.id == signed_document.c.request,
             )
-        ).one_or_none()
-        if row is None:
-            return None
-        return SignedDocumentView(
-            request=RequestId(row.request),
-            integrator=IntegratorId(row.integrator),
-            file_name=row.name,
-            sha256=row.sha256,
-            size_bytes=row.size_bytes,
-            level=row.level,
-            version=row.version,
+            .where(signed_document.c.request.in_(requests))
+            # Of several versions the newest comes last, and stays.
+            .order_by(signed_document.c.version)
         )
+        return {
+            RequestId(row.request): SignedDocumentView(
+                request=RequestId(row.request),
+                integrator=IntegratorId(row.integrator),
+                file_name=row.name,
+                sha256=row.sha256,
+                size_bytes=row.size_bytes,
+                level=row.level,
+                version=row.version,
+            )
+            for row in rows
+        }
 
     async def forget_unused(self, before: datetime, limit: int) -> int:
         """Forget documents that came in before then, for nothing; how many."""
@@ -277,6 +285,19 @@ class SqlRequests:
         )
         return result.rowcount == 1
 
+    async def unfinished(self, after: RequestId, limit: int) -> list[RequestView]:
+        """Requests that are not over, by number, those above one."""
+        query = (
+            _views()
+            .where(
+                signature_request.c.id > after,
+                signature_request.c.state.in_([state.value for state in UNFINISHED]),
+            )
+            .order_by(signature_request.c.id)
+            .limit(limit)
+        )
+        return [_view(row) for row in await self._connection.execute(query)]
+
     async def stalled(self, limit: int) -> list[RequestId]:
         """Requests that wait although the one before them is over."""
         before = signature_request.alias("before")
@@ -302,11 +323,27 @@ class SqlRequests:
         self, request: RequestId, *, lock: bool = False
     ) -> RequestView | None:
         """A request by id; `lock` keeps others from moving it."""
-        query = _views().where(signature_request.c.id == request)
+        return (await self.named((request,), lock=lock)).get(request)
+
+    async def named(
+        self, requests: Collection[RequestId], *, lock: bool = False
+    ) -> dict[RequestId, RequestView]:
+        """Those requests that there are; `lock` as in `get`, in the order of ids."""
+        query = _views().where(signature_request.c.id.in_(requests))
         if lock:
+            # In one order, so that two who lock several never wait for each other.
+            query = query.order_by(signature_request.c.id)
             query = query.with_for_update(of=signature_request)
-        row = (await self._connection.execute(query)).one_or_none()
-        return None if row is None else _view(row)
+        rows = await self._connection.execute(query)
+        return {RequestId(row.id): _view(row) for row in rows}
+
+    async def in_progress(self, requests: Collection[RequestId]) -> int:
+        """How many of those requests are `en_proceso`."""
+        query = select(func.count()).where(
+            signature_request.c.id.in_(requests),
+            signature_request.c.state == RequestState.IN_PROGRESS.value,
+        )
+        return (await self._connection.execute(query)).scalar_one()
 
     async def of_person(
         self,
@@ -341,23 +378,23 @@ class SqlRequests:
         return [_view(row) for row in await self._connection.execute(query)]
 
     async def begin(
-        self, request: RequestId, params_sha256: str, activation: str
-    ) -> bool:
-        """Move `pendiente` → `en_proceso`; False if it was not `pendiente`."""
+        self, wanted: Mapping[RequestId, str], activation: ActivationId
+    ) -> int:
+        """Move `pendiente` → `en_proceso`; how many were `pendiente`."""
         result = await self._connection.execute(
             update(signature_request)
             .where(
-                signature_request.c.id == request,
+                signature_request.c.id.in_(wanted),
                 signature_request.c.state == RequestState.PENDING.value,
             )
             .values(
                 state=RequestState.IN_PROGRESS.value,
                 reason="",
-                params_sha256=params_sha256,
+                params_sha256=case(dict(wanted), value=signature_request.c.id),
                 activation=activation,
             )
         )
-        return result.rowcount == 1
+        return result.rowcount
 
     async def move(
         self,

@@ -20,6 +20,7 @@ from appliance.domain.ids import new_id
 from appliance.storage import tables
 from appliance.storage.activations import SqlActivations
 from appliance.storage.audit import SqlAudit
+from appliance.storage.batches import SqlBatches
 from appliance.storage.certificates import SqlCertificates
 from appliance.storage.console import SqlConsole, SqlEnrolments
 from appliance.storage.console_views import SqlConsoleViews
@@ -66,6 +67,7 @@ class SqlRecords:
         self.requests = SqlRequests(connection)
         self.slots = SqlSlots(connection)
         self.activations = SqlActivations(connection)
+        self.batches = SqlBatches(connection)
         self.tasks = SqlTasks(connection)
         self.workers = SqlWorkers(connection)
         self.activation_keys = SqlActivationKeys(connection)

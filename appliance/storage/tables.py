@@ -358,8 +358,22 @@ activation = Table(
     Column("lease_owner", Text),
     Column("lease_until", Instant),
     Column("fence", Integer, nullable=False),
+    # The fence of the claim under which an item last came to a result.
+    Column("progress", Integer, nullable=False, server_default="0"),
     Column("reason", Text, nullable=False),
     Index("ix_activation_state_lease_until", "state", "lease_until"),
+)
+
+signing_batch = Table(
+    "signing_batch",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("person", _Id, ForeignKey("person.id"), nullable=False),
+    Column("requests", JsonText, nullable=False),
+    Column("params", JsonText, nullable=False),
+    Column("refused", JsonText, nullable=False),
+    Column("asked", Instant, nullable=False),
+    Index("ix_signing_batch_asked", "asked"),
 )
 
 activation_item = Table(

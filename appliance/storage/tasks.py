@@ -1,6 +1,6 @@
 """HSM tasks, workers' heartbeats and activation keys in SQL."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -119,19 +119,28 @@ class SqlTasks:
         )
         return (await self._connection.execute(query)).first() is not None
 
-    async def any_claimable(self, host: str, at: datetime, attempts: int) -> bool:
+    async def any_claimable(
+        self, host: str, at: datetime, attempts: int, kinds: Collection[TaskKind]
+    ) -> bool:
         """Whether `claim_next` would find one now."""
-        query = select(hsm_task.c.id).where(_claimable(host, at, attempts)).limit(1)
+        claimable = _claimable(host, at, attempts, kinds)
+        query = select(hsm_task.c.id).where(claimable).limit(1)
         return (await self._connection.execute(query)).first() is not None
 
     async def claim_next(
-        self, owner: str, host: str, at: datetime, lease: timedelta, attempts: int
+        self,
+        owner: str,
+        host: str,
+        at: datetime,
+        lease: timedelta,
+        attempts: int,
+        kinds: Collection[TaskKind],
     ) -> TaskClaim | None:
-        """Take the oldest task that nobody has in hand."""
+        """Take the oldest task of some kinds that nobody has in hand."""
         row = await claim_one(
             self._connection,
             hsm_task,
-            _claimable(host, at, attempts),
+            _claimable(host, at, attempts, kinds),
             owner,
             at + lease,
             {"state": TaskState.RUNNING.value},
@@ -255,11 +264,14 @@ def _free(at: datetime) -> ColumnElement[bool]:
     )
 
 
-def _claimable(host: str, at: datetime, attempts: int) -> ColumnElement[bool]:
+def _claimable(
+    host: str, at: datetime, attempts: int, kinds: Collection[TaskKind]
+) -> ColumnElement[bool]:
     """Free, not tried too often, and without seals or sealed to this host."""
+    possible = hsm_task.c.kind.in_([kind.value for kind in kinds])
     unsealed = ~exists().where(task_seal.c.task == hsm_task.c.id)
     ours = unsealed | is_sealed_to(task_seal, hsm_task.c.id, host)
-    return _free(at) & (hsm_task.c.fence < attempts) & ours
+    return _free(at) & (hsm_task.c.fence < attempts) & possible & ours
 
 
 class SqlWorkers:

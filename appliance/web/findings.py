@@ -15,6 +15,7 @@ FINDINGS: Final[dict[FindingKind, str]] = {
     FindingKind.ENCRYPTED_EMPTY_PASSWORD: "The document is encrypted without password.",
     FindingKind.DAMAGED: "The document is damaged, but can be read.",
     FindingKind.COUNT_LIES: "The document states a wrong number of pages.",
+    FindingKind.SIGNATURE_BROKEN: "A signature in the document is not valid.",
     FindingKind.LAYERS: "The document has layers that can be shown or hidden.",
 }
 """What a signer is told before signing: msgids of the catalogues."""

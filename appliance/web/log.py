@@ -25,6 +25,9 @@ FIELDS: Final = frozenset(
         "person",
         "user",
         "solicitudId",
+        "lote",
+        "firmadas",
+        "fallidas",
         "credential",
         "cause",
     }

@@ -93,6 +93,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.NOT_LOCKED: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.PERSON_STATE: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.SOLICITUD_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
+    ErrorCode.LOTE_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
     ErrorCode.ALREADY_SIGNED: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.IN_PROGRESS: Answer(_S.CONFLICT, _RETRY, 2),
     ErrorCode.STATE: Answer(_S.CONFLICT, _TERMINAL),
@@ -145,6 +146,11 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.PDF_TOO_COMPLEX: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
     ErrorCode.PDF_LOCKED: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.PDF_ALREADY_SIGNED: Answer(_S.CONFLICT, _FIX),
+    ErrorCode.PDF_CERTIFIED: Answer(_S.CONFLICT, _FIX),
+    ErrorCode.SIGNATURE_FIELD_NOT_FOUND: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.SIGNATURE_FIELD_FILLED: Answer(_S.CONFLICT, _FIX),
+    ErrorCode.SIGNATURE_FIELD_DEMANDS: Answer(_S.CONFLICT, _FIX),
+    ErrorCode.SIGNERS_LOCKED_OUT: Answer(_S.CONFLICT, _FIX),
     ErrorCode.HSM_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.STORE_UNAVAILABLE: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 5),
     ErrorCode.STORAGE_FULL: Answer(_S.INSUFFICIENT_STORAGE, _RETRY, 60),
@@ -218,6 +224,25 @@ def of_exception(exc: Exception) -> ApplianceError:
     return ApplianceError(ErrorCode.INTERNAL)
 
 
+def members(error: ApplianceError, lang: str) -> dict[str, object]:
+    """What is told of an error wherever it stands: in an answer, or in a list.
+
+    Args:
+        error: what happened.
+        lang: `es` or `en`.
+    """
+    answer = ANSWERS[error.code]
+    told: dict[str, object] = {
+        **error.extras,
+        "detail": error.told(language.translate(lang, error.sentence)),
+        "code": error.code.value,
+        "category": answer.category.value,
+    }
+    if answer.retry_after_s is not None:
+        told.setdefault("retryAfter", answer.retry_after_s)
+    return told
+
+
 def render(error: ApplianceError, request_id: str, lang: str) -> Response:
     """Make the answer to an error.
 
@@ -233,23 +258,18 @@ def render(error: ApplianceError, request_id: str, lang: str) -> Response:
     Source: RFC 9457; RFC 9110, 11.6.1; decisions "errors".
     """
     answer = ANSWERS[error.code]
-    extras = dict(error.extras)
-    if answer.retry_after_s is not None:
-        extras.setdefault("retryAfter", answer.retry_after_s)
+    told = members(error, lang)
     body: dict[str, object] = {
-        **extras,
+        **told,
         "type": f"urn:rubrica:error:{error.code}",
         "title": language.translate(lang, TITLES[answer.status]),
         "status": answer.status.value,
-        "detail": error.told(language.translate(lang, error.sentence)),
-        "code": error.code.value,
-        "category": answer.category.value,
         "requestId": request_id,
     }
     response = json_response(body, answer.status, media_type=MEDIA_TYPE)
     response.headers["Content-Language"] = lang
-    if "retryAfter" in extras:
-        response.headers["Retry-After"] = str(extras["retryAfter"])
+    if "retryAfter" in told:
+        response.headers["Retry-After"] = str(told["retryAfter"])
     if answer.status == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = _challenge(error.code)
     return response

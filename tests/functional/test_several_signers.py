@@ -9,9 +9,12 @@ import pytest
 from tests import pdfs
 from tests.functional.calls import problem, sign, signed_pdf
 from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.field_pdfs import Field, with_fields
 from tests.parts.harm import order_crash, until
 from tests.validators import pdfsig, pyhanko_verdicts
 from worker.crash_points import FILE_WRITTEN, PUBLISHED
+
+ABOVE = (100.0, 300.0, 300.0, 380.0)
 
 
 def state(client: httpx.Client, request: int) -> str:
@@ -88,3 +91,38 @@ def test_killed_worker_keeps_no_turn_back(
         pdf = signed_pdf(two, second, requests[1], x=40, y=40)
 
     assert_all_valid(pdf, on_sqlite, 2)
+
+
+def test_fields_of_the_document_are_signed_in_turn(
+    appliance: Appliance, signer: TestPerson, other: TestPerson
+) -> None:
+    """Listed with the request, certified and signed by name; refusals before any key.
+
+    Source: docs/signing.md "What a document allows".
+    """
+    fields = (Field("contrato.vendedor"), Field("contrato.comprador", rects=(ABOVE,)))
+    people = [signer, other]
+    first, second = appliance.new_process(people, with_fields(*fields))
+    with appliance.client(signer) as one, appliance.client(other) as two:
+        listed = one.get(f"/solicitudes/{first}").json()["campos"]
+        assert [each["nombre"] for each in listed] == [field.name for field in fields]
+        closing = sign(one, signer, first, restriccion="NO_CHANGES_ALLOWED")
+        problem(closing, 409, "SIGNERS_LOCKED_OUT")
+        absent = problem(
+            sign(one, signer, first, campo="otro"), 422, "SIGNATURE_FIELD_NOT_FOUND"
+        )
+        assert absent["allowed"] == [field.name for field in fields]
+        signed_pdf(
+            one, signer, first, campo="contrato.vendedor", restriccion="FORM_FILLING"
+        )
+
+        problem(sign(two, other, second), 409, "PDF_CERTIFIED")
+        taken = sign(two, other, second, campo="contrato.vendedor")
+        problem(taken, 409, "SIGNATURE_FIELD_FILLED")
+        shown = two.post(
+            f"/solicitudes/{second}/vista-previa", json={"campo": "contrato.comprador"}
+        )
+        assert shown.status_code == 200, shown.text
+        pdf = signed_pdf(two, other, second, campo="contrato.comprador")
+
+    assert_all_valid(pdf, appliance, 2)

@@ -202,8 +202,8 @@ async def test_known_without_answer_asks_for_one_and_says_later(desk: Desk) -> N
     assert told == [Status.TRY_LATER] * 4
     async with desk.parts.store.write() as records:
         now = desk.parts.clock.now()
-        first = await records.tasks.claim_next("w", "h", now, DAY, 5)
-        second = await records.tasks.claim_next("w", "h", now, DAY, 5)
+        first = await records.tasks.claim_next("w", "h", now, DAY, 5, list(TaskKind))
+        second = await records.tasks.claim_next("w", "h", now, DAY, 5, list(TaskKind))
     assert first is not None
     assert first.kind is TaskKind.PUBLISH
     assert second is None

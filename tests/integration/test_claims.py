@@ -13,7 +13,8 @@ import pytest
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.activations import Claim, IntentRow, Terms
 from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
-from tests.core_parts import DIGEST, HOST, MADE, CoreParts, signed_view
+from appliance.services.claiming import CertificateChangedError
+from tests.core_parts import CERTIFICATE, DIGEST, HOST, MADE, CoreParts, signed_view
 
 A, S = ActivationState, IntentState
 TERMS = Terms(
@@ -207,7 +208,7 @@ async def test_claim_capped_by_attempts(core: CoreParts) -> None:
 
 
 async def test_finishing_rests_after_many_attempts(core: CoreParts) -> None:
-    """Tried on until its time is over, but never at once again."""
+    """Tried on until its time is over, but after two vain tries never at once."""
     few = dataclasses.replace(TERMS, attempts=2)
     await core.add_activation(await core.add_signer())
 
@@ -226,7 +227,61 @@ async def test_finishing_rests_after_many_attempts(core: CoreParts) -> None:
         found = await take()
         fences.append(found and found.fence)
 
-    assert fences == [2, None, 3, None, 4]
+    assert fences == [2, 3, None, 4, None]
+
+
+async def test_attempts_are_counted_since_the_last_result(core: CoreParts) -> None:
+    """A batch that gets on may lose any number of workers; one that does not, few."""
+    await core.add_activation(await core.add_signer(), items=4)
+    few = replace(TERMS, attempts=2)
+
+    tries = []
+    for seq in (0, 1, 2, None, None, None):
+        async with core.store.write() as records:
+            found = await records.activations.claim_next("o", core.now, few)
+            tries.append(found and found.tries)
+            if found is not None and seq is not None:
+                await records.activations.keyed(found, seq, MADE, core.now)
+                await records.activations.item_done(found, seq)
+        core.clock.forward(10)
+
+    assert tries == [1, 1, 1, 1, 2, None]
+
+
+async def test_intent_of_another_certificate_is_refused(core: CoreParts) -> None:
+    """A credential that was certified anew meanwhile: nothing is written."""
+    activation = await core.add_activation(await core.add_signer())
+    worker = core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+    (item,) = work.claim.items
+
+    with pytest.raises(CertificateChangedError):
+        await worker.intend(work.claim, item, DIGEST, b"the one before")
+
+    assert await core.intents(activation) == []
+    assert "key.intended" not in await core.audited()
+
+
+async def test_single_claim_passes_over_batches(core: CoreParts) -> None:
+    """Whose hands are full of batches takes the next document that is alone."""
+    signer = await core.add_signer()
+    batch = await core.add_activation(signer, items=2)
+    core.clock.forward(1)
+    alone = await core.add_activation(signer)
+
+    async with core.store.write() as records:
+        activations = records.activations
+        told = [
+            await activations.next_claims(core.now, TERMS, single=True),
+            await activations.claim_next("o", core.now, TERMS, single=True),
+            await activations.next_claims(core.now, TERMS, single=True),
+            await activations.claim_next("o", core.now, TERMS, single=True),
+            await activations.claim_next("o", core.now, TERMS),
+        ]
+
+    ids = [claim.id if isinstance(claim, Claim) else claim for claim in told]
+    assert ids == [0, alone, None, None, batch]
 
 
 # -- fencing -----------------------------------------------------------------------
@@ -451,7 +506,7 @@ async def test_worker_signs_a_batch_item_by_item(core: CoreParts) -> None:
     assert work is not None
 
     for item in work.claim.items:
-        assert await worker.intend(work.claim, item, DIGEST)
+        assert await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
         assert await worker.keyed(work.claim, item, MADE, DIGEST)
         view = await core.view(item.request)
         assert await worker.finished(work.claim, item, signed_view(view))
@@ -478,9 +533,9 @@ async def test_worker_gives_one_item_of_a_batch_back(core: CoreParts) -> None:
     assert work is not None
     first, second = work.claim.items
 
-    await worker.intend(work.claim, first, DIGEST)
+    await worker.intend(work.claim, first, DIGEST, CERTIFICATE)
     assert await worker.returned(work.claim, [first], ErrorCode.HSM_UNAVAILABLE)
-    await worker.intend(work.claim, second, DIGEST)
+    await worker.intend(work.claim, second, DIGEST, CERTIFICATE)
     await worker.keyed(work.claim, second, MADE, DIGEST)
     await worker.finished(
         work.claim, second, signed_view(await core.view(second.request))
@@ -504,7 +559,7 @@ async def test_worker_gives_up_for_good(core: CoreParts) -> None:
     work = await worker.claim_next()
     assert work is not None
     (item,) = work.claim.items
-    await worker.intend(work.claim, item, DIGEST)
+    await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
 
     assert await worker.failed(work.claim, [item], ErrorCode.SIGNING_FAILED)
 
@@ -527,7 +582,7 @@ async def test_successor_closes_the_intent_of_a_dead_worker(core: CoreParts) -> 
     dead, heir = core.claiming("signing/h/1"), core.claiming("signing/h/2")
     work = await dead.claim_next()
     assert work is not None
-    await dead.intend(work.claim, work.claim.items[0], DIGEST)
+    await dead.intend(work.claim, work.claim.items[0], DIGEST, CERTIFICATE)
     core.clock.forward(10)
 
     again = await heir.claim_next()
@@ -555,7 +610,7 @@ async def test_overtaken_worker_publishes_nothing(core: CoreParts) -> None:
     before = await core.audited()
 
     done = [
-        await frozen.intend(work.claim, item, DIGEST),
+        await frozen.intend(work.claim, item, DIGEST, CERTIFICATE),
         await frozen.keyed(work.claim, item, MADE, DIGEST),
         await frozen.finished(
             work.claim, item, signed_view(await core.view(item.request))

@@ -157,7 +157,7 @@ async def test_full_database_refuses_writes_and_answers_reads(
     try:
         async with sqlite_core.store.write() as records:
             for number in range(200):
-                await records.links.add(f"{number:064}", request, sqlite_core.now)
+                await records.links.add({f"{number:064}": request}, sqlite_core.now)
     except ApplianceError as exc:
         refused = exc.code
     async with sqlite_core.store.read() as records:

@@ -1,19 +1,20 @@
 """The life of an HSM task, on both databases."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 
 from appliance.domain.activation import IssueBinding, Seal, epoch_at
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.hsm import KeyAlgorithm, KeyMode, TokenRole
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.person import Credential
 from appliance.domain.records.tasks import TaskClaim, WorkerStatus
-from appliance.domain.vocab import CertificateKind, TaskState, VouchedBy
+from appliance.domain.vocab import CertificateKind, TaskKind, TaskState, VouchedBy
 from appliance.services.hsm_tasks import (
     TASK_ATTEMPTS,
     HsmTasks,
@@ -22,6 +23,9 @@ from appliance.services.hsm_tasks import (
 )
 from appliance.services.sweeping import Sweeping
 from tests.core_parts import HOST, CoreParts, new_credential
+from worker.hsm_connection import HsmStatus
+from worker.hsm_session import HsmSession
+from worker.tasks import TOKENS, TaskRunner
 
 
 def worker(core: CoreParts, slot: str = "signing/h/1") -> HsmTasks:
@@ -266,3 +270,54 @@ async def test_heartbeat_is_the_slots_last_word(core: CoreParts) -> None:
 
     async with core.store.read() as records:
         assert await records.workers.alive(since) == [last]
+
+
+@dataclass
+class Tokens:
+    """An HSM of which some tokens are there."""
+
+    there: set[TokenRole]
+
+    def status_of(self, role: TokenRole) -> HsmStatus:
+        """Whether a role's token is one of them."""
+        return HsmStatus.READY if role in self.there else HsmStatus.UNAVAILABLE
+
+
+async def test_task_waits_unclaimed_for_its_token(core: CoreParts) -> None:
+    """No attempt is used up while it is away; what needs it not goes on."""
+    signer = await core.add_signer(credential=False)
+    issue, publish = await submit(core, signer.person), TaskId(new_id())
+    tokens = Tokens({TokenRole.PKI})
+    none: Any = None
+    runner = TaskRunner(
+        worker(core),
+        authority=none,
+        session=cast("HsmSession", tokens),
+        keys=none,
+        clock=core.clock,
+        mode=KeyMode.WRAPPED,
+        installation="x",
+        certificates=none,
+        requests=none,
+        timestamps=none,
+    )
+
+    nothing = [await runner.claim_next() for _ in range(TASK_ATTEMPTS + 1)]
+    async with core.store.write() as records:
+        await records.tasks.add(publish, TaskKind.PUBLISH, {}, core.now)
+    other = await runner.claim_next()
+    tokens.there.add(TokenRole.FIRMA)
+    mine = await runner.claim_next()
+
+    assert nothing == [None] * (TASK_ATTEMPTS + 1)
+    assert other is not None
+    assert other.id == publish
+    assert mine is not None
+    assert (mine.id, mine.fence) == (issue, 1)
+    tokens.there.clear()
+    assert await runner.claim_next() is None
+
+
+def test_every_kind_of_task_names_its_tokens() -> None:
+    """None is claimed without a look at what it needs."""
+    assert TOKENS.keys() == set(TaskKind)

@@ -27,7 +27,7 @@ from appliance.domain.vocab import (
 from appliance.services.envelope import open_outer, open_seal
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.sweeping import Sweeping
-from tests.core_parts import DIGEST, MADE, PASSWORD, CoreParts
+from tests.core_parts import CERTIFICATE, DIGEST, MADE, PASSWORD, CoreParts
 from tests.fakes import error_code
 from tests.parts.locked import FIRST, INNER, LOGIN, SECOND, LockedDesk, locked_desk
 from tests.parts.signing_host import INSTALLATION
@@ -133,7 +133,7 @@ async def test_any_host_finishes_what_is_signed(desk: LockedDesk) -> None:
     ours = desk.core.claiming()
     work = await ours.claim_next()
     assert work is not None
-    await ours.intend(work.claim, work.claim.items[0], DIGEST)
+    await ours.intend(work.claim, work.claim.items[0], DIGEST, CERTIFICATE)
     await ours.keyed(work.claim, work.claim.items[0], MADE, DIGEST)
     desk.core.clock.forward(11)
 
@@ -154,7 +154,7 @@ async def test_last_signature_erases_the_seals(core: CoreParts) -> None:
     assert work is not None
     left = []
     for item in work.claim.items:
-        await worker.intend(work.claim, item, DIGEST)
+        await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
         await worker.keyed(work.claim, item, MADE, DIGEST)
         left.append(await seals(core, activation))
 
@@ -275,7 +275,7 @@ async def test_change_waits_for_what_is_being_signed(desk: LockedDesk) -> None:
     work = await worker.claim_next()
     assert work is not None
     still = await desk.code(desk.change.change(desk.signer, PASSWORD, NEW))
-    await worker.intend(work.claim, work.claim.items[0], DIGEST)
+    await worker.intend(work.claim, work.claim.items[0], DIGEST, CERTIFICATE)
     await worker.keyed(work.claim, work.claim.items[0], MADE, DIGEST)
 
     await desk.change.change(desk.signer, PASSWORD, NEW)

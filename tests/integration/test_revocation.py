@@ -29,7 +29,7 @@ from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
 from appliance.services.revocation import Revocations
 from appliance.settings import PkiSettings
-from tests.core_parts import CoreParts
+from tests.core_parts import CERTIFICATE, CoreParts
 
 ISSUER = "a" * 40
 DAY = timedelta(days=1)
@@ -387,11 +387,11 @@ async def test_revocation_between_claim_and_intent_stops_the_signature(
     work = await claiming.claim_next()
     assert work is not None
     first, second = work.claim.items
-    assert await claiming.intend(work.claim, first, "ab" * 32)
+    assert await claiming.intend(work.claim, first, "ab" * 32, CERTIFICATE)
 
     await Revocations(core.store, core.clock).ask("1", WHY, "operator")
 
     with pytest.raises(ApplianceError) as caught:
-        await claiming.intend(work.claim, second, "cd" * 32)
+        await claiming.intend(work.claim, second, "cd" * 32, CERTIFICATE)
     assert caught.value.code is ErrorCode.CERTIFICATE_NOT_USABLE
     assert len(await core.intents(work.claim.id)) == 1

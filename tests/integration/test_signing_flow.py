@@ -28,6 +28,7 @@ from appliance.domain.vocab import (
     Restriction,
 )
 from appliance.services.attempts import Attempts
+from appliance.services.authorizing import Authorizing
 from appliance.services.passwords import HashSlots
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
@@ -37,6 +38,7 @@ from appliance.settings import SigningSettings
 from appliance.storage.engines import open_engines
 from appliance.storage.store import SqlStore
 from tests.core_parts import (
+    CERTIFICATE,
     DIGEST,
     MADE,
     PASSWORD,
@@ -108,7 +110,7 @@ class Front:
         worker = self.core.claiming()
         while (work := await worker.claim_next()) is not None:
             for item in work.claim.items:
-                await worker.intend(work.claim, item, DIGEST)
+                await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
                 await worker.keyed(work.claim, item, MADE, DIGEST)
                 view = await self.core.view(item.request)
                 await worker.finished(work.claim, item, signed_view(view))
@@ -171,16 +173,15 @@ async def front_of(core: CoreParts, **settings: float) -> Front:
     host = SigningHost(core.settings.data_dir)
     async with core.store.write() as records:
         await records.activation_keys.publish(host.key(core.now))
-    signing = Signing(
+    authorizing = Authorizing(
         core.store,
         Attempts(core.store, passwords, core.clock, limits, INSTALLATION),
         host.hosts(core.store, core.clock),
         core.doorbell,
-        core.outcomes,
         core.clock,
         limits,
-        shielded,
     )
+    signing = Signing(core.store, authorizing, core.outcomes, limits, shielded)
     return Front(core, signing, hashing, signer, secret, host, shielded)
 
 
@@ -402,10 +403,12 @@ async def test_one_ready_worker_is_enough(plain: Front) -> None:
 
 
 async def test_certified_document_may_be_approved(plain: Front) -> None:
-    """P = 2 and earlier signatures allow one more approval signature."""
+    """P = 2 and earlier signatures allow one more, without a stamp of its own."""
     request = await new_request(plain, docmdp=2, signatures=1)
+    hidden = SignParameters(visible=False)
 
-    assert (await plain.signed(plain.command(request))).document is not None
+    assert await plain.code(plain.command(request)) is C.PDF_CERTIFIED
+    assert (await plain.signed(plain.command(request, hidden))).document is not None
 
 
 async def test_if_match_of_the_document_passes(plain: Front) -> None:
@@ -737,16 +740,15 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
         limits,
         INSTALLATION,
     )
-    signing = Signing(
+    authorizing = Authorizing(
         store,
         attempts,
         SigningHost(tmp_path).hosts(store, SystemClock()),
         core.doorbell,
-        core.outcomes,
         SystemClock(),
         limits,
-        Shielded(),
     )
+    signing = Signing(store, authorizing, core.outcomes, limits, Shielded())
     signer = Signer("x", "person:x", (), SystemClock().now())  # type: ignore[arg-type]  # an id
 
     with pytest.raises(ApplianceError) as caught:

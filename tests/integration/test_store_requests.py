@@ -8,7 +8,14 @@ import pytest
 
 from appliance.domain.document import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, new_id
+from appliance.domain.ids import (
+    ActivationId,
+    DocumentId,
+    IntegratorId,
+    PersonId,
+    RequestId,
+    new_id,
+)
 from appliance.domain.records.requests import StoredDocument
 from appliance.domain.request import LEGAL_MOVES, LISTED
 from appliance.domain.vocab import RequestState
@@ -164,11 +171,11 @@ async def test_begin_moves_pending_once(core: CoreParts) -> None:
     request = await core.add_request(signer.person)
 
     async with core.store.write() as records:
-        first = await records.requests.begin(request, SHA256, "first")
-        second = await records.requests.begin(request, SHA256, "second")
+        first = await records.requests.begin({request: SHA256}, ActivationId("first"))
+        second = await records.requests.begin({request: SHA256}, ActivationId("second"))
 
     view = await core.view(request)
-    assert (first, second) == (True, False)
+    assert (first, second) == (1, 0)
     assert (view.state, view.activation) == (RequestState.IN_PROGRESS, "first")
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, VerificationReport
 from appliance.domain.errors import (
     ApplianceError,
@@ -16,17 +17,19 @@ from appliance.domain.errors import (
     ErrorCode,
     FieldInvalidError,
 )
-from appliance.domain.ids import IntegratorId, RequestId
+from appliance.domain.ids import ActivationId, IntegratorId, RequestId
 from appliance.domain.request import Signer
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import RequestState
+from appliance.services.inspections import Inspections
 from appliance.services.intake import Intake, IntakeOrder
 from appliance.services.requests import Requests
+from appliance.services.restrictions import check_permitted
 from appliance.services.sweeping import Sweeping
 from appliance.services.turns import PROCESS_ENDED, Turns
 from appliance.settings import DocumentSettings
 from appliance.storage.documents import LocalDocuments
-from tests.core_parts import A4, DIGEST, MADE, CoreParts, signed_view
+from tests.core_parts import A4, CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
 from tests.fakes import PDF, FixedDocumentKeys
 
 R = RequestState
@@ -108,7 +111,7 @@ class Scene:
         work = await worker.claim_next()
         assert work is not None
         (item,) = work.claim.items
-        await worker.intend(work.claim, item, DIGEST)
+        await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
         await worker.keyed(work.claim, item, MADE, DIGEST)
         view = await core.view(item.request)
         inspection = await self.turns.inspect_for_next(view, PDF) if inspects else None
@@ -164,7 +167,7 @@ async def test_who_waits_is_neither_listed_nor_signable(scene: Scene) -> None:
     person = scene.people[1].person
     async with core.store.write() as records:
         listed = await records.requests.of_person(person, {R.PENDING, R.IN_PROGRESS})
-        begun = await records.requests.begin(waits, "ab" * 32, "activation")
+        begun = await records.requests.begin({waits: "ab" * 32}, ActivationId("a"))
 
     assert listed == []
     assert not begun
@@ -265,3 +268,34 @@ async def test_order_names_each_signer_once(core: CoreParts) -> None:
 
     states = [state for state, _ in await core.request_states(requests)]
     assert states == [R.PENDING, R.WAITING]
+
+
+async def test_outdated_inspection_is_made_again(core: CoreParts) -> None:
+    """At the chores' start, or at the signer's look; until then nothing is signed."""
+    sandbox = OwnSandbox()
+    signer = await core.add_signer()
+    old = replace(TWICE_SIGNED, signatures=0, inspector_version=1)
+    requests = [await core.add_request(signer.person, inspection=old) for _ in range(2)]
+    view = await core.view(requests[0])
+    with pytest.raises(ApplianceError, match="SANDBOX_UNAVAILABLE"):
+        check_permitted(view, SignParameters())
+
+    desk = Requests(core.store, one_document(core), sandbox, core.clock)
+    seen = await desk.get(signer.person, requests[0])
+    inspections = Inspections(core.store, one_document(core), sandbox, core.clock)
+    renewed = await inspections.renew()
+
+    assert seen.inspection == TWICE_SIGNED
+    assert renewed == 1
+    assert (await core.view(requests[1])).inspection == TWICE_SIGNED
+    assert await inspections.renew() == 0
+
+
+def test_fingerprint_counts_a_field_only_when_given() -> None:
+    """What was stored before there were fields still means the same."""
+    plain, named = SignParameters(), SignParameters(field="Firma")
+
+    assert "campo" not in plain.to_wire()
+    assert named.sha256(7) != plain.sha256(7)
+    for params in (plain, named):
+        assert SignParameters.from_wire(params.to_wire()) == params

@@ -390,6 +390,15 @@ class Appliance:
         requests = self.do(lambda front: front.intake.create_requests(order, pdf))
         return [int(request) for request in requests]
 
+    def new_requests(self, person: TestPerson, pdf: bytes, count: int) -> list[int]:
+        """As many requests of one document for somebody to sign."""
+
+        async def create(front: Front) -> list[int]:
+            order = intake_order(person)
+            return [await front.intake.create_request(order, pdf) for _ in range(count)]
+
+        return self.do(create)
+
     def bearer(self, person: TestPerson) -> str:
         """An access token as a sign-in would give it, without a code."""
 

@@ -21,7 +21,7 @@ from appliance.domain.document import (
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.frame import Claim, InitOrder, OpenedFrame, make_claim
-from appliance.domain.ids import PersonId, RequestId, new_id
+from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.integration import EmbedSession
 from appliance.domain.key_ring import KeyRing
 from appliance.domain.person import Person
@@ -30,6 +30,7 @@ from appliance.domain.request import SignedDocumentView
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import PersonState, RequestState, VouchedBy
 from appliance.services.attempts import Attempts
+from appliance.services.authorizing import Authorizing
 from appliance.services.frame_identity import FrameIdentity
 from appliance.services.frame_requests import FrameRequests
 from appliance.services.frame_signing import FrameSigning
@@ -191,7 +192,7 @@ class FrameDesk:
         async with self.desk.store.write() as records:
             view = await records.requests.get(request, lock=True)
             assert view is not None
-            await records.requests.begin(request, "ff" * 32, new_id())
+            await records.requests.begin({request: "ff" * 32}, ActivationId(new_id()))
             if then is RequestState.IN_PROGRESS:
                 return
             if then is RequestState.SIGNED:
@@ -217,15 +218,16 @@ async def open_frame_desk(
         throttle = Throttle(store, clock, settings.auth)
         requests = Requests(store, documents, inspector, clock)
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
-        signing = Signing(
+        authorizing = Authorizing(
             store,
             Attempts(store, passwords, clock, settings.signing, INSTALLATION),
             desk.host.hosts(store, clock),
             FakeDoorbell(),
-            FakeOutcomes(),
             clock,
             settings.signing,
-            Shielded(),
+        )
+        signing = Signing(
+            store, authorizing, FakeOutcomes(), settings.signing, Shielded()
         )
         await desk.integrators.create("operator", CODE, "ACME S.A.")
         made = await desk.integrators.create_key("operator", CODE, "backend")

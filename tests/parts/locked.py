@@ -19,6 +19,7 @@ from appliance.domain.person import Credential
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.request import SignCommand, Signer
 from appliance.services.attempts import Attempts
+from appliance.services.authorizing import Authorizing
 from appliance.services.envelope import lock_outer, open_outer
 from appliance.services.issuing import Issuing
 from appliance.services.password_change import PasswordChange
@@ -129,16 +130,10 @@ async def locked_desk(
     limits = SigningSettings(wrong_passwords=3)
     attempts = Attempts(core.store, passwords, core.clock, limits, INSTALLATION)
     hosts, shielded = host.hosts(core.store, core.clock), Shielded()
-    signing = Signing(
-        core.store,
-        attempts,
-        hosts,
-        core.doorbell,
-        core.outcomes,
-        core.clock,
-        limits,
-        shielded,
+    authorizing = Authorizing(
+        core.store, attempts, hosts, core.doorbell, core.clock, limits
     )
+    signing = Signing(core.store, authorizing, core.outcomes, limits, shielded)
     change = PasswordChange(
         core.store, attempts, passwords, logins, INSTALLATION, shielded
     )

@@ -30,6 +30,7 @@ from appliance.domain.levels import ValidationData
 from tests.fakes import MovingClock
 from tests.parts.outside_ca import Form, der, make, named, rsa_key, spki_of, usage
 from tests.tools.pdf_samples import SoftwareSigner
+from worker.pdf.method import PublicKey
 
 _LIFE = dt.timedelta(days=60 * 366)
 _DAY = dt.timedelta(days=1)
@@ -76,20 +77,29 @@ class LongTermPki:
     def signer(self, days: int = 730) -> SoftwareSigner:
         """A person with a certificate of today."""
         key = rsa_key("signer")
-        made = self._certify(
-            named("Ana Núñez", "CUIL 20267565393"), key, days,
+        return SoftwareSigner(
+            key, self.signer_certificate(key.public_key(), days), self.chain
+        )
+
+    def signer_certificate(self, public: PublicKey, days: int = 730) -> bytes:
+        """A person's certificate for a key, of today."""
+        return self._certify(
+            named("Ana Núñez", "CUIL 20267565393"), public, days,
             usage("digital_signature", "content_commitment"), None,
         )  # fmt: skip
-        return SoftwareSigner(key, made, self.chain)
 
     def tsa(self, days: int = 1095) -> "SoftwareTsa":
         """A TSA with a certificate of today."""
         key = rsa_key("tsa")
-        made = self._certify(
-            named("TSA"), key, days,
+        made = self.tsa_certificate(key.public_key(), days)
+        return SoftwareTsa(self.clock, made, self.chain, key)
+
+    def tsa_certificate(self, public: PublicKey, days: int = 1095) -> bytes:
+        """A TSA's certificate for a key, of today."""
+        return self._certify(
+            named("TSA"), public, days,
             usage("digital_signature"), ExtendedKeyUsageOID.TIME_STAMPING,
         )  # fmt: skip
-        return SoftwareTsa(self.clock, made, self.chain, key)
 
     def evidence(self, certificate: bytes) -> ValidationData:
         """Certificates, an OCSP answer and a CRL of this moment."""
@@ -113,7 +123,7 @@ class LongTermPki:
         purpose = ExtendedKeyUsageOID.OCSP_SIGNING
         responder = x509.load_der_x509_certificate(
             self._certify(
-                named("OCSP"), self.responder_key, 30,
+                named("OCSP"), self.responder_key.public_key(), 30,
                 usage("digital_signature"), purpose,
             )
         )  # fmt: skip
@@ -163,7 +173,7 @@ class LongTermPki:
     def _certify(
         self,
         name: x509.Name,
-        key: rsa.RSAPrivateKey,
+        public: PublicKey,
         days: int,
         bits: x509.KeyUsage,
         purpose: x509.ObjectIdentifier | None,
@@ -176,7 +186,7 @@ class LongTermPki:
             x509.CertificateBuilder()
             .subject_name(name)
             .issuer_name(self.ca_name)
-            .public_key(key.public_key())
+            .public_key(public)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - _DAY)
             .not_valid_after(now + days * _DAY)

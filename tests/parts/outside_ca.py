@@ -89,6 +89,7 @@ class Form:
         DOCUMENT_SIGNING,
         ExtendedKeyUsageOID.EMAIL_PROTECTION,
     )
+    purposes_critical: bool = False
     critical: str | None = None
     """OID of one more extension that is critical and known to nobody."""
     digest: hashes.SHA224 | hashes.SHA256 | hashes.SHA384 = field(
@@ -118,7 +119,7 @@ def make(
         builder = builder.add_extension(form.usage, critical=True)
     if form.purposes is not None:
         builder = builder.add_extension(
-            x509.ExtendedKeyUsage(form.purposes), critical=False
+            x509.ExtendedKeyUsage(form.purposes), critical=form.purposes_critical
         )
     if form.critical is not None:
         unknown = x509.UnrecognizedExtension(

@@ -126,13 +126,6 @@ def make_signer(
 ) -> SoftwareSigner:
     """A signer under a CA of its own, with a key of a kind or the one given."""
     key = key or _key(algorithm)
-    return SoftwareSigner(key, *certify(key.public_key()))
-
-
-def certify(
-    public_key: rsa.RSAPublicKey | ec.EllipticCurvePublicKey,
-) -> tuple[bytes, tuple[bytes, ...]]:
-    """A signer's certificate for a key, and the chain: a CA made for it alone."""
     ca_key = ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Test CA")])
     name = x509.Name(
@@ -143,7 +136,8 @@ def certify(
         ]
     )
     ca = _certificate(ca_name, ca_name, ca_key.public_key(), ca_key, is_ca=True)
-    return _certificate(name, ca_name, public_key, ca_key, is_ca=False), (ca,)
+    own = _certificate(name, ca_name, key.public_key(), ca_key, is_ca=False)
+    return SoftwareSigner(key, own, (ca,))
 
 
 def _key(algorithm: KeyAlgorithm) -> PrivateKey:

@@ -80,6 +80,7 @@ OTHER_PARAMETERS: dict[str, Any] = {
     "zoom_percent": 99,
     "restriction": Restriction.FORM_FILLING,
     "visible": False,
+    "field": "contrato.comprador",
 }
 OTHER_ISSUES: dict[str, Any] = {
     "task": TaskId("x"),

@@ -11,6 +11,7 @@ from appliance.api import (
     clave,
     credenciales,
     fields,
+    lotes,
     pki,
     public,
     sessions,
@@ -18,7 +19,7 @@ from appliance.api import (
     tsa,
     wire,
 )
-from appliance.domain.command import SignParameters
+from appliance.domain.command import OPTIONAL_FIELDS, SignParameters
 from appliance.domain.errors import SENTENCES, ErrorCode
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from appliance.web.app import Digits
@@ -68,9 +69,16 @@ def test_reference_lists_every_field_of_firmar() -> None:
 
     expected = []
     for name in wire.SIGN_FIELDS:
-        default = str(defaults.get(name, "required"))
+        absent = "none" if name in OPTIONAL_FIELDS else "required"
+        default = str(defaults.get(name, absent))
         expected.append((name, shown.get(default, default)))
     assert sorted(told) == sorted(expected)
+
+
+def test_batch_has_the_fields_of_firmar() -> None:
+    """All of them, for every request of it."""
+    assert wire.BATCH_FIELDS[0] == "solicitudIds"
+    assert wire.BATCH_FIELDS[1:] == wire.SIGN_FIELDS[1:]
 
 
 @pytest.mark.parametrize(
@@ -86,7 +94,17 @@ def test_reference_lists_every_address() -> None:
     app = Quart("x", static_folder=None)
     app.url_map.converters["digits"] = Digits
     # All but the pages: they are for people, and link to one another.
-    for face in (solicitudes, clave, credenciales, auth, sessions, pki, tsa, public):
+    for face in (
+        solicitudes,
+        lotes,
+        clave,
+        credenciales,
+        auth,
+        sessions,
+        pki,
+        tsa,
+        public,
+    ):
         app.register_blueprint(face.blueprint)
     served = {
         (method, re.sub(r"<[^>]+>", "{id}", rule.rule.replace(*_ASKED)))

@@ -23,6 +23,7 @@ CHANGES: list[dict[str, object]] = [
     {"zoom_percent": 101},
     {"restriction": Restriction.FORM_FILLING},
     {"visible": False},
+    {"field": "contrato.comprador"},
 ]
 PARAMETERS = st.builds(
     SignParameters,
@@ -36,6 +37,7 @@ PARAMETERS = st.builds(
     zoom_percent=st.integers(10, 400),
     restriction=st.sampled_from(Restriction),
     visible=st.booleans(),
+    field=st.none() | st.text(min_size=1),
 )
 
 

@@ -15,6 +15,7 @@ from appliance.domain.document import (
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import LENGTH, MessageInvalidError
+from appliance.domain.signature_fields import EmptyField, SigningFacts
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import FontName, FontStyle
 
@@ -24,6 +25,15 @@ INSPECTION = Inspection(
     findings=(FindingKind.DAMAGED, FindingKind.JAVASCRIPT),
     signatures=2,
     docmdp=3,
+    signing=SigningFacts(
+        permitted=2,
+        new_locked=True,
+        empty=(
+            EmptyField("a.b", 1, (1, 2, 3, 4.5), closes=True, certifies=0),
+            EmptyField("c", locked=True, needs=("Cert",), digests=("sha512",)),
+        ),
+        signed=("Firma-1",),
+    ),
 )
 SIGNATURE = SignatureReport(
     field="Firma1",

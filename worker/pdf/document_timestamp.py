@@ -14,7 +14,8 @@ from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
 
 from appliance.domain.hsm import DigestAlgorithm
 from worker.pdf.assemble import fill_contents
-from worker.pdf.prepare import declare_pades, form_fields, hang, unique_name
+from worker.pdf.field import form_fields, hang, unique_name
+from worker.pdf.prepare import declare_pades
 from worker.pdf.reserved import reserve
 from worker.stamp import find_page, open_revision
 from worker.stamp.revision import refusing

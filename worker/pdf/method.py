@@ -77,38 +77,48 @@ class SignatureMethod:
         Raises:
             ApplianceError: `CERTIFICATE_NOT_USABLE`, see `key_of`.
         """
-        key = key_of(certificate)
-        hashed = utils.Prehashed(_HASHES[self.digest])
-        try:
-            if isinstance(key, rsa.RSAPublicKey):
-                return self._verify_rsa(key, hashed, digest, value)
-            if self.scheme is SignatureScheme.ECDSA:
-                key.verify(value, digest, ec.ECDSA(hashed))
-                return True
-        except InvalidSignature:
-            return False
-        return False
+        return _verifies(self, certificate, digest, value)
 
-    def _verify_rsa(
-        self,
-        key: rsa.RSAPublicKey,
-        hashed: utils.Prehashed,
-        digest: bytes,
-        value: bytes,
-    ) -> bool:
-        """Verify by an RSA scheme; False when ours is none.
 
-        Raises:
-            InvalidSignature: the value is not right.
-        """
-        if self.scheme is SignatureScheme.RSA_PKCS1:
-            key.verify(value, digest, padding.PKCS1v15(), hashed)
+# Whoever tells a method by its value checks that value again in the finished file.
+@lru_cache(maxsize=64)
+def _verifies(
+    method: SignatureMethod, certificate: bytes, digest: bytes, value: bytes
+) -> bool:
+    """See `SignatureMethod.verifies`."""
+    key = key_of(certificate)
+    hashed = utils.Prehashed(_HASHES[method.digest])
+    try:
+        if isinstance(key, rsa.RSAPublicKey):
+            return _verify_rsa(method, key, hashed, digest, value)
+        if method.scheme is SignatureScheme.ECDSA:
+            key.verify(value, digest, ec.ECDSA(hashed))
             return True
-        if self.scheme is SignatureScheme.RSA_PSS:
-            mask = padding.MGF1(_HASHES[self.digest])
-            key.verify(value, digest, padding.PSS(mask, self.digest.size_bytes), hashed)
-            return True
+    except InvalidSignature:
         return False
+    return False
+
+
+def _verify_rsa(
+    method: SignatureMethod,
+    key: rsa.RSAPublicKey,
+    hashed: utils.Prehashed,
+    digest: bytes,
+    value: bytes,
+) -> bool:
+    """Verify by an RSA scheme; False when the method's is none.
+
+    Raises:
+        InvalidSignature: the value is not right.
+    """
+    if method.scheme is SignatureScheme.RSA_PKCS1:
+        key.verify(value, digest, padding.PKCS1v15(), hashed)
+        return True
+    if method.scheme is SignatureScheme.RSA_PSS:
+        mask = padding.MGF1(_HASHES[method.digest])
+        key.verify(value, digest, padding.PSS(mask, method.digest.size_bytes), hashed)
+        return True
+    return False
 
 
 @lru_cache

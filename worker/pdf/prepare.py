@@ -18,16 +18,12 @@ from pyhanko.pdf_utils.generic import (
     DictionaryObject,
     IndirectObject,
     NameObject,
-    NumberObject,
-    pdf_name,
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.pdf_utils.misc import PdfError
 from pyhanko.sign.fields import (
     MDPPerm,
-    SignatureFormField,
     SigSeedSubFilter,
-    ensure_sig_flags,
     enumerate_sig_fields,
 )
 from pyhanko.sign.signers.cms_embedder import SigMDPSetup
@@ -38,15 +34,10 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import Restriction
 from worker.pdf.cms import longest_signed_data, signed_attributes, signer_parts
+from worker.pdf.field import FieldLock, add_field, fill_field
 from worker.pdf.method import SignatureMethod
 from worker.pdf.reserved import FileDigests, reserve
-from worker.stamp import (
-    StampFonts,
-    add_annotation,
-    find_page,
-    open_revision,
-    write_stamp,
-)
+from worker.stamp import StampFonts, open_revision
 from worker.stamp.revision import entry, refusing
 
 _PDF_2_0 = (2, 0)
@@ -75,6 +66,8 @@ class SignaturePlan:
     """Its issuers, DER."""
     method: SignatureMethod
     """How the certificate's key signs."""
+    existing: str | None = None
+    """Full name of the document's own empty field to be signed; None: a new one."""
     token_bytes: int = 0
     """Room for a signature timestamp, in bytes; 0: none is to come."""
 
@@ -114,8 +107,9 @@ def prepare(
     Raises:
         ApplianceError: `CERTIFICATE_NOT_USABLE`.
         DocumentRefusedError: `PDF_ALREADY_SIGNED` for a certification of a signed
-            file, `PDF_LOCKED` for a file certified against changes, or another
-            `PDF_*` code for a file that cannot be read or extended.
+            file, `PDF_LOCKED` for a file certified against changes, another
+            `PDF_*` code for a file that cannot be read or extended, or a
+            `SIGNATURE_FIELD_*` code for a field that cannot be filled.
 
     Source: EN 319 142-1 5.3, 6.3; ISO 32000-2, 12.8; decisions "restriccion".
     """
@@ -130,7 +124,16 @@ def prepare(
     with refusing():
         _refuse_if_closed(revision, plan.restriction)
         declare_pades(revision)
-        _add_field(revision, plan, fonts, revision.add_object(signature))
+        reference = revision.add_object(signature)
+        lock = None
+        if plan.existing is None:
+            add_field(revision, plan.field_name, plan.layout, fonts, reference)
+        else:
+            digest = plan.method.digest
+            lock = fill_field(
+                revision, plan.existing, plan.layout, fonts, reference, digest
+            )
+        _restrict(revision, plan, reference, lock)
         reserved = reserve(revision, original, signature, plan.method.digest, digests)
     attributes = signed_attributes(parts, reserved.digest)
     return PreparedSignature(
@@ -187,95 +190,21 @@ def declare_pades(revision: IncrementalPdfFileWriter) -> None:
             revision.register_extension(ESIC_EXTENSION_1)
 
 
-def _add_field(
+def _restrict(
     revision: IncrementalPdfFileWriter,
     plan: SignaturePlan,
-    fonts: StampFonts,
     signature: IndirectObject,
+    lock: FieldLock | None,
 ) -> None:
-    """Add the signature field, which is its own widget, and fill it.
+    """Say what the signature forbids: by the command, and by its field's lock.
 
-    pyHanko's own way to add a field finds the page by `/Count`, which files lie
-    about; so the field is hung up here, and the rest is pyHanko's.
+    Source: ISO 32000-2, 12.8.2 (transform methods).
     """
-    fields = form_fields(revision)
-    layout = plan.layout
-    page = find_page(revision, layout.page if layout else 1)
-    widget = SignatureFormField(
-        unique_name(plan.field_name, fields),
-        box=layout.rect if layout else None,
-        include_on_page=page,
-    )
-    if layout:
-        widget[pdf_name("/AP")] = DictionaryObject(
-            {pdf_name("/N"): write_stamp(revision, layout, fonts)}
-        )
-        if layout.rotate:
-            widget[pdf_name("/MK")] = DictionaryObject(
-                {pdf_name("/R"): NumberObject(layout.rotate)}
-            )
-    hang(revision, widget, page, fields, signature)
     permission = _PERMISSIONS.get(plan.restriction)
-    if permission is not None:
-        SigMDPSetup(
-            plan.method.digest.value, certify=True, docmdp_perms=permission
-        ).apply(signature, revision)
-
-
-def hang(
-    revision: IncrementalPdfFileWriter,
-    widget: SignatureFormField,
-    page: IndirectObject,
-    fields: ArrayObject,
-    value: IndirectObject,
-) -> None:
-    """Hang a new, filled field into the form and on its page.
-
-    Args:
-        revision: the open file.
-        widget: the field, which is its own widget.
-        page: from `find_page`.
-        fields: from `form_fields`.
-        value: the signature or document timestamp.
-    """
-    widget[pdf_name("/V")] = value
-    widget_ref = revision.add_object(widget)
-    fields.append(widget_ref)
-    revision.update_container(fields)
-    add_annotation(revision, page, widget_ref)
-    ensure_sig_flags(revision)
-
-
-def form_fields(revision: IncrementalPdfFileWriter) -> ArrayObject:
-    """The form's list of fields, made where it is missing or broken.
-
-    Args:
-        revision: the open file.
-    """
-    root = revision.root
-    form = entry(root, "/AcroForm", DictionaryObject)
-    if form is None:
-        form = DictionaryObject()
-        root[pdf_name("/AcroForm")] = revision.add_object(form)
-        revision.update_root()
-    fields = entry(form, "/Fields", ArrayObject)
-    if fields is None:
-        fields = form[pdf_name("/Fields")] = ArrayObject()
-        revision.update_container(form)
-    return fields
-
-
-def unique_name(wish: str, fields: ArrayObject) -> str:
-    """The name, with a number where a field of the form has it already.
-
-    Args:
-        wish: without dots.
-        fields: from `form_fields`.
-    """
-    objects = (fields[at] for at in range(len(fields)))
-    taken = {entry(found, "/T", str) for found in objects}
-    name, number = wish, 1
-    while name in taken:
-        number += 1
-        name = f"{wish}-{number}"
-    return name
+    policy = None if lock is None else lock.policy
+    SigMDPSetup(
+        plan.method.digest.value,
+        certify=permission is not None,
+        field_lock=policy,
+        docmdp_perms=permission or (None if lock is None else lock.permission),
+    ).apply(signature, revision)

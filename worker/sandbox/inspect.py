@@ -23,6 +23,8 @@ from worker.sandbox.forms import (
 from worker.sandbox.objects import Budget
 from worker.sandbox.pages import page_box, walk_pages
 from worker.sandbox.signable import prove_signable
+from worker.sandbox.signing_facts import signing_facts
+from worker.sandbox.verify import has_broken
 
 _STEPS: Final = 500_000
 _TAIL_BYTES: Final = 1024
@@ -53,6 +55,8 @@ def inspect(pdf: bytes, limit: int) -> Inspection:
     if not _TAIL.search(pdf, max(0, len(pdf) - _TAIL_BYTES)):
         described = _with_finding(described, FindingKind.DAMAGED)
     _prove(pdf, limit, described)
+    if described.signatures and has_broken(pdf):
+        described = _with_finding(described, FindingKind.SIGNATURE_BROKEN)
     return described
 
 
@@ -94,6 +98,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
         findings=tuple(sorted(findings | active.found)),
         signatures=count_signatures(fields),
         docmdp=certification_level(catalog),
+        signing=signing_facts(catalog, tree.pages),
     )
 
 

@@ -29,6 +29,8 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from worker.sandbox.objects import name, resolve
 
 _SIGNATURES_MAX: Final = 500
+_CHECKED_BEFORE: Final = 10
+"""Of those that a document bears before it is signed."""
 _TEXT_CHARS: Final = 200
 # From the end of the cross-references to the first end marker, and no further.
 _END: Final = re.compile(
@@ -79,6 +81,43 @@ def verify(pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
     )
 
 
+def has_broken(pdf: bytes) -> bool:
+    """Whether a signature is not valid, whoever made it, or cannot be checked.
+
+    Of many only the newest are looked at: each is compared with all that follows.
+
+    Args:
+        pdf: the whole file.
+
+    Raises:
+        DocumentRefusedError: it has more signatures than are checked.
+    """
+    reader = PdfFileReader(io.BytesIO(pdf), strict=False)
+    if reader.encrypted:
+        reader.decrypt("")
+    found = [each for each in _signatures(reader) if not each.is_timestamp]
+    return any(_is_broken(each) for each in found[-_CHECKED_BEFORE:])
+
+
+def _is_broken(found: _Found) -> bool:
+    if found.signature is None:
+        return True
+    try:
+        status = _status(found.signature, [])
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 (a forged one raises anything)
+        return True
+    coverage = status.coverage or SignatureCoverageLevel.UNCLEAR
+    return not (
+        status.intact
+        and status.valid
+        and coverage >= SignatureCoverageLevel.ENTIRE_REVISION
+        and isinstance(status.diff_result, DiffResult)
+        and status.docmdp_ok
+    )
+
+
 def _signatures(reader: PdfFileReader) -> list[_Found]:
     """Open every filled signature field, in the order they were signed.
 
@@ -114,18 +153,25 @@ def _report(
     signature = found.signature
     if signature is None:
         return _invalid(found.title, found.reason)
-    context = ValidationContext(
-        trust_roots=roots, allow_fetching=False, revocation_mode="soft-fail"
-    )
     try:
-        status = asyncio.run(
-            async_validate_pdf_signature(signature, signer_validation_context=context)
-        )
+        status = _status(signature, roots)
         return _checked(found.title, signature, status, titles)
     except MemoryError:
         raise
     except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
         return _invalid(found.title, _reason("not checkable", exc))
+
+
+def _status(
+    signature: EmbeddedPdfSignature, roots: list[x509.Certificate]
+) -> PdfSignatureStatus:
+    """What pyHanko finds, with nothing fetched."""
+    context = ValidationContext(
+        trust_roots=roots, allow_fetching=False, revocation_mode="soft-fail"
+    )
+    return asyncio.run(
+        async_validate_pdf_signature(signature, signer_validation_context=context)
+    )
 
 
 def _checked(

@@ -6,6 +6,7 @@ the very drawing that a signature would carry. Size and place were settled by
 """
 
 from worker.stamp.drawing import draw_on_page, write_stamp
+from worker.stamp.fields import SignatureField, signature_fields, widget_rect
 from worker.stamp.fonts import (
     EmbeddedFont,
     FontsUnusableError,
@@ -17,11 +18,14 @@ from worker.stamp.revision import add_annotation, find_page, open_revision
 __all__ = [
     "EmbeddedFont",
     "FontsUnusableError",
+    "SignatureField",
     "StampFonts",
     "add_annotation",
     "draw_on_page",
     "find_page",
     "load_fonts",
     "open_revision",
+    "signature_fields",
+    "widget_rect",
     "write_stamp",
 ]

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from appliance.domain.audit import AuditEvent, AuditRow
 from appliance.domain.records.activations import ActivationRecords
+from appliance.domain.records.batches import BatchRecords
 from appliance.domain.records.certificates import (
     CertificateRecords,
     PublicationRecords,
@@ -130,6 +131,11 @@ class Records(Protocol):
     @property
     def activations(self) -> ActivationRecords:
         """Activations, items and intents."""
+        ...
+
+    @property
+    def batches(self) -> BatchRecords:
+        """Batches that are looked at again."""
         ...
 
     @property

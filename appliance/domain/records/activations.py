@@ -75,6 +75,8 @@ class Claim:
     claim_by: datetime
     key_until: datetime
     items: tuple[Item, ...]
+    tries: int = 1
+    """Claims since one of the items last came to a result, this one among them."""
     seal: Seal | None = field(repr=False, default=None)
     """What this host may open; None once no key is needed any more."""
 
@@ -110,8 +112,8 @@ class Terms:
     """For the key phase, plus a second an item."""
     finish: timedelta
     attempts: int
-    """Claims after which an activation is given up as poisonous; in the finish
-    phase it is then taken only after a lease's time of rest."""
+    """Claims without a result after which an activation is given up as poisonous;
+    in the finish phase it is then taken only after a lease's time of rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,8 @@ class Overdue:
 
     id: ActivationId
     state: ActivationState
-    fence: int
-    """How often it was claimed."""
+    tries: int
+    """Claims since one of the items last came to a result."""
     items: tuple[Item, ...]
     reason: str = ""
     """What it waited for at last, or nothing."""
@@ -175,17 +177,27 @@ class ActivationRecords(Protocol):
         """
         ...
 
-    async def next_claims(self, at: datetime, terms: Terms) -> int | None:
-        """How often what `claim_next` would take now was claimed before.
+    async def next_claims(
+        self, at: datetime, terms: Terms, *, single: bool = False
+    ) -> int | None:
+        """How often what `claim_next` would take was claimed without a result.
 
         None when there is nothing to take; it changes nothing.
         """
         ...
 
-    async def claim_next(self, owner: str, at: datetime, terms: Terms) -> Claim | None:
+    async def claim_next(
+        self, owner: str, at: datetime, terms: Terms, *, single: bool = False
+    ) -> Claim | None:
         """Take the oldest activation that nobody has in hand.
 
         One conditional UPDATE; the fencing number goes up by one.
+
+        Args:
+            owner: of the claim.
+            at: now.
+            terms: of the claim.
+            single: take none of several documents.
         """
         ...
 
@@ -249,7 +261,7 @@ class ActivationRecords(Protocol):
 
         Args:
             at: now; past their time by then.
-            attempts: claims that a key phase may have had.
+            attempts: claims that a key phase may have had without a result.
         """
         ...
 

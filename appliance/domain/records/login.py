@@ -1,6 +1,6 @@
 """Sign-in secrets and attempts, token keys and download links."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -173,8 +173,8 @@ class JwtKeyRecords(Protocol):
 class LinkRecords(Protocol):
     """Download links."""
 
-    async def add(self, key_index: str, request: RequestId, until: datetime) -> None:
-        """Record a link by the HMAC of its secret."""
+    async def add(self, links: Mapping[str, RequestId], until: datetime) -> None:
+        """Record links, one or more: the HMAC of each secret and its request."""
         ...
 
     async def opens(

@@ -1,12 +1,13 @@
 """Signature requests, documents and signed documents."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
 from appliance.domain.document import Inspection
 from appliance.domain.ids import (
+    ActivationId,
     DocumentId,
     IntegratorId,
     PersonId,
@@ -71,6 +72,12 @@ class DocumentRecords(Protocol):
         """The newest version of a request's signed document."""
         ...
 
+    async def signed_of(
+        self, requests: Collection[RequestId]
+    ) -> dict[RequestId, SignedDocumentView]:
+        """The signed documents of those requests that have one."""
+        ...
+
     async def forget_unused(self, before: datetime, limit: int) -> int:
         """Forget documents that came in before then, for nothing; how many."""
         ...
@@ -106,6 +113,10 @@ class RequestRecords(Protocol):
         """Move `en_espera` → `pendiente` on a document; False if it did not wait."""
         ...
 
+    async def unfinished(self, after: RequestId, limit: int) -> list[RequestView]:
+        """Requests that are not over, by number, those above one."""
+        ...
+
     async def stalled(self, limit: int) -> list[RequestId]:
         """Requests that wait although the one before them is over."""
         ...
@@ -114,6 +125,16 @@ class RequestRecords(Protocol):
         self, request: RequestId, *, lock: bool = False
     ) -> RequestView | None:
         """A request by id; `lock` keeps others from moving it."""
+        ...
+
+    async def named(
+        self, requests: Collection[RequestId], *, lock: bool = False
+    ) -> dict[RequestId, RequestView]:
+        """Those requests that there are; `lock` as in `get`, in the order of ids."""
+        ...
+
+    async def in_progress(self, requests: Collection[RequestId]) -> int:
+        """How many of those requests are `en_proceso`."""
         ...
 
     async def of_person(
@@ -143,9 +164,14 @@ class RequestRecords(Protocol):
         ...
 
     async def begin(
-        self, request: RequestId, params_sha256: str, activation: str
-    ) -> bool:
-        """Move `pendiente` → `en_proceso`; False if it was not `pendiente`."""
+        self, wanted: Mapping[RequestId, str], activation: ActivationId
+    ) -> int:
+        """Move `pendiente` → `en_proceso`; how many were `pendiente`.
+
+        Args:
+            wanted: fingerprint of the command, by request.
+            activation: that signs them.
+        """
         ...
 
     async def move(

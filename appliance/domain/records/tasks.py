@@ -1,6 +1,6 @@
 """HSM tasks, and who is alive to do them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -100,14 +100,22 @@ class TaskRecords(Protocol):
         """Whether a task of that kind, made since then, has failed."""
         ...
 
-    async def any_claimable(self, host: str, at: datetime, attempts: int) -> bool:
+    async def any_claimable(
+        self, host: str, at: datetime, attempts: int, kinds: Collection[TaskKind]
+    ) -> bool:
         """Whether `claim_next` would find one now; changes nothing."""
         ...
 
     async def claim_next(
-        self, owner: str, host: str, at: datetime, lease: timedelta, attempts: int
+        self,
+        owner: str,
+        host: str,
+        at: datetime,
+        lease: timedelta,
+        attempts: int,
+        kinds: Collection[TaskKind],
     ) -> TaskClaim | None:
-        """Take the oldest task that nobody has in hand.
+        """Take the oldest task of some kinds that nobody has in hand.
 
         Args:
             owner: of the claim.
@@ -115,6 +123,7 @@ class TaskRecords(Protocol):
             at: now.
             lease: how long the claim holds.
             attempts: claims that a task may have had.
+            kinds: which can be done now.
         """
         ...
 

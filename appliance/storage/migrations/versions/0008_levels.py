@@ -5,8 +5,8 @@ from alembic import op
 
 from appliance.storage.types import Instant
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 branch_labels = None
 depends_on = None
 

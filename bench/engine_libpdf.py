@@ -1,7 +1,5 @@
-"""What else signs a PDF: stock pyHanko, and @libpdf/core in Node."""
+"""@libpdf/core in Node, which signs PDFs with a key in memory."""
 
-import asyncio
-import io
 import json
 import subprocess
 import sys
@@ -9,81 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
-from asn1crypto import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
-from pyhanko.sign import PdfSignatureMetadata, PdfSigner
-from pyhanko.sign.fields import SigFieldSpec, SigSeedSubFilter
-from pyhanko.sign.pkcs11 import PKCS11Signer
-from pyhanko.stamp import TextStampStyle
 
-from appliance.domain.hsm import KeyReference
 from appliance.web.vendor.fetch import node_folder, npm_command, npm_environment
-from bench.engine_place import EnginePlace
+from bench.engine_report import Took
 from tests.tools.pdf_samples import make_signer
 
 _LIBPDF: Final = Path(__file__).parent / "libpdf"
 _NPM_S: Final = 120
-
-
-class Took(NamedTuple):
-    """What a signature took, in seconds."""
-
-    wall_s: float
-    cpu_s: float
-    """Of all threads of the process."""
-
-
-class StockPyhanko:
-    """pyHanko's own signer by its own PKCS#11 signer, PAdES B-B, as documented.
-
-    Args:
-        place: whose resident key signs.
-        box: where the signature shows; None for an invisible one.
-    """
-
-    def __init__(
-        self, place: EnginePlace, box: tuple[float, float, float, float] | None
-    ) -> None:
-        own = place.resident
-        if not isinstance(own.key, KeyReference):
-            msg = "that key is not on the token"
-            raise TypeError(msg)
-        signer = PKCS11Signer(
-            place.session,
-            signing_cert=x509.Certificate.load(own.certificate),
-            ca_chain=[x509.Certificate.load(one) for one in own.chain],
-            key_id=own.key.cka_id,
-        )
-        meta = PdfSignatureMetadata(
-            field_name="Firma-1",
-            md_algorithm="sha256",
-            subfilter=SigSeedSubFilter.PADES,
-        )
-        left, bottom, right, top = (round(side) for side in box or (0, 0, 0, 0))
-        self._signer = PdfSigner(
-            meta,
-            signer=signer,
-            stamp_style=TextStampStyle(),
-            new_field_spec=SigFieldSpec(
-                "Firma-1", on_page=0, box=(left, bottom, right, top) if box else None
-            ),
-        )
-        self._loop = asyncio.new_event_loop()
-
-    def sign(self, pdf: bytes) -> bytes:
-        """A signed document."""
-        writer = IncrementalPdfFileWriter(io.BytesIO(pdf))
-        out = self._loop.run_until_complete(self._signer.async_sign_pdf(writer))
-        return bytes(out.getbuffer())
-
-    def close(self) -> None:
-        """Let go of its event loop."""
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
-        self._loop.close()
 
 
 class Libpdf:

@@ -1,0 +1,72 @@
+"""Several requests signed by one call, and how that goes on.
+
+Handlers parse, call one service and render; nothing is decided here.
+"""
+
+from http import HTTPStatus
+from typing import Final
+
+from quart import Blueprint, Response
+
+from appliance.api import query, wire, words
+from appliance.api.core import core
+from appliance.domain.batch import BatchOutcome
+from appliance.domain.ids import RequestId
+from appliance.web import auth, body, language, log
+from appliance.web.response import json_response
+
+blueprint = Blueprint("lotes", __name__)
+
+_RETRY_S: Final = 2
+"""`Retry-After` while it goes on."""
+
+
+@blueprint.post("/solicitudes/firmar/lote")
+async def sign_all() -> Response:
+    """`POST /solicitudes/firmar/lote`: one command for several requests."""
+    signer = await auth.signer()
+    core().tokens.require_fresh(signer)
+    batch = wire.sign_batch(await body.read_object(), query.conditions())
+    outcome = await core().batch_signing.sign(batch, signer)
+    status = HTTPStatus.OK if outcome.is_over else HTTPStatus.ACCEPTED
+    response = await _told(outcome, status)
+    if not outcome.is_over:
+        response.headers["Location"] = f"/solicitudes/lotes/{outcome.id}"
+    return response
+
+
+@blueprint.get("/solicitudes/lotes/<lote>")
+async def show_progress(lote: str) -> Response:
+    """`GET /solicitudes/lotes/{id}`: how many ended, and each one's result."""
+    signer = await auth.signer()
+    wanted = wire.batch_id(lote)
+    return await _told(await core().batch_signing.progress(signer.person, wanted))
+
+
+async def _told(outcome: BatchOutcome, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """How a batch stands; with `Retry-After` as long as it goes on."""
+    urls = await _addresses(outcome)
+    answer = words.batch(outcome, urls, language.requested())
+    log.note(lote=outcome.id, firmadas=answer["firmadas"], fallidas=answer["fallidas"])
+    response = json_response(answer, status)
+    if not outcome.is_over:
+        response.headers["Retry-After"] = str(_RETRY_S)
+    return response
+
+
+async def _addresses(outcome: BatchOutcome) -> dict[RequestId, str]:
+    """Where each signed document is downloaded.
+
+    Links are made once all ended; until then an address is for its signer's
+    bearer, so that whoever looks every two seconds leaves no thousands of links.
+    """
+    base_url = core().settings.web.base_url
+    signed = dict.fromkeys(item.request for item in outcome.items if item.document)
+    claves: dict[RequestId, str] = {}
+    if outcome.is_over:
+        actor = (await auth.signer()).actor
+        claves = await core().links.mint_all(signed, actor)
+    return {
+        request: words.document_url(base_url, request, claves.get(request))
+        for request in signed
+    }

@@ -1,0 +1,489 @@
+"""Several requests by one command, over real storage, the worker's part by hand.
+
+Source: decisions "several at once", "repeating firmar"; design §3.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import pytest
+from sqlalchemy import Engine, event
+
+from appliance.domain.batch import BatchItem, BatchOutcome, SignBatch
+from appliance.domain.command import SignParameters
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import RequestId
+from appliance.domain.key_ring import KeyRing
+from appliance.domain.records.activations import Claim
+from appliance.domain.request import Signer
+from appliance.domain.vocab import RequestState
+from appliance.services.attempts import Attempts
+from appliance.services.authorizing import Authorizing
+from appliance.services.batch_signing import BatchSigning
+from appliance.services.envelope import open_seal
+from appliance.services.passwords import HashSlots
+from appliance.services.shielding import Shielded
+from appliance.services.signing_password import SigningPasswords
+from appliance.services.sweeping import Sweeping
+from appliance.settings import SigningSettings
+from tests.core_parts import (
+    A4,
+    CERTIFICATE,
+    DIGEST,
+    MADE,
+    PASSWORD,
+    CoreParts,
+    cheap_password_secret,
+    signed_view,
+)
+from tests.fakes import error_code
+from tests.parts.signing_host import INSTALLATION, SigningHost
+
+C, R = ErrorCode, RequestState
+SECOND_PAGE = SignParameters(page=2)
+Result = TypeVar("Result")
+
+
+class CountedSlots(HashSlots):
+    """Says how often Argon2 was computed."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.computed = 0
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Count it and do it."""
+        self.computed += 1
+        return await super().run(work)
+
+
+@dataclass
+class Desk:
+    """A face's part of signing many, and a worker to be told what to do."""
+
+    core: CoreParts
+    signing: BatchSigning
+    slots: CountedSlots
+    signer: Signer
+    host: SigningHost
+    shielded: Shielded
+    _calls: list[asyncio.Task[BatchOutcome]] = field(default_factory=list)
+
+    async def requests(self, count: int, **changes: Any) -> list[RequestId]:
+        """As many requests of this desk's person."""
+        person = self.signer.person
+        return [await self.core.add_request(person, **changes) for _ in range(count)]
+
+    def batch(
+        self,
+        requests: Sequence[RequestId],
+        params: SignParameters | None = None,
+        password: bytes = PASSWORD,
+        key: str | None = None,
+    ) -> SignBatch:
+        """A call of firmar/lote."""
+        return SignBatch(tuple(requests), params or SignParameters(), password, key)
+
+    async def sign(self, batch: SignBatch) -> BatchOutcome:
+        """Call, to the end."""
+        return await self.signing.sign(batch, self.signer)
+
+    async def signed(self, batch: SignBatch, refuse: int | None = None) -> BatchOutcome:
+        """Call, a worker doing its part.
+
+        Args:
+            batch: what is signed.
+            refuse: the item that the worker gives back instead, if any.
+        """
+        rung = len(self.core.doorbell.rung)
+        call = asyncio.create_task(self.sign(batch))
+        async with asyncio.timeout(10):
+            await self.core.doorbell.heard(rung + 1)
+        await self.work_off(refuse)
+        return await call
+
+    async def work_off(self, refuse: int | None = None) -> Claim:
+        """A worker claims the oldest activation and signs it."""
+        worker = self.core.claiming()
+        work = await worker.claim_next()
+        assert work is not None
+        for item in work.claim.items:
+            if item.seq == refuse:
+                await worker.returned(work.claim, [item], C.HSM_UNAVAILABLE)
+                continue
+            await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
+            await worker.keyed(work.claim, item, MADE, DIGEST)
+            view = await self.core.view(item.request)
+            await worker.finished(work.claim, item, signed_view(view))
+        return work.claim
+
+
+async def desk_of(core: CoreParts, **settings: float) -> Desk:
+    """With a person who can sign and a worker alive."""
+    slots = CountedSlots()
+    passwords = SigningPasswords(KeyRing.of(b"p" * 32), slots)
+    signer = await core.add_signer(await cheap_password_secret(passwords))
+    slots.computed = 0
+    limits = SigningSettings.model_validate({"wait_s": 10, **settings})
+    host = SigningHost(core.settings.data_dir)
+    await host.beat(core.store, core.now)
+    authorizing = Authorizing(
+        core.store,
+        Attempts(core.store, passwords, core.clock, limits, INSTALLATION),
+        host.hosts(core.store, core.clock),
+        core.doorbell,
+        core.clock,
+        limits,
+    )
+    shielded = Shielded()
+    signing = BatchSigning(
+        core.store, authorizing, core.outcomes, core.clock, limits, shielded
+    )
+    return Desk(core, signing, slots, signer, host, shielded)
+
+
+@pytest.fixture
+async def desk(core: CoreParts) -> AsyncIterator[Desk]:
+    """On each database."""
+    made = await desk_of(core)
+    yield made
+    await made.shielded.close()
+
+
+@pytest.fixture
+async def plain(sqlite_core: CoreParts) -> AsyncIterator[Desk]:
+    """On SQLite."""
+    made = await desk_of(sqlite_core)
+    yield made
+    await made.shielded.close()
+
+
+def told(outcome: BatchOutcome) -> list[tuple[int, str]]:
+    """Each request with its result in a word."""
+
+    def word(item: BatchItem) -> str:
+        if item.problem is not None:
+            return item.problem.code.value
+        return "signed" if item.document else "going on"
+
+    return [(item.request, word(item)) for item in outcome.items]
+
+
+async def audited(desk: Desk, kind: str) -> list[int | None]:
+    """The requests of all events of a kind."""
+    rows = await desk.core.audit()
+    return [row.event.request for row in rows if row.event.event.value == kind]
+
+
+@contextmanager
+def statements(desk: Desk) -> Iterator[list[str]]:
+    """The SQL that is executed meanwhile."""
+    seen: list[str] = []
+
+    def note(_connection: object, _cursor: object, sql: str, *_rest: object) -> None:
+        seen.append(sql)
+
+    engines = desk.core.store._engines
+    both: set[Engine] = {engines.reader.sync_engine, engines.writer.sync_engine}
+    for engine in both:
+        event.listen(engine, "before_cursor_execute", note)
+    yield seen
+    for engine in both:
+        event.remove(engine, "before_cursor_execute", note)
+
+
+# -- the straight way ----------------------------------------------------------------
+
+
+async def test_batch_is_one_password_and_one_activation(desk: Desk) -> None:
+    """In the caller's order, and each document has its whole story."""
+    requests = await desk.requests(5)
+    order = [requests[at] for at in (3, 0, 4, 1, 2)]
+
+    outcome = await desk.signed(desk.batch(order))
+
+    assert told(outcome) == [(request, "signed") for request in order]
+    assert outcome.is_over
+    assert desk.slots.computed == 1
+    assert len(desk.core.doorbell.rung) == 1
+    for kind in ("activation.created", "activation.claimed", "request.signed"):
+        assert await audited(desk, kind) == order
+
+
+async def test_seal_is_bound_to_every_document(plain: Desk) -> None:
+    """The unlock key opens by the rows as they were, and by no other."""
+    requests = await plain.requests(3)
+    call = asyncio.create_task(plain.sign(plain.batch(requests)))
+    await plain.core.doorbell.heard(1)
+
+    claim = await plain.work_off()
+    await call
+
+    assert claim.seal is not None
+    binding = claim.binding(key_version=1)
+    private, sealed = plain.host.private_bytes, claim.seal.sealed
+    assert len(open_seal(private, sealed, binding.info())) == 32
+    first, second, third = binding.items
+    altered = (
+        (first, third, second),
+        (first, second),
+        (first, second, replace(third, document_sha256="00" * 32)),
+        (replace(first, params=SECOND_PAGE), second, third),
+    )
+    for items in altered:
+        with pytest.raises(ApplianceError, match="ACTIVATION_INVALID"):
+            open_seal(private, sealed, replace(binding, items=items).info())
+
+
+async def test_front_asks_no_more_of_the_record_for_more_requests(plain: Desk) -> None:
+    """Sets all along: a statement a request would show."""
+    counts: list[int] = []
+    for count in (2, 40):
+        batch = plain.batch(await plain.requests(count))
+        with statements(plain) as seen:
+            call = asyncio.create_task(plain.sign(batch))
+            await plain.core.doorbell.heard(len(counts) + 1)
+            counts.append(len(seen))
+        await plain.work_off()
+        await call
+
+    few, many = counts
+    # The looks while it waits come as they come.
+    assert many <= few + 2
+
+
+# -- what does not go ----------------------------------------------------------------
+
+
+async def test_each_bad_one_has_its_name_and_harms_no_other(desk: Desk) -> None:
+    """Absent, of somebody else, refused before, past its time, past its end."""
+    other = await desk.core.add_signer()
+    strange = await desk.core.add_request(other.person)
+    good, fine = await desk.requests(2)
+    (rejected,) = await desk.requests(1)
+    (short,) = await desk.requests(1, pages=(A4,))
+    (late,) = await desk.requests(1, expires=desk.core.now)
+    (locked,) = await desk.requests(1, docmdp=1)
+    async with desk.core.store.write() as records:
+        await records.requests.move(rejected, R.PENDING, R.REJECTED, "no")
+    absent = RequestId(2**53 - 1)
+
+    outcome = await desk.signed(
+        desk.batch(
+            [absent, good, strange, rejected, short, late, fine, locked], SECOND_PAGE
+        )
+    )
+
+    assert told(outcome) == [
+        (absent, "SOLICITUD_NOT_FOUND"),
+        (good, "signed"),
+        (strange, "SOLICITUD_NOT_FOUND"),
+        (rejected, "STATE"),
+        (short, "PAGE_OUT_OF_RANGE"),
+        (late, "STATE"),
+        (fine, "signed"),
+        (locked, "PDF_LOCKED"),
+    ]
+
+
+async def test_one_that_stands_there_twice_is_signed_once(desk: Desk) -> None:
+    """Both places tell of it."""
+    one, other = await desk.requests(2)
+
+    outcome = await desk.signed(desk.batch([one, other, one]))
+
+    assert told(outcome) == [(one, "signed"), (other, "signed"), (one, "signed")]
+    assert await audited(desk, "activation.created") == [one, other]
+
+
+async def test_none_that_can_be_signed_asks_for_no_password(plain: Desk) -> None:
+    """Nothing is begun, and a wrong password is not even looked at."""
+    (short,) = await plain.requests(1, pages=(A4,))
+
+    outcome = await plain.sign(plain.batch([short], SECOND_PAGE, b"otra palabra"))
+
+    assert told(outcome) == [(short, "PAGE_OUT_OF_RANGE")]
+    assert plain.slots.computed == 0
+
+
+async def test_wrong_password_refuses_the_call_and_counts_once(desk: Desk) -> None:
+    """Nothing is begun; the same mistake again is the same mistake."""
+    batch = desk.batch(await desk.requests(3), password=b"otra palabra")
+
+    codes = [await error_code(desk.sign(batch)) for _ in range(2)]
+
+    assert codes == [C.SIGN_PASSWORD_WRONG] * 2
+    assert {(await desk.core.view(each)).state for each in batch.requests} == {
+        R.PENDING
+    }
+    async with desk.core.store.read() as records:
+        secret = await records.people.signing_secret(desk.signer.person)
+    assert secret is not None
+    assert secret.counted == 1
+
+
+async def test_no_worker_refuses_before_the_password(plain: Desk) -> None:
+    """As for one document."""
+    plain.core.clock.forward(60)
+
+    code = await error_code(plain.sign(plain.batch(await plain.requests(2))))
+
+    assert (code, plain.slots.computed) == (C.HSM_UNAVAILABLE, 0)
+
+
+# -- repeating -------------------------------------------------------------------------
+
+
+async def test_repeat_gives_the_stored_answer(desk: Desk) -> None:
+    """No password, no activation, the same results."""
+    batch = desk.batch(await desk.requests(3))
+    first = await desk.signed(batch)
+
+    again = await desk.sign(replace(batch, password=b"otra palabra"))
+
+    assert again == first
+    assert desk.slots.computed == 1
+    assert len(desk.core.doorbell.rung) == 1
+
+
+async def test_repeat_signs_only_what_failed(desk: Desk) -> None:
+    """What was given back is tried again; what is signed stays as it is."""
+    requests = await desk.requests(3)
+    first = await desk.signed(desk.batch(requests), refuse=1)
+
+    again = await desk.signed(desk.batch(requests))
+
+    assert told(first) == [
+        (requests[0], "signed"),
+        (requests[1], "HSM_UNAVAILABLE"),
+        (requests[2], "signed"),
+    ]
+    assert told(again) == [(request, "signed") for request in requests]
+    assert await audited(desk, "activation.created") == [*requests, requests[1]]
+
+
+async def test_other_parameters_are_told_by_request(desk: Desk) -> None:
+    """Signed or going on in another way: that one's result."""
+    one, two, three = await desk.requests(3)
+    await desk.signed(desk.batch([one]))
+    going_on = await desk.core.begin(desk.signer, [two])
+
+    outcome = asyncio.create_task(desk.sign(desk.batch([one, two, three], SECOND_PAGE)))
+    await desk.core.doorbell.heard(2)
+    claims = {(await desk.work_off()).id for _ in range(2)}
+
+    assert going_on in claims
+    assert told(await outcome) == [
+        (one, "ALREADY_SIGNED"),
+        # Begun otherwise as the call came.
+        (two, "IN_PROGRESS"),
+        (three, "signed"),
+    ]
+
+
+async def test_two_equal_calls_at_once_make_one_activation(desk: Desk) -> None:
+    """One begins; the other waits for it, whichever comes first."""
+    batch = desk.batch(await desk.requests(4))
+    calls = [asyncio.create_task(desk.sign(batch)) for _ in range(2)]
+    async with asyncio.timeout(10):
+        await desk.core.doorbell.heard(1)
+    await desk.work_off()
+
+    first, second = await asyncio.gather(*calls)
+
+    assert first == second
+    assert first.is_over
+    assert await audited(desk, "activation.created") == list(batch.requests)
+
+
+async def test_idempotency_key_stands_for_one_command(desk: Desk) -> None:
+    """Another set of requests under it is refused, the same one is not."""
+    one, other = await desk.requests(2)
+    batch = desk.batch([one], key="clave-1")
+    await desk.signed(batch)
+
+    again = await desk.sign(batch)
+    code = await error_code(desk.sign(desk.batch([one, other], key="clave-1")))
+
+    assert told(again) == [(one, "signed")]
+    assert code is C.IDEMKEY_CONFLICT
+
+
+# -- longer than a call waits --------------------------------------------------------
+
+
+async def test_progress_is_told_to_its_signer_alone(core: CoreParts) -> None:
+    """What is over and what is not, what was refused, and at last all of it."""
+    desk = await desk_of(core, wait_s=0.05)
+    good = await desk.requests(2)
+    (short,) = await desk.requests(1, pages=(A4,))
+    other = await core.add_signer()
+    requests = [good[0], short, good[1]]
+
+    left = await desk.sign(desk.batch(requests, SECOND_PAGE))
+    going = await desk.signing.progress(desk.signer.person, left.id)
+    await desk.work_off()
+    over = await desk.signing.progress(desk.signer.person, left.id)
+
+    assert told(left) == [
+        (good[0], "going on"),
+        (short, "PAGE_OUT_OF_RANGE"),
+        (good[1], "going on"),
+    ]
+    assert told(going) == told(left)
+    assert [word for _, word in told(over)] == ["signed", "PAGE_OUT_OF_RANGE", "signed"]
+    strange = desk.signing.progress(other.person, left.id)
+    assert await error_code(strange) is C.LOTE_NOT_FOUND
+
+
+async def test_progress_is_forgotten_after_a_week(sqlite_core: CoreParts) -> None:
+    """The requests are not."""
+    desk = await desk_of(sqlite_core, wait_s=0.05)
+    requests = await desk.requests(2)
+    left = await desk.sign(desk.batch(requests))
+    await desk.work_off()
+    sweeping = Sweeping(sqlite_core.store, sqlite_core.outcomes, sqlite_core.clock)
+
+    codes = []
+    for _ in range(2):
+        sqlite_core.clock.forward(timedelta(days=4).total_seconds())
+        await sweeping.forget()
+        codes.append(
+            await error_code(desk.signing.progress(desk.signer.person, left.id))
+        )
+
+    assert codes == [None, C.LOTE_NOT_FOUND]
+    again = await desk.sign(desk.batch(requests))
+    assert [word for _, word in told(again)] == ["signed", "signed"]
+
+
+async def test_expired_batch_goes_back_but_what_is_signed(desk: Desk) -> None:
+    """A second for each document beside the minute; then the rest is given back."""
+    requests = await desk.requests(3)
+    call = asyncio.create_task(desk.sign(desk.batch(requests)))
+    await desk.core.doorbell.heard(1)
+    worker = desk.core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+    first = work.claim.items[0]
+    await worker.intend(work.claim, first, DIGEST, CERTIFICATE)
+    await worker.keyed(work.claim, first, MADE, DIGEST)
+    view = await desk.core.view(first.request)
+    await worker.finished(work.claim, first, signed_view(view))
+    sweeping = Sweeping(desk.core.store, desk.core.outcomes, desk.core.clock)
+
+    desk.core.clock.forward(62)
+    early = await sweeping.expire_activations()
+    desk.core.clock.forward(1)
+    late = await sweeping.expire_activations()
+
+    assert (early, late) == (0, 1)
+    assert [word for _, word in told(await call)] == [
+        "signed",
+        "ACTIVATION_EXPIRED",
+        "ACTIVATION_EXPIRED",
+    ]

@@ -1,0 +1,214 @@
+"""The REST API's routes of batches: what is read, and how it is told."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.asgi import create_api
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.vocab import FontStyle
+from tests.web_parts import Parts, open_parts
+
+LOTE = "/solicitudes/firmar/lote"
+PASSWORD = "una clave de firma"
+BATCH: dict[str, object] = {"solicitudIds": [8, 7, 9], "password": PASSWORD}
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    """Storage and services; signing is played."""
+    async with open_parts(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def person(parts: Parts) -> PersonId:
+    """A signer with requests."""
+    who, _ = await parts.add_person()
+    await parts.add_requests(who, 9)
+    return who
+
+
+class Caller:
+    """Calls the API as one person."""
+
+    def __init__(self, parts: Parts, headers: dict[str, str]) -> None:
+        self.client = create_api(parts).test_client(use_cookies=False)
+        self.headers = headers
+
+    async def get(self, path: str) -> Any:
+        """GET."""
+        return await self.client.get(path, headers=self.headers)
+
+    async def post(self, body: object, **headers: str) -> Any:
+        """Call firmar/lote, with more headers."""
+        more = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.client.post(LOTE, headers={**self.headers, **more}, json=body)
+
+
+@pytest.fixture
+async def caller(parts: Parts, person: PersonId) -> Caller:
+    """The signer, signed in."""
+    return Caller(parts, await parts.bearer(person))
+
+
+async def test_batch_told_in_order_with_links_that_open(
+    parts: Parts, caller: Caller
+) -> None:
+    """Signed ones as firmar tells them, the bad one by code and in words."""
+    parts.batch_signing.refused[RequestId(7)] = ApplianceError(
+        ErrorCode.PAGE_OUT_OF_RANGE, params={"pages": 1, "page": 2}, extras={"pages": 1}
+    )
+
+    response = await caller.post(BATCH, Accept_Language="es")
+
+    answer = await response.get_json()
+    assert response.status_code == 200
+    first, bad, last = answer.pop("resultados")
+    assert answer == {
+        "status": "parcial",
+        "total": 3,
+        "firmadas": 2,
+        "fallidas": 1,
+        "enProceso": 0,
+    }
+    assert bad == {
+        "status": "error",
+        "solicitudId": 7,
+        "code": "PAGE_OUT_OF_RANGE",
+        "category": "fix_request",
+        "detail": "El documento tiene 1 páginas; la 2 no existe.",
+        "pages": 1,
+    }
+    for number, signed in ((8, first), (9, last)):
+        assert signed["status"] == "success"
+        assert signed["solicitudId"] == number
+        clave = re.search(r"clave=(\S{43})$", signed["documentoFirmado"])
+        assert clave is not None
+        assert await parts.links.open(clave[1], RequestId(number))
+    assert "Location" not in response.headers
+
+
+async def test_batch_going_on_says_where_to_look(parts: Parts, caller: Caller) -> None:
+    """202, and the same at that address until all of it is over."""
+    parts.batch_signing.open.add(RequestId(7))
+
+    response = await caller.post(BATCH)
+    answer = await response.get_json()
+    where = response.headers["Location"]
+    going = await caller.get(where)
+    parts.batch_signing.open.clear()
+    over = await (await caller.get(where)).get_json()
+
+    assert response.status_code == 202
+    assert where == f"/solicitudes/lotes/{answer['loteId']}"
+    assert int(response.headers["Retry-After"]) > 0
+    assert (answer["status"], answer["firmadas"], answer["enProceso"]) == (
+        "en_proceso",
+        2,
+        1,
+    )
+    assert answer["resultados"][1] == {"status": "en_proceso", "solicitudId": 7}
+    # Whoever looks again and again leaves no links behind.
+    assert all("clave=" not in str(each) for each in answer["resultados"])
+    assert await going.get_json() == answer
+    assert going.status_code == 200
+    assert int(going.headers["Retry-After"]) > 0
+    assert over["status"] == "success"
+    assert all("clave=" in each["documentoFirmado"] for each in over["resultados"])
+
+
+async def test_whole_batch_in_a_word(parts: Parts, caller: Caller) -> None:
+    """All signed, or none."""
+    words = []
+    for refused in ((), (7, 8, 9)):
+        problem = ApplianceError(ErrorCode.STATE, params={"estado": "rechazada"})
+        parts.batch_signing.refused = {RequestId(each): problem for each in refused}
+        words.append((await (await caller.post(BATCH)).get_json())["status"])
+
+    assert words == ["success", "error"]
+
+
+async def test_batch_hands_the_command_on(parts: Parts, caller: Caller) -> None:
+    """All fields of firmar, once for all of them."""
+    body = {**BATCH, "page": 2, "fontStyle": "BOLD"}
+
+    await caller.post(body, Idempotency_Key="clave-1")
+
+    (batch,) = parts.batch_signing.batches
+    assert batch.requests == (8, 7, 9)
+    assert (batch.params.page, batch.params.font_style) == (2, FontStyle.BOLD)
+    assert batch.password == PASSWORD.encode()
+    assert batch.idempotency_key == "clave-1"
+    assert PASSWORD not in repr(batch)
+
+
+NO_IDS: list[object] = [
+    None,
+    7,
+    "7",
+    {},
+    [],
+    [7.0],
+    ["7"],
+    [True],
+    [None],
+    [[7]],
+    [0],
+    [-1],
+    [2**53],
+    [10**30],
+    list(range(1, 202)),
+]
+BAD: list[tuple[object, str]] = [
+    ([], "BODY_NOT_OBJECT"),
+    ({"password": PASSWORD}, "FIELD_INVALID"),
+    *(({**BATCH, "solicitudIds": value}, "FIELD_INVALID") for value in NO_IDS),
+    ({**BATCH, "solicitudId": 7}, "FIELD_UNKNOWN"),
+    ({**BATCH, "page": 0}, "FIELD_INVALID"),
+    ({"solicitudIds": [7]}, "FIELD_INVALID"),
+]
+
+
+@pytest.mark.parametrize(("body", "code"), BAD, ids=lambda value: str(value)[:40])
+async def test_batch_that_cannot_be_read_is_refused(
+    parts: Parts, caller: Caller, body: object, code: str
+) -> None:
+    """400, and nothing is begun."""
+    response = await caller.post(body)
+
+    assert response.status_code == 400
+    assert (await response.get_json())["code"] == code
+    assert parts.batch_signing.batches == []
+
+
+async def test_batch_takes_no_condition_on_one_document(caller: Caller) -> None:
+    """If-Match can only mean one of them."""
+    response = await caller.post(BATCH, If_Match='"00"')
+
+    assert (await response.get_json())["code"] == "BAD_HEADER"
+
+
+async def test_batch_needs_young_factor(
+    parts: Parts, person: PersonId, caller: Caller
+) -> None:
+    """As one signature does."""
+    caller.headers = await parts.bearer(person, age_s=28_800)
+
+    response = await caller.post(BATCH)
+
+    assert response.status_code == 403
+    assert (await response.get_json())["code"] == "STEP_UP"
+
+
+@pytest.mark.parametrize("lote", ["7", "0" * 32, "0" * 31 + "G", "%00", "a" * 500])
+async def test_batch_that_is_not_there(caller: Caller, lote: str) -> None:
+    """Whatever stands in the address."""
+    response = await caller.get(f"/solicitudes/lotes/{lote}")
+
+    assert response.status_code == 404
+    assert (await response.get_json())["code"] == "LOTE_NOT_FOUND"

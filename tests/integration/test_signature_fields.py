@@ -1,0 +1,341 @@
+"""What signature fields allow: read by the inspector, checked, signed, validated.
+
+Source: decisions "restriccion"; docs/signing.md "What a document allows".
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.domain.command import SignParameters
+from appliance.domain.document import FindingKind, Inspection
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.signature_fields import EmptyField
+from appliance.domain.stamp import stamp_lines
+from appliance.domain.stamp_field import lay_out
+from appliance.domain.vocab import Restriction
+from appliance.services.restrictions import check_permitted, nearest_permitted
+from tests.fakes import request_view
+from tests.parts.field_pdfs import BOX, Field, with_fields
+from tests.tools import pdf_samples
+from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner, make_plan, make_signer
+from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig, validate
+from worker.pdf import SignaturePlan, prepare
+from worker.sandbox.inspect import inspect
+from worker.stamp import StampFonts, load_fonts
+
+C = ErrorCode
+LINES = stamp_lines("María José Ñandú", "20267565393", SIGNED_AT, "es")
+ALL = {"Action": "/All"}
+
+
+@pytest.fixture(scope="module")
+def fonts() -> StampFonts:
+    """Every font, prepared."""
+    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
+
+
+@pytest.fixture(scope="module")
+def signer() -> SoftwareSigner:
+    """An RSA signer."""
+    return make_signer()
+
+
+def looked_at(pdf: bytes) -> Inspection:
+    """As the sandbox describes it."""
+    return inspect(pdf, 5000)
+
+
+def refusal(
+    inspection: Inspection, params: SignParameters, *, followed: bool = False
+) -> ErrorCode | None:
+    """How a command is refused before the password."""
+    view = request_view(1, "somebody")
+    object.__setattr__(view, "inspection", inspection)
+    object.__setattr__(view, "followed", followed)
+    try:
+        check_permitted(view, params)
+    except ApplianceError as exc:
+        return exc.code
+    return None
+
+
+class Desk:
+    """Signs as the front and the worker do together."""
+
+    def __init__(self, signer: SoftwareSigner, fonts: StampFonts) -> None:
+        self.signer = signer
+        self.fonts = fonts
+
+    def plan(self, pdf: bytes, params: SignParameters) -> SignaturePlan:
+        """The plan of a command that is permitted."""
+        inspection = looked_at(pdf)
+        assert refusal(inspection, params) is None
+        layout = lay_out(params, LINES, inspection)
+        made = make_plan(self.signer, layout, params.restriction)
+        object.__setattr__(made, "existing", params.field)
+        return made
+
+    def sign(self, pdf: bytes, **params: Any) -> bytes:
+        """Sign a document that permits it."""
+        plan = self.plan(pdf, SignParameters(**params))
+        return pdf_samples.sign(pdf, self.signer, plan, self.fonts)
+
+    def all_valid(self, pdf: bytes, folder: Path, *, pdfsig: bool = True) -> int:
+        """How many signatures there are; each is valid, seed values included."""
+        statuses = validate(pdf, self.signer)
+        assert all(one.bottom_line for one in statuses), [
+            one.pretty_print_details() for one in statuses
+        ]
+        if pdfsig:
+            said = run_pdfsig(pdf, folder).count("Signature is Valid.")
+            assert said == len(statuses)
+        assert FindingKind.SIGNATURE_BROKEN not in looked_at(pdf).findings
+        return len(statuses)
+
+
+@pytest.fixture
+def desk(signer: SoftwareSigner, fonts: StampFonts) -> Desk:
+    """Somebody who signs."""
+    return Desk(signer, fonts)
+
+
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+@pytest.mark.parametrize(
+    "built",
+    [
+        Field("Firma"),
+        Field("a.b"),
+        Field("a.b.c", merged=False),
+        Field("Firma", rects=(BOX, (320, 100, 500, 180))),
+    ],
+    ids=["merged", "nested", "kid", "two_widgets"],
+)
+def test_field_is_signed_in_its_own_box(
+    built: Field, rotate: int, desk: Desk, tmp_path: Path
+) -> None:
+    """Whatever its build and the page's rotation; no field is added."""
+    other = Field("otro.campo", rects=((10, 10, 90, 40),))
+    pdf = with_fields(built, other, rotate=rotate)
+    seen = looked_at(pdf).signing
+    assert [field.name for field in seen.empty] == [built.name, "otro.campo"]
+    assert seen.find(built.name) == EmptyField(built.name, 1, BOX)
+
+    signed = desk.sign(pdf, field=built.name)
+
+    # pdfsig looks for the value in the widget, and finds none in a widget apart.
+    together = built.merged and len(built.rects) == 1
+    assert desk.all_valid(signed, tmp_path, pdfsig=together) == 1
+    assert looked_at(signed).signing.signed == (built.name,)
+    field = read_pdf(signed).embedded_signatures[-1].sig_field
+    widget = field["/Kids"][0] if "/Kids" in field else field
+    box = widget["/AP"]["/N"]["/BBox"]
+    across = (80, 200) if rotate in (90, 270) else (200, 80)
+    assert [float(side) for side in box] == [0, 0, *across]
+
+
+@pytest.mark.parametrize(
+    "built",
+    [
+        Field(rects=((50, 50, 50, 50),)),
+        Field(hung=False),
+        Field(rects=()),
+    ],
+    ids=["no_area", "on_no_page", "no_widget"],
+)
+def test_field_without_a_place_is_signed_invisibly(
+    built: Field, desk: Desk, tmp_path: Path
+) -> None:
+    """Nothing is drawn, and it is valid all the same."""
+    pdf = with_fields(built)
+    assert looked_at(pdf).signing.empty == (EmptyField(built.name),)
+
+    signed = desk.sign(pdf, field=built.name)
+
+    assert_valid(signed, desk.signer, tmp_path)
+    assert "/AP" not in read_pdf(signed).embedded_signatures[-1].sig_field
+
+
+def test_text_is_scaled_down_and_never_up() -> None:
+    """A small box shrinks it, at last away; a big one leaves it as it is."""
+
+    def size(width: float, height: float, **params: Any) -> tuple[float, int]:
+        pdf = with_fields(Field(rects=((10, 10, 10 + width, 10 + height),)))
+        command = SignParameters(field="Firma", **params)
+        layout = lay_out(command, LINES, looked_at(pdf))
+        assert layout is not None
+        assert (layout.width, layout.height) == (width, height)
+        return round(layout.font_size_pt, 2), len(layout.lines)
+
+    assert size(500, 500) == (12, 4)
+    assert size(500, 500, zoom_percent=50) == (6, 4)
+    assert size(500, 35.0) == (6.03, 4)
+    assert size(20, 10)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("restriction", "level"),
+    [(Restriction.FORM_FILLING, 2), (Restriction.FORM_FILLING_AND_ANNOTATIONS, 3)],
+)
+def test_certified_document_takes_its_own_fields_or_no_stamp(
+    restriction: Restriction, level: int, desk: Desk, tmp_path: Path
+) -> None:
+    """Both ways leave the certification valid; a new stamp would not."""
+    pdf = desk.sign(with_fields(Field()), visible=False, restriction=restriction)
+    seen = looked_at(pdf)
+    assert (seen.docmdp, seen.signing.permitted) == (level, level)
+    assert refusal(seen, SignParameters()) is C.PDF_CERTIFIED
+    assert nearest_permitted(SignParameters(), seen).field == "Firma"
+
+    twice = desk.sign(desk.sign(pdf, field="Firma"), visible=False)
+
+    assert desk.all_valid(twice, tmp_path) == 3
+    assert not nearest_permitted(SignParameters(), looked_at(twice)).visible
+    with_stamp = pdf_samples.sign(
+        pdf,
+        desk.signer,
+        make_plan(desk.signer, lay_out(SignParameters(), LINES, seen)),
+        desk.fonts,
+    )
+    assert not validate(with_stamp, desk.signer)[0].bottom_line
+    assert FindingKind.SIGNATURE_BROKEN in looked_at(with_stamp).findings
+
+
+@pytest.mark.parametrize(
+    ("lock", "own", "other", "new"),
+    [
+        (ALL, C.PDF_LOCKED, C.PDF_LOCKED, C.PDF_LOCKED),
+        ({"Action": "/Include", "Fields": ["b"]}, C.PDF_LOCKED, None, None),
+        (
+            {"Action": "/Exclude", "Fields": ["c"]},
+            C.PDF_LOCKED,
+            None,
+            C.PDF_LOCKED,
+        ),
+        ({**ALL, "P": 1}, C.PDF_LOCKED, C.PDF_LOCKED, C.PDF_LOCKED),
+        (
+            {"Action": "/Include", "Fields": ["x"], "P": 2},
+            None,
+            None,
+            C.PDF_CERTIFIED,
+        ),
+    ],
+    ids=["all", "include", "exclude", "all_p1", "include_p2"],
+)
+def test_lock_of_an_earlier_signature_holds(
+    lock: dict[str, Any],
+    own: ErrorCode | None,
+    other: ErrorCode | None,
+    new: ErrorCode | None,
+    desk: Desk,
+    tmp_path: Path,
+) -> None:
+    """What it forbids is refused; what it permits leaves it valid."""
+    small = ((10, 10, 90, 40),)
+    fields = (Field("a", lock=lock), Field("b.c", rects=small), Field("c", rects=small))
+    pdf = desk.sign(with_fields(*fields), field="a")
+    seen = looked_at(pdf)
+
+    assert refusal(seen, SignParameters(field="b.c")) is own
+    assert refusal(seen, SignParameters(field="c")) is other
+    assert refusal(seen, SignParameters()) is new
+    for refused, params in ((own, {"field": "b.c"}), (other, {"field": "c"})):
+        if refused is None:
+            pdf = desk.sign(pdf, **params)
+    assert desk.all_valid(pdf, tmp_path) == 1 + (own, other).count(None)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "restriction", "needs"),
+    [
+        ({"Ff": 1, "Filter": "/Otro"}, None, "Filter"),
+        ({"Ff": 2, "SubFilter": ["/adbe.pkcs7.detached"]}, None, "SubFilter"),
+        ({"Ff": 4, "V": 9}, None, "V"),
+        ({"Ff": 8, "Reasons": ["Conforme"]}, None, "Reasons"),
+        ({"Ff": 16, "LegalAttestation": ["x"]}, None, "LegalAttestation"),
+        ({"Ff": 32, "AddRevInfo": True}, None, "AddRevInfo"),
+        ({"Ff": 64, "DigestMethod": ["SHA1"]}, None, "DigestMethod"),
+        ({"Ff": 128, "LockDocument": "/true"}, None, "LockDocument"),
+        ({"Ff": 256, "AppearanceFilter": "x"}, None, "AppearanceFilter"),
+        ({"Cert": {"Ff": 2, "Issuer": ["x"]}}, None, "Cert"),
+        ({"TimeStamp": {"Ff": 1, "URL": "http://x"}}, None, "TimeStamp"),
+        ({"MDP": {"P": 2}}, None, "MDP"),
+        ({"MDP": {"P": 0}}, Restriction.FORM_FILLING, "MDP"),
+        ({"Filter": "/Otro", "Reasons": ["Conforme"]}, None, ""),
+        ({"Ff": 8, "Reasons": ["."]}, None, ""),
+        ({"Ff": 2, "SubFilter": ["/ETSI.CAdES.detached"]}, None, ""),
+        ({"Ff": 64, "DigestMethod": ["SHA256"]}, None, ""),
+        ({"MDP": {"P": 2}}, Restriction.FORM_FILLING, ""),
+        ({"Cert": {"Ff": 64, "URL": "http://x"}}, None, ""),
+    ],
+    ids=str,
+)
+def test_binding_seed_values_are_met_or_refused_by_name(
+    seeds: dict[str, Any],
+    restriction: Restriction | None,
+    needs: str,
+    desk: Desk,
+    tmp_path: Path,
+) -> None:
+    """What only recommends hinders nobody."""
+    pdf = with_fields(Field(seeds=seeds))
+    restriction = restriction or Restriction.NO_VALUE
+    params = SignParameters(field="Firma", restriction=restriction)
+    if needs:
+        view = request_view(1, "somebody")
+        object.__setattr__(view, "inspection", looked_at(pdf))
+        with pytest.raises(ApplianceError) as caught:
+            check_permitted(view, params)
+        assert caught.value.code is C.SIGNATURE_FIELD_DEMANDS
+        assert caught.value.params == {"needs": needs}
+    else:
+        signed = desk.sign(pdf, field="Firma", restriction=restriction)
+        assert desk.all_valid(signed, tmp_path) == 1
+
+
+def test_digest_of_the_key_decides_at_last(fonts: StampFonts) -> None:
+    """A field that takes SHA-384 alone is not signed by an RSA key."""
+    pdf = with_fields(Field(seeds={"Ff": 64, "DigestMethod": ["SHA384"]}))
+    wide = Desk(make_signer(KeyAlgorithm.EC_P384), fonts)
+    plan = Desk(make_signer(), fonts).plan(pdf, SignParameters(field="Firma"))
+
+    wide.sign(pdf, field="Firma")
+    with pytest.raises(DocumentRefusedError) as caught:
+        prepare(pdf, plan, fonts)
+
+    assert caught.value.code is C.SIGNATURE_FIELD_DEMANDS
+
+
+def test_wrong_fields_are_refused(desk: Desk) -> None:
+    """Absent, signed, read-only: each by its name."""
+    fields = (Field("a"), Field("b", read_only=True))
+    pdf = desk.sign(with_fields(*fields), field="a")
+    seen = looked_at(pdf)
+
+    assert refusal(seen, SignParameters(field="z")) is C.SIGNATURE_FIELD_NOT_FOUND
+    assert refusal(seen, SignParameters(field="a")) is C.SIGNATURE_FIELD_FILLED
+    assert refusal(seen, SignParameters(field="b")) is C.PDF_LOCKED
+    certify = SignParameters(restriction=Restriction.FORM_FILLING)
+    assert refusal(seen, certify) is C.PDF_ALREADY_SIGNED
+
+
+def test_nobody_locks_out_who_signs_after() -> None:
+    """In a process only the last may close the document."""
+    locked = looked_at(with_fields(Field(lock=ALL)))
+    closing = SignParameters(restriction=Restriction.NO_CHANGES_ALLOWED)
+
+    for params in (closing, SignParameters(field="Firma")):
+        assert refusal(locked, params, followed=True) is C.SIGNERS_LOCKED_OUT
+        assert refusal(locked, params) is None
+
+
+def test_broken_signature_is_told(desk: Desk) -> None:
+    """A byte that it covers was changed; the document can be signed all the same."""
+    pdf = desk.sign(with_fields(Field()), field="Firma")
+    altered = pdf.replace(b"[ 0 0 595 842 ]", b"[ 0 0 595 841 ]", 1)
+    assert altered != pdf
+
+    assert FindingKind.SIGNATURE_BROKEN not in looked_at(pdf).findings
+    assert FindingKind.SIGNATURE_BROKEN in looked_at(altered).findings

@@ -1,0 +1,272 @@
+"""The worker's turns: whose document is signed when, over the real record.
+
+The HSM's part is played: what signs a document waits until the test lets it.
+
+Source: design §3 "a batch never holds it for two in a row".
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import pytest
+
+from appliance.bootstrap import Core
+from appliance.bootstrap.core import Bell
+from appliance.domain.ids import ActivationId, RequestId
+from appliance.domain.records.activations import Item
+from appliance.domain.request import Signer
+from appliance.domain.vocab import ActivationState, RequestState
+from appliance.services.claiming import Claiming, Work
+from appliance.settings import SigningSettings
+from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
+from worker.activation_keys import ActivationKeys
+from worker.hsm_connection import HsmStatus
+from worker.hsm_session import HsmSession
+from worker.item import ItemSigner
+from worker.signing import SigningWorker
+from worker.tasks import TaskRunner
+from worker.upkeep import LevelUpkeep
+
+
+@dataclass
+class PlayedSigner:
+    """Signs one document at a time, when it is let; remembers the order."""
+
+    core: CoreParts
+    claiming: Claiming
+    begun: list[RequestId] = field(default_factory=list)
+    certificates: list[bytes] = field(default_factory=list)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    entered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def unlock(self, work: Work) -> object:
+        """Any key will do."""
+        return work.claim.id
+
+    async def sign(self, work: Work, item: Item, key: object) -> None:
+        """Take an item to its end."""
+        assert key == work.claim.id
+        assert work.credential is not None
+        self.begun.append(item.request)
+        certificate = work.credential.certificate
+        self.certificates.append(certificate)
+        self.entered.set()
+        await self.gate.wait()
+        assert await self.claiming.intend(work.claim, item, DIGEST, certificate)
+        assert await self.claiming.keyed(work.claim, item, MADE, DIGEST)
+        view = await self.core.view(item.request)
+        assert await self.claiming.finished(work.claim, item, signed_view(view))
+
+
+class NoUpkeep:
+    """Nothing is due."""
+
+    async def run(self) -> int:
+        """See `LevelUpkeep`."""
+        return 0
+
+
+class NoTasks:
+    """There is no task."""
+
+    async def claim_next(self) -> None:
+        """None."""
+
+    async def sweep(self) -> int:
+        """Nothing to sweep."""
+        return 0
+
+
+class ReadyHsm:
+    """An HSM that is there."""
+
+    status = HsmStatus.READY
+    reason = ""
+
+
+class NoKeys:
+    """Activation keys that need no keeping."""
+
+    async def keep(self) -> None:
+        """Nothing."""
+
+
+async def never() -> AsyncIterator[None]:
+    """No message ever."""
+    await asyncio.Event().wait()
+    yield None
+
+
+async def redis_away() -> Any:
+    """There is no Redis.
+
+    Raises:
+        OSError: always.
+    """
+    raise OSError
+
+
+@dataclass
+class Scene:
+    """A worker of some hands, and somebody who signs."""
+
+    core: CoreParts
+    worker: SigningWorker
+    signer: PlayedSigner
+    person: Signer
+    stop: asyncio.Event
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """The worker works meanwhile, and is stopped after."""
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            group.create_task(self.worker.run(self.stop))
+            yield
+            self.signer.gate.set()
+            self.stop.set()
+
+    async def activation(self, items: int) -> tuple[ActivationId, list[RequestId]]:
+        """An activation over fresh requests; later ones are younger."""
+        self.core.clock.forward(0.1)
+        requests = [
+            await self.core.add_request(self.person.person) for _ in range(items)
+        ]
+        return await self.core.begin(self.person, requests), requests
+
+    async def until(self, activation: ActivationId, state: ActivationState) -> None:
+        """Wait until an activation is in a state."""
+        while True:
+            now, _ = await self.core.activation_state(activation)
+            if now is state:
+                return
+            await asyncio.sleep(0.02)
+
+    async def states(self, requests: list[RequestId]) -> list[RequestState]:
+        """How requests stand."""
+        return [(await self.core.view(request)).state for request in requests]
+
+
+async def scene_of(core: CoreParts, hands: int) -> Scene:
+    """A worker with that many hands for single documents."""
+    signing = SigningSettings(concurrency=hands, poll_s=0.05)
+    claiming = core.claiming()
+    signer = PlayedSigner(core, claiming)
+    bell = Bell(
+        "queue", "job", redis_away, never, lambda _: b"", lambda _: dict[str, Any]()
+    )
+    parts = Core(
+        settings=core.settings.model_copy(update={"signing": signing}),
+        clock=core.clock,
+        process="p",
+        store=core.store,
+        documents=cast("Any", None),
+        inspector=cast("Any", None),
+        doorbell=core.doorbell,
+        outcomes=core.outcomes,
+        bell=bell,
+        migrated=cast("Any", None),
+    )
+    worker = SigningWorker(
+        parts,
+        claiming,
+        cast("ItemSigner", signer),
+        cast("TaskRunner", NoTasks()),
+        cast("ActivationKeys", NoKeys()),
+        cast("HsmSession", ReadyHsm()),
+        "signing/h/1",
+        cast("LevelUpkeep", NoUpkeep()),
+    )
+    return Scene(core, worker, signer, await core.add_signer(), asyncio.Event())
+
+
+async def test_single_document_is_not_held_up_by_a_batch(core: CoreParts) -> None:
+    """It is the next one after the document that is in work as it comes."""
+    scene = await scene_of(core, hands=1)
+    batch, documents = await scene.activation(12)
+    async with scene.working():
+        await scene.signer.entered.wait()
+        alone, (single,) = await scene.activation(1)
+        await scene.until(alone, ActivationState.KEYING)
+        scene.signer.gate.set()
+        await scene.until(batch, ActivationState.DONE)
+
+    assert scene.signer.begun == [documents[0], single, *documents[1:]]
+    assert set(await scene.states([*documents, single])) == {RequestState.SIGNED}
+
+
+async def test_batches_leave_hands_to_single_documents(sqlite_core: CoreParts) -> None:
+    """However many batches wait: a later one is not even begun before it."""
+    scene = await scene_of(sqlite_core, hands=2)
+    batches = [await scene.activation(3) for _ in range(4)]
+    async with scene.working():
+        await scene.signer.entered.wait()
+        alone, (single,) = await scene.activation(1)
+        await scene.until(alone, ActivationState.KEYING)
+        scene.signer.gate.set()
+        for batch, _ in batches:
+            await scene.until(batch, ActivationState.DONE)
+
+    (first, _), (second, _) = [
+        (documents[0], documents) for _, documents in batches[:2]
+    ]
+    assert scene.signer.begun[:3] == [first, second, single]
+    for _, documents in batches:
+        # Each in its own order.
+        places = [scene.signer.begun.index(each) for each in documents]
+        assert places == sorted(places)
+
+
+async def test_two_batches_take_turns(sqlite_core: CoreParts) -> None:
+    """Not two documents in a row while the other waits, with one hand even."""
+    scene = await scene_of(sqlite_core, hands=1)
+    one, ones = await scene.activation(3)
+    async with scene.working():
+        await scene.signer.entered.wait()
+        other, others = await scene.activation(3)
+        await scene.until(other, ActivationState.KEYING)
+        scene.signer.gate.set()
+        for batch in (one, other):
+            await scene.until(batch, ActivationState.DONE)
+
+    turns = [each for pair in zip(ones, others, strict=True) for each in pair]
+    assert scene.signer.begun == turns
+
+
+async def test_stopped_worker_leaves_the_rest_of_a_batch(core: CoreParts) -> None:
+    """It ends the document in work; the next worker goes on after it at once."""
+    scene = await scene_of(core, hands=1)
+    batch, documents = await scene.activation(4)
+    async with scene.working():
+        await scene.signer.entered.wait()
+
+    next_work = await core.claiming("signing/h/2").claim_next()
+
+    assert scene.signer.begun == documents[:1]
+    assert next_work is not None
+    assert (next_work.claim.id, next_work.claim.tries) == (batch, 1)
+    states = await scene.states(documents)
+    assert states == [RequestState.SIGNED, *[RequestState.IN_PROGRESS] * 3]
+
+
+@pytest.mark.parametrize("items", [1, 2])
+async def test_item_is_prepared_anew_for_a_new_certificate(
+    sqlite_core: CoreParts, items: int
+) -> None:
+    """Certified again between the worker's look and its intent: signed all the same."""
+    scene = await scene_of(sqlite_core, hands=1)
+    batch, documents = await scene.activation(items)
+    async with scene.working():
+        await scene.signer.entered.wait()
+        async with sqlite_core.store.write() as records:
+            held = await records.credentials.active(scene.person.person)
+            assert held is not None
+            await records.credentials.renewed(replace(held, certificate=b"new"))
+        scene.signer.gate.set()
+        await scene.until(batch, ActivationState.DONE)
+
+    assert scene.signer.begun == [documents[0], *documents]
+    assert scene.signer.certificates == [b"certificate", *[b"new"] * items]
+    assert set(await scene.states(documents)) == {RequestState.SIGNED}

@@ -1,0 +1,110 @@
+"""PDFs with signature fields of every build, made on the spot.
+
+pdf = with_fields(Field("contrato.comprador", lock={"Action": "/All"}))
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pikepdf import Array, Dictionary, Name, Object, Pdf, String
+
+BOX: Final = (100.0, 100.0, 300.0, 180.0)
+_READ_ONLY: Final = 1
+
+
+@dataclass(frozen=True)
+class Field:
+    """One empty signature field.
+
+    Args:
+        name: full; each part but the last is a node of its own.
+        rects: a widget for each; none for a field without a widget on a page.
+        merged: whether the one widget is the field's own dictionary.
+        lock: of `/Lock`.
+        seeds: of `/SV`.
+        read_only: the flag of that name.
+        hung: whether its widgets hang on the page.
+    """
+
+    name: str = "Firma"
+    rects: Sequence[tuple[float, float, float, float]] = (BOX,)
+    merged: bool = True
+    lock: Mapping[str, Any] = field(default_factory=dict)
+    seeds: Mapping[str, Any] = field(default_factory=dict)
+    read_only: bool = False
+    hung: bool = True
+
+
+def with_fields(*fields: Field, rotate: int = 0) -> bytes:
+    """A page with those fields."""
+    with Pdf.new() as pdf:
+        page = pdf.add_blank_page(page_size=(595, 842))
+        page.rotate(rotate, relative=False)
+        page.obj.Annots = Array()
+        tops: list[Object] = []
+        inner: dict[str, Object] = {}
+        for spec in fields:
+            *above, last = spec.name.split(".")
+            parent = None
+            for depth, part in enumerate(above):
+                path = ".".join(above[: depth + 1])
+                node = inner.get(path)
+                if node is None:
+                    node = inner[path] = _node(pdf, part, parent, tops)
+                parent = node
+            _add(pdf, page.obj, spec, _node(pdf, last, parent, tops))
+        pdf.Root.AcroForm = pdf.make_indirect(Dictionary(Fields=Array(tops)))
+        out = io.BytesIO()
+        pdf.save(out)
+    return out.getvalue()
+
+
+def _node(pdf: Pdf, part: str, parent: Object | None, tops: list[Object]) -> Object:
+    node = pdf.make_indirect(Dictionary(T=String(part)))
+    if parent is None:
+        tops.append(node)
+    else:
+        node.Parent = parent
+        if "/Kids" not in parent:
+            parent.Kids = Array()
+        parent.Kids.append(node)
+    return node
+
+
+def _add(pdf: Pdf, page: Object, spec: Field, node: Object) -> None:
+    """Make a node the field that is asked for."""
+    node.FT = Name.Sig
+    if spec.read_only:
+        node.Ff = _READ_ONLY
+    if spec.lock:
+        node.Lock = pdf.make_indirect(_dictionary(spec.lock))
+    if spec.seeds:
+        node.SV = pdf.make_indirect(_dictionary(spec.seeds))
+    if spec.merged and len(spec.rects) == 1:
+        widgets = [node]
+    else:
+        widgets = [pdf.make_indirect(Dictionary(Parent=node)) for _ in spec.rects]
+        node.Kids = Array(widgets)
+    for widget, rect in zip(widgets, spec.rects, strict=True):
+        widget.Type, widget.Subtype, widget.F = Name.Annot, Name.Widget, 4
+        widget.Rect = Array(list(rect))
+        if spec.hung:
+            widget.P = page
+            page.Annots.append(widget)
+
+
+def _dictionary(entries: Mapping[str, Any]) -> Dictionary:
+    """A dictionary of plain values; a text with a slash before it is a name."""
+    return Dictionary({f"/{key}": _value(one) for key, one in entries.items()})
+
+
+def _value(one: Any) -> Any:
+    if isinstance(one, Mapping):
+        return _dictionary(one)
+    if isinstance(one, list):
+        return Array([_value(each) for each in one])
+    if isinstance(one, str):
+        return Name(one) if one.startswith("/") else String(one)
+    return one

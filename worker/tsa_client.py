@@ -1,0 +1,273 @@
+"""Timestamps of authorities outside: RFC 3161 over HTTP, from the chores worker.
+
+    async with open_tsa_client(core) as tsa:
+        token = await tsa.stamp(imprint, DigestAlgorithm.SHA256)
+
+Goes to the addresses of the settings and nowhere else: no redirect is followed, no
+environment variable read. What comes back is believed only when `worker.tsa_check`
+finds all of it good; else the next authority is asked.
+"""
+
+import base64
+import secrets
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+import structlog
+from asn1crypto import tsp
+
+from appliance.bootstrap import Core, open_trust
+from appliance.domain.clock import Clock
+from appliance.domain.errors import TsaUnavailableError
+from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.timestamps import TimestampQuestion
+from appliance.domain.trust import AnchorPurpose
+from appliance.settings import OutsideTsaSettings, SettingsError, TimestampSettings
+from worker.tsa_check import BadTimestampError, checked_token
+
+_log = structlog.get_logger(__name__)
+ANSWER_BYTES: Final = 65_536
+"""Longest answer that is read."""
+_QUERY: Final = "application/timestamp-query"
+_REPLY: Final = "application/timestamp-reply"
+_NONCE_BITS: Final = 63
+"""One less than a 64-bit integer's: some authorities read no longer one."""
+
+_FAILURES: Final = (BadTimestampError, aiohttp.ClientError, OSError, ValueError)
+"""What an authority that does not answer well ends in; a time-out is an OSError."""
+
+Roots = Callable[[], Awaitable[Sequence[bytes]]]
+"""Reads the roots that are trusted for timestamps, DER."""
+
+
+@dataclass(slots=True)
+class _Outside:
+    """An authority, and how it did."""
+
+    url: str = field(repr=False)
+    policy: str | None
+    headers: dict[str, str] = field(repr=False)
+    tls: ssl.SSLContext | bool
+    rests_until: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """Its host: the rest of an address may hold what is nobody's business."""
+        return urlsplit(self.url).netloc
+
+
+class TsaClient:
+    """Stamps by the first outside authority that answers well.
+
+    Args:
+        settings: the authorities, in the order to ask them; at least one.
+        roots: trusted for timestamps; read for each stamp.
+        clock: the time that theirs is compared with.
+
+    Raises:
+        SettingsError: a password or certificate file cannot be used.
+    """
+
+    def __init__(self, settings: TimestampSettings, roots: Roots, clock: Clock) -> None:
+        self._settings = settings
+        self._roots = roots
+        self._clock = clock
+        self._outside = [_read(one) for one in settings.outside]
+        self._http: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close what is open to the authorities."""
+        if self._http is not None:
+            await self._http.close()
+            self._http = None
+
+    async def try_each(self) -> dict[str, str]:
+        """Have each authority stamp something random, one after another.
+
+        Returns:
+            By its host and place in the settings: empty where it answered well,
+            else why not.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        roots = await self._roots()
+        digest = DigestAlgorithm.SHA256
+        told = {}
+        for place, one in enumerate(self._outside, start=1):
+            imprint = secrets.token_bytes(digest.size_bytes)
+            try:
+                await self._ask(one, imprint, digest, roots)
+            except _FAILURES as exc:
+                told[f"{place} {one.name}"] = _reason(exc)
+            else:
+                told[f"{place} {one.name}"] = ""
+        return told
+
+    async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
+        """Stamp a digest; see `TimestampAuthority`.
+
+        Raises:
+            TsaUnavailableError: none of the authorities gave a good token.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        roots = await self._roots()
+        reasons = []
+        for one in self._in_order():
+            try:
+                token = await self._ask(one, imprint, digest, roots)
+            except _FAILURES as exc:
+                reason = _reason(exc)
+                rest = timedelta(seconds=self._settings.rest_s)
+                one.rests_until = self._clock.now() + rest
+                _log.warning("tsa.failed", tsa=one.name, reason=reason)
+                reasons.append(f"{one.name}: {reason}")
+                continue
+            one.rests_until = None
+            return token
+        raise TsaUnavailableError("; ".join(reasons) or "no authority is set")
+
+    def _in_order(self) -> list[_Outside]:
+        """The authorities, those that failed a while ago last."""
+        now = self._clock.now()
+        return sorted(
+            self._outside,
+            key=lambda one: one.rests_until is not None and now < one.rests_until,
+        )
+
+    async def _ask(
+        self,
+        one: _Outside,
+        imprint: bytes,
+        digest: DigestAlgorithm,
+        roots: Sequence[bytes],
+    ) -> bytes:
+        """Ask one authority, and check its answer.
+
+        Raises:
+            BadTimestampError: it is not good.
+            TimeoutError: it came too late.
+            ClientError: there was none.
+        """
+        nonce = secrets.randbits(_NONCE_BITS)
+        question = TimestampQuestion(imprint, digest, nonce=nonce)
+        timeout = aiohttp.ClientTimeout(total=self._settings.timeout_s)
+        async with self._session().post(
+            one.url,
+            data=_encoded(question, one.policy),
+            headers=one.headers,
+            ssl=one.tls,
+            proxy=self._settings.proxy,
+            allow_redirects=False,
+            timeout=timeout,
+        ) as response:
+            answer = await _body(response)
+        return checked_token(answer, question, one.policy, roots, self._clock.now())
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            self._http = aiohttp.ClientSession(
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                trust_env=False,
+            )
+        return self._http
+
+
+def open_tsa_client(core: Core) -> TsaClient:
+    """A client of the settings' authorities, checked by the trust store.
+
+    Args:
+        core: open.
+
+    Raises:
+        SettingsError: a password or certificate file cannot be used.
+    """
+    trust = open_trust(core)
+
+    async def roots() -> Sequence[bytes]:
+        return await trust.roots(AnchorPurpose.TIMESTAMPS)
+
+    return TsaClient(core.settings.timestamps, roots, core.clock)
+
+
+def _read(settings: OutsideTsaSettings) -> _Outside:
+    """An authority of the settings, its files read.
+
+    Raises:
+        SettingsError: one cannot be used.
+    """
+    headers = {
+        "Content-Type": _QUERY,
+        "Accept": _REPLY,
+        "Accept-Encoding": "identity",
+        "User-Agent": "rubrica",
+    }
+    tls: ssl.SSLContext | bool = True
+    try:
+        if settings.password_file is not None:
+            password = settings.password_file.read_text("utf-8").strip()
+            pair = f"{settings.username}:{password}".encode()
+            headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+        if settings.ca_file is not None:
+            tls = ssl.create_default_context(cafile=str(settings.ca_file))
+    except (OSError, ValueError) as exc:
+        name = urlsplit(settings.url).netloc
+        msg = f"timestamps.outside: {name}: a file cannot be used ({exc})"
+        raise SettingsError(msg) from exc
+    return _Outside(settings.url, settings.policy, headers, tls)
+
+
+def _reason(exc: Exception) -> str:
+    return str(exc) or type(exc).__name__
+
+
+def _encoded(question: TimestampQuestion, policy: str | None) -> bytes:
+    """A TimeStampReq, DER. Source: RFC 3161, 2.4.1."""
+    fields: dict[str, object] = {
+        "version": "v1",
+        "message_imprint": {
+            "hash_algorithm": {"algorithm": question.digest.value},
+            "hashed_message": question.imprint,
+        },
+        "nonce": question.nonce,
+        "cert_req": question.certificates,
+    }
+    if policy is not None:
+        fields["req_policy"] = policy
+    return bytes(tsp.TimeStampReq(fields).dump())
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """The body of a good answer, no more of it than is read.
+
+    Raises:
+        BadTimestampError: another status or type, or it is too long.
+        ClientError: it broke off.
+    """
+    if response.status != HTTPStatus.OK:
+        msg = f"HTTP {response.status}"
+        raise BadTimestampError(msg)
+    if response.content_type != _REPLY:
+        msg = f"it is {response.content_type}, not {_REPLY}"
+        raise BadTimestampError(msg)
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > ANSWER_BYTES:
+            response.close()
+            msg = f"it is longer than {ANSWER_BYTES} bytes"
+            raise BadTimestampError(msg)
+    return bytes(body)
