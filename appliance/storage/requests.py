@@ -1,6 +1,7 @@
 """Signature requests, documents and signed documents in SQL."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -20,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appliance.domain.document import Damage, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import (
@@ -48,6 +50,7 @@ from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
     document,
+    document_repair,
     idempotency,
     integrator,
     metadata,
@@ -60,9 +63,14 @@ REFERRING: Final = tuple(
     key.parent
     for table in metadata.sorted_tables
     for key in table.foreign_keys
-    if key.column is document.c.id
+    if key.column is document.c.id and key.ondelete is None
 )
-"""Every column that refers to a document, of whatever table."""
+"""Every column that refers to a document, of whatever table; rows that go when their
+document goes do not."""
+_REPAIR: Final = (
+    document_repair.c.sha256.label("original_sha256"),
+    document_repair.c.damage,
+)
 NAMING: Final = tuple(
     table
     for table in metadata.sorted_tables
@@ -100,28 +108,41 @@ class SqlDocuments:
             )
             .returning(document.c.id)
         )
-        return StoredDocument(
-            DocumentId(result.scalar_one()),
-            new.integrator,
-            new.sha256,
-            new.inspection,
-        )
+        kept = replace(new, id=DocumentId(result.scalar_one()))
+        if kept.repair is not None:
+            await self._connection.execute(
+                insert_into(self._connection, document_repair)
+                .values(
+                    document=kept.id,
+                    integrator=kept.integrator,
+                    sha256=kept.repair.original_sha256,
+                    damage=list(kept.repair.damage),
+                )
+                .on_conflict_do_nothing()
+            )
+        return kept
 
     async def get(self, wanted: DocumentId) -> StoredDocument | None:
         """A document by id."""
-        row = (
-            await self._connection.execute(
-                select(document).where(document.c.id == wanted)
+        query = _documents().where(document.c.id == wanted)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _stored(row)
+
+    async def repaired(
+        self, owner: IntegratorId, original_sha256: str
+    ) -> StoredDocument | None:
+        """The first repaired copy that was made of a damaged file."""
+        query = (
+            _documents()
+            .where(
+                document_repair.c.integrator == owner,
+                document_repair.c.sha256 == original_sha256,
             )
-        ).one_or_none()
-        if row is None:
-            return None
-        return StoredDocument(
-            DocumentId(row.id),
-            IntegratorId(row.integrator),
-            row.sha256,
-            inspection_from_json(row.inspection),
+            .order_by(document.c.created, document.c.id)
+            .limit(1)
         )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _stored(row)
 
     async def sealed(
         self, request: RequestId, view: SignedDocumentView, at: datetime
@@ -259,18 +280,28 @@ class SqlRequests:
         )
         return RequestId(result.scalar_one())
 
-    async def of_process(
-        self, process: ProcessId, *, lock: bool = False
-    ) -> list[RequestView]:
-        """The requests of a process, in order; `lock` keeps others from moving them."""
+    async def of_process(self, process: ProcessId) -> list[RequestView]:
+        """The requests of a process, in order."""
         query = (
             _views()
             .where(signature_request.c.process == process)
-            # Numbers rise with the order: locks are taken as the sweep takes them.
             .order_by(signature_request.c.seq)
         )
-        if lock:
-            query = query.with_for_update(of=signature_request)
+        return [_view(row) for row in await self._connection.execute(query)]
+
+    async def lock_later(self, process: ProcessId, seq: int) -> list[RequestView]:
+        """Those after a place in it, in order; others are kept from moving them.
+
+        Whoever asks has locked the one at that place: locks are only ever taken
+        onwards, so that no two wait for each other.
+        """
+        query = (
+            _views()
+            .where(signature_request.c.process == process)
+            .where(signature_request.c.seq > seq)
+            .order_by(signature_request.c.seq)
+            .with_for_update(of=signature_request)
+        )
         return [_view(row) for row in await self._connection.execute(query)]
 
     async def take_turn(self, request: RequestId, document: DocumentId) -> bool:
@@ -504,10 +535,12 @@ def _views() -> Select[Any]:
             followed.label("followed"),
             document.c.sha256,
             document.c.inspection,
+            *_REPAIR,
             integrator.c.name.label("integrator_name"),
             *(integrator.c[name].label(f"i_{name}") for name in _WISHES),
         )
         .join(document, document.c.id == signature_request.c.document)
+        .outerjoin(document_repair, document_repair.c.document == document.c.id)
         .join(integrator, integrator.c.id == signature_request.c.integrator)
     )
 
@@ -533,6 +566,7 @@ def _view(row: Row[Any]) -> RequestView:
             _first(TimestampPolicy, row.timestamp_policy, row.i_timestamp_policy),
             _first(DigestAlgorithm, row.digest, row.i_digest),
         ),
+        repair=_repair(row),
         process=ProcessId(row.process),
         seq=row.seq,
         followed=bool(row.followed),
@@ -542,3 +576,25 @@ def _view(row: Row[Any]) -> RequestView:
 def _first(kind: type[_Word], *words: str | None) -> _Word | None:
     """The first word that is there: of the request, then of its integrator."""
     return next((kind(word) for word in words if word is not None), None)
+
+
+def _documents() -> Select[Any]:
+    return select(document, *_REPAIR).outerjoin(
+        document_repair, document_repair.c.document == document.c.id
+    )
+
+
+def _stored(row: Row[Any]) -> StoredDocument:
+    return StoredDocument(
+        DocumentId(row.id),
+        IntegratorId(row.integrator),
+        row.sha256,
+        inspection_from_json(row.inspection),
+        _repair(row),
+    )
+
+
+def _repair(row: Row[Any]) -> Repair | None:
+    if row.original_sha256 is None:
+        return None
+    return Repair(row.original_sha256, tuple(Damage(word) for word in row.damage))

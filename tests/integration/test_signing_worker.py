@@ -15,6 +15,7 @@ import pytest
 
 from appliance.bootstrap import Core
 from appliance.bootstrap.core import Bell
+from appliance.domain.hsm import TokenRole
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.records.activations import Item
 from appliance.domain.request import Signer
@@ -85,6 +86,11 @@ class ReadyHsm:
 
     status = HsmStatus.READY
     reason = ""
+
+    def status_of(self, role: TokenRole) -> HsmStatus:
+        """The same of each token."""
+        del role
+        return HsmStatus.READY
 
 
 class NoKeys:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from appliance.domain.document import Inspection
+from appliance.domain.document import Inspection, Repair
 from appliance.domain.ids import (
     ActivationId,
     DocumentId,
@@ -30,6 +30,20 @@ class StoredDocument:
     integrator: IntegratorId
     sha256: str
     inspection: Inspection
+    repair: Repair | None = None
+    """Where it comes from, when it is the repaired copy of a damaged file."""
+
+    def facts(self) -> dict[str, object]:
+        """What the audit keeps of it."""
+        facts: dict[str, object] = {
+            "documentSha256": self.sha256,
+            "pages": len(self.inspection.pages),
+            "findings": [kind.value for kind in self.inspection.findings],
+        }
+        if self.repair is not None:
+            facts["originalSha256"] = self.repair.original_sha256
+            facts["damage"] = [each.value for each in self.repair.damage]
+        return facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +66,12 @@ class DocumentRecords(Protocol):
 
     async def add(self, document: StoredDocument, at: datetime) -> StoredDocument:
         """Record a document, or give the one with the same bytes."""
+        ...
+
+    async def repaired(
+        self, integrator: IntegratorId, original_sha256: str
+    ) -> StoredDocument | None:
+        """The first repaired copy that was made of a damaged file."""
         ...
 
     async def get(self, document: DocumentId) -> StoredDocument | None:
@@ -103,10 +123,12 @@ class RequestRecords(Protocol):
         """
         ...
 
-    async def of_process(
-        self, process: ProcessId, *, lock: bool = False
-    ) -> list[RequestView]:
-        """The requests of a process, in order; `lock` keeps others from moving them."""
+    async def of_process(self, process: ProcessId) -> list[RequestView]:
+        """The requests of a process, in order."""
+        ...
+
+    async def lock_later(self, process: ProcessId, seq: int) -> list[RequestView]:
+        """Those after a place in it, in order; others are kept from moving them."""
         ...
 
     async def take_turn(self, request: RequestId, document: DocumentId) -> bool:
