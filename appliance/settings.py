@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from appliance.domain.document import FindingKind
 from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm, KeyMode
 from appliance.domain.levels import SignatureProfile
+from appliance.domain.stamp_details import CODE_LENGTH, CONTENT_AT_MOST
 from appliance.domain.vocab import Environment, SignatureLevel, TimestampPolicy
 
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
@@ -347,6 +348,22 @@ class ProfileSettings(_Section):
     the document is stamped anew."""
 
 
+class StampSettings(_Section):
+    """What visible signatures show, where the command does not say it."""
+
+    mask_cuil: bool = False
+    """Show three digits of the CUIL alone. The certificate has all of them."""
+    qr: bool = False
+    """Show a QR code that leads to the page of the signature."""
+    verify_url: str = Field(
+        default="", max_length=160, pattern=r"^(https?://[!-~]*[A-Za-z0-9])?$"
+    )
+    """Where the page of a signature is, without a final slash and without its code;
+    the default is `/verificar` under `web.base_url`."""
+    looks_per_minute_address: int = Field(default=60, ge=1, le=1_000_000)
+    """Looks at such pages a minute from one address, in each `api` process."""
+
+
 class SandboxSettings(_Section):
     """Limits within which one PDF is looked at."""
 
@@ -402,6 +419,7 @@ class Settings(_Section):
     auth: AuthSettings = AuthSettings()
     signing: SigningSettings = SigningSettings()
     profile: ProfileSettings = ProfileSettings()
+    stamp: StampSettings = StampSettings()
     sandbox: SandboxSettings = SandboxSettings()
     log: LogSettings = LogSettings()
 
@@ -421,6 +439,21 @@ class Settings(_Section):
             self.profile.timestamp_policy,
             self.profile.digest,
         )
+
+    @property
+    def verify_url(self) -> str:
+        """Where the page of a signature is, without its code."""
+        return self.stamp.verify_url or f"{self.web.base_url}/verificar"
+
+    @model_validator(mode="after")
+    def _address_fits_into_a_code(self) -> Self:
+        if len(self.verify_url) + 1 + CODE_LENGTH > CONTENT_AT_MOST:
+            msg = "stamp.verify_url: too long for a QR code"
+            raise ValueError(msg)
+        if not self.verify_url.isascii():
+            msg = "stamp.verify_url: its host must be written in ASCII (xn--…)"
+            raise ValueError(msg)
+        return self
 
     @property
     def sandbox_socket(self) -> Path:

@@ -10,7 +10,7 @@ Source: design §3, 4 and 5.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
@@ -25,8 +25,6 @@ from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Item, KeyedItem
 from appliance.domain.request import RequestView
-from appliance.domain.stamp import StampLayout, stamp_lines
-from appliance.domain.stamp_field import lay_out
 from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
 from appliance.services.envelope import open_outer
@@ -40,8 +38,9 @@ from worker.crash_points import (
 from worker.finish import FencedOffError, ItemFinisher, stored
 from worker.hsm_session import HsmSession
 from worker.pdf.method import SignatureMethod, method_for
-from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.pdf.prepare import PreparedSignature, prepare
 from worker.pdf.reserved import FileDigests
+from worker.plans import signature_plan
 from worker.stages import Stages
 from worker.stamp import StampFonts
 
@@ -140,7 +139,7 @@ class ItemSigner:
         method = self._method(credential, profile)
         room = await self.finisher.levels.token_bytes(profile, method.digest)
         prepared = await asyncio.to_thread(
-            self._prepare, item, view, person, credential, original, method, room
+            self._prepare, work, item, view, person, credential, original, method, room
         )
         digest = prepared.digest.hex()
         stages.done("prepare")
@@ -188,6 +187,7 @@ class ItemSigner:
 
     def _prepare(
         self,
+        work: Work,
         item: Item,
         view: RequestView,
         person: Person,
@@ -197,19 +197,10 @@ class ItemSigner:
         token_bytes: int,
     ) -> PreparedSignature:
         """Lay the stamp out and make the revision; runs in a thread."""
-        now = self.clock.now()
-        plan = SignaturePlan(
-            field_name=f"Firma-{item.request}",
-            layout=_layout(item, view, person, self.clock),
-            restriction=item.params.restriction,
-            existing=item.params.field,
-            signed_at=now,
-            signer_name=person.name,
-            certificate=credential.certificate,
-            chain=credential.chain,
-            method=method,
-            token_bytes=token_bytes,
+        plan = signature_plan(
+            work, item, view, person, credential, method, self.clock.now()
         )
+        plan = replace(plan, token_bytes=token_bytes)
         return prepare(original.content, plan, self.fonts, original)
 
     def _method(
@@ -236,10 +227,3 @@ def _checked(work: Work, clock: Clock) -> tuple[Person, Credential]:
     ):
         raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
     return person, credential
-
-
-def _layout(
-    item: Item, view: RequestView, person: Person, clock: Clock
-) -> StampLayout | None:
-    lines = stamp_lines(person.name, person.cuil, clock.now(), person.locale)
-    return lay_out(item.params, lines, view.inspection)
