@@ -62,7 +62,7 @@ def update(pdf: bytes, objects: Mapping[int, bytes], root: bytes = b"1 0 R") -> 
 
 def _root_of(pdf: bytes) -> bytes:
     """The catalog's reference."""
-    return re.findall(rb"/Root (\d+ \d+ R)", pdf)[-1]
+    return bytes(re.findall(rb"/Root (\d+ \d+ R)", pdf)[-1])
 
 
 def _saved(pdf: bytes, objects: Mapping[int, bytes]) -> bytes:
