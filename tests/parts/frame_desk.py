@@ -7,7 +7,7 @@ async with open_frame_desk(folder, url) as desk:
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,9 @@ from appliance.domain.key_ring import KeyRing
 from appliance.domain.person import Person
 from appliance.domain.records.people import NewPerson, SigningSecret
 from appliance.domain.request import SignedDocumentView
+from appliance.domain.signature_fields import EmptyField, SigningFacts
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import PersonState, RequestState, VouchedBy
 from appliance.services.attempts import Attempts
 from appliance.services.authorizing import Authorizing
@@ -45,6 +47,7 @@ from appliance.services.requests import Requests
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.stamping import Stamping
 from appliance.services.throttle import Throttle
 from appliance.storage.documents import LocalDocuments
 from tests.fakes import FakeDoorbell, FakeOutcomes, FixedDocumentKeys
@@ -53,17 +56,30 @@ from tests.parts.stores import Desk, open_desk
 
 ADDRESS = "192.0.2.7"
 CODE = "acme"
+CERTIFIED, FULL = b"%PDF certified", b"%PDF full"
 
 
 class FakeInspector:
-    """The sandbox, played: every file that begins as a PDF has three A4 pages."""
+    """The sandbox, played: every file that begins as a PDF has three A4 pages.
+
+    One that begins as `CERTIFIED` is certified with P = 2 and has an empty field;
+    one that begins as `FULL` is certified and has none.
+    """
 
     async def inspect(self, pdf: bytes) -> Inspection:
         """Describe a PDF."""
         if not pdf.startswith(b"%PDF"):
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
         page = PageBox(0.0, 0.0, 595.0, 842.0, 0)
-        return Inspection(len(pdf), (page,) * 3, (FindingKind.JAVASCRIPT,), 0, None)
+        described = Inspection(
+            len(pdf), (page,) * 3, (FindingKind.JAVASCRIPT,), 0, None
+        )
+        if not pdf.startswith((CERTIFIED, FULL)):
+            return described
+        field = EmptyField("Firma", 2, (100, 100, 300, 180))
+        empty = (field,) if pdf.startswith(CERTIFIED) else ()
+        facts = SigningFacts(permitted=2, empty=empty)
+        return replace(described, signatures=1, docmdp=2, signing=facts)
 
     async def repair(self, pdf: bytes) -> RepairedCopy:
         """Nothing can be repaired."""
@@ -71,15 +87,24 @@ class FakeInspector:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
 
     async def render(
-        self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
     ) -> bytes:
         """Draw one page."""
-        del pdf, stamp
+        del pdf, stamp, picture
         return b"\x89PNG page %d at %d" % (page, dpi)
 
     async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
         """Never asked here."""
         raise AssertionError(len(pdf), len(roots))
+
+    async def picture(self, content: bytes) -> LogoPicture:
+        """Never asked for."""
+        raise NotImplementedError
 
     async def ping(self) -> None:
         """Always there."""
@@ -222,7 +247,8 @@ async def open_frame_desk(
         )
         views = FrameViews(store, clock)
         throttle = Throttle(store, clock, settings.auth)
-        requests = Requests(store, documents, inspector, clock)
+        stamping = Stamping(settings.stamp, settings.verify_url)
+        requests = Requests(store, documents, inspector, clock, stamping)
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
         authorizing = Authorizing(
             store,
@@ -231,6 +257,7 @@ async def open_frame_desk(
             FakeDoorbell(),
             clock,
             settings.signing,
+            stamping,
         )
         signing = Signing(
             store, authorizing, FakeOutcomes(), settings.signing, Shielded()
@@ -263,6 +290,7 @@ async def open_frame_desk(
                 requests,
                 Links(store, desk.lookup, clock, 900),
                 "https://firma.example",
+                stamping,
             ),
             made.secret,
         )
