@@ -80,9 +80,9 @@ class Contender:
         sign: how.
     """
 
-    def __init__(self, sign: Callable[[bytes], bytes]) -> None:
+    def __init__(self, sign: Callable[[bytes], tuple[bytes, ...]]) -> None:
         self._sign = sign
-        self.last = b""
+        self.last: tuple[bytes, ...] = ()
 
     def sign(self, pdf: bytes) -> None:
         """Sign a document, and keep the result."""
@@ -107,7 +107,7 @@ def contenders(place: EnginePlace, closing: ExitStack) -> dict[str, Contender]:
     def stock(*, shown: bool = False, level: SignatureLevel = _L.B_B) -> Contender:
         signer = StockPyhanko(place, layout.rect if shown else None, level)
         closing.callback(signer.close)
-        return Contender(signer.sign)
+        return Contender(lambda pdf: (signer.sign(pdf),))
 
     return {
         RESIDENT: ours(place.resident),
@@ -153,7 +153,7 @@ def measure(
     with closing:
         took = _take_turns(turns, rounds, document.at_a_time)
     root = place.pki.chain[-1]
-    samples = {name: (one.last, root) for name, one in signers.items()}
+    samples = {name: (b"".join(one.last), root) for name, one in signers.items()}
     if peer is not None:
         out = document.path.with_suffix(".out")
         peer.sign(document.path, 1, out)

@@ -131,8 +131,18 @@ class EnginePlace:
         key: EngineKey,
         layout: StampLayout | None = None,
         level: SignatureLevel = SignatureLevel.B_B,
-    ) -> bytes:
-        """A signed document, as the worker makes and checks it; up to B-LT."""
+    ) -> tuple[bytes, ...]:
+        """A signed document, as the worker makes and checks it.
+
+        Args:
+            pdf: the document.
+            key: which signs.
+            layout: of the stamp, for a visible signature.
+            level: up to B-LT.
+
+        Returns:
+            Its parts, as the worker hands them on to be stored.
+        """
         is_stamped = level is not SignatureLevel.B_B
         plan = SignaturePlan(
             field_name="Firma-1",
@@ -160,12 +170,12 @@ class EnginePlace:
             token=self._stamp(value) if is_stamped else None,
         )
         checked = check(pdf, increment, key.certificate, digests)
-        signed = pdf + increment
         if level is not SignatureLevel.B_LT:
-            return signed
+            return pdf, increment
+        signed = pdf + increment
         more = add_dss(signed, [Validated(checked.contents, key.evidence)])
         check_end(signed, more)
-        return signed + more
+        return signed, more
 
     def _stamp(self, value: bytes) -> bytes:
         """A token over a signature's value, as `InternalTsa` makes it."""

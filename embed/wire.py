@@ -171,6 +171,10 @@ def _document(view: FrameView, lang: str) -> dict[str, object] | None:
             for page in inspection.pages
         ],
         "signatures": inspection.signatures,
+        "fields": [
+            {"name": field.name, "page": field.page, "usable": field.usable}
+            for field in inspection.signing.empty
+        ],
         "findings": [
             language.translate(lang, FINDINGS[kind]) for kind in inspection.findings
         ],

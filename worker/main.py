@@ -56,6 +56,7 @@ from worker.watchdog import calls_guarded
 
 _log = structlog.get_logger(__name__)
 _CHORES_S = 5.0
+_SWEEP_S = 3600.0
 
 
 def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
@@ -182,7 +183,11 @@ async def _do_chores(settings: Settings, slot: str) -> None:
             core.store, core.documents, core.inspector, core.clock
         )
         _log.info("worker.started", slot=slot)
-        renewing = asyncio.create_task(_renew(inspections))
+        # What looks at every document takes its time; nothing else waits for it.
+        beside = [
+            asyncio.create_task(_renew(inspections)),
+            asyncio.create_task(_sweep(documents)),
+        ]
         while not stop.is_set():
             try:
                 await sweeping.expire_activations()
@@ -192,14 +197,14 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.forget()
                 await ends.run()
                 await authority.run()
-                await documents.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CHORES_S):
                     await stop.wait()
-        renewing.cancel()
-        await asyncio.gather(renewing, return_exceptions=True)
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
 
 
 async def _renew(inspections: Inspections) -> None:
@@ -210,6 +215,16 @@ async def _renew(inspections: Inspections) -> None:
         _log.warning("worker.chore_failed", code=exc.code.value)
     else:
         _log.info("inspections.renewed", count=renewed)
+
+
+async def _sweep(documents: DocumentSweeping) -> None:
+    """Remove documents that nobody needs, every hour, until cancelled."""
+    while True:
+        try:
+            await documents.run()
+        except ApplianceError as exc:
+            _log.warning("worker.chore_failed", code=exc.code.value)
+        await asyncio.sleep(_SWEEP_S)
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from appliance.domain.vocab import EventKind
 from appliance.settings import DocumentSettings
 
 _log: Final = structlog.get_logger(__name__)
-_EVERY: Final = timedelta(hours=1)
 _LEFT_BEHIND: Final = timedelta(days=1)
 """No write takes so long."""
 _BATCH: Final = 500
@@ -47,18 +46,14 @@ class DocumentSweeping:
         self._documents = documents
         self._clock = clock
         self._kept = timedelta(days=settings.unused_days)
-        self._next: datetime | None = None
 
     async def run(self) -> int:
-        """Do it when an hour has passed since; how many files were removed.
+        """Do it once; how many files were removed.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         now = self._clock.now()
-        if self._next is not None and now < self._next:
-            return 0
-        self._next = now + _EVERY
         left = await self._documents.clear(now - _LEFT_BEHIND)
         before = now - self._kept
         await self._forget(before)

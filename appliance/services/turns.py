@@ -59,8 +59,7 @@ async def hand_over(
     before = await records.requests.get(signed.request)
     if before is None:
         return None
-    views = await records.requests.of_process(before.process, lock=True)
-    following = [view for view in views if view.seq == before.seq + 1]
+    following = await records.requests.lock_later(before.process, before.seq)
     if not following or following[0].state is not RequestState.WAITING:
         return None
     new = StoredDocument(
@@ -109,8 +108,8 @@ async def end_rest(
     if then is RequestState.EXPIRED:
         rest = then
     moved = 0
-    for view in await records.requests.of_process(before.process, lock=True):
-        if view.seq <= before.seq or view.state is not RequestState.WAITING:
+    for view in await records.requests.lock_later(before.process, before.seq):
+        if view.state is not RequestState.WAITING:
             continue
         await records.requests.move(view.id, view.state, rest, reason)
         records.audit.add(

@@ -10,7 +10,6 @@ there too; an HMAC would hide that, and the record has the same hash anyway.
 
 import asyncio
 import errno
-import fcntl
 import hashlib
 import io
 import os
@@ -24,7 +23,14 @@ from typing import BinaryIO, Final
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentKeys, DocumentStream
-from appliance.storage.durable import NEW, make_folder, sync_folder, write_durably
+from appliance.storage.durable import (
+    NEW,
+    held_alone,
+    held_shared,
+    make_folder,
+    sync_folder,
+    write_durably,
+)
 from appliance.storage.reserve import Reserve
 from appliance.storage.sealed_files import (
     DamagedError,
@@ -169,8 +175,8 @@ class LocalDocuments:
         path = self._path(integrator, sha256)
 
         def remove() -> bool:
-            with _faults(), _held(path.parent, fcntl.LOCK_EX):
-                if not path.exists() or not _is_older(path, before):
+            with _faults(), held_alone(path.parent):
+                if not _is_older(path, before):
                     return False
                 path.unlink()
                 return True
@@ -205,7 +211,8 @@ class LocalDocuments:
 
     def _shelves(self) -> list[Path]:
         """The folders that documents lie in."""
-        return sorted(path for path in self._folder.glob("*/??") if path.is_dir())
+        with _faults():
+            return sorted(path for path in self._folder.glob("*/??") if path.is_dir())
 
     def _put(
         self,
@@ -224,7 +231,7 @@ class LocalDocuments:
             with _faults():
                 make_folder(path.parent)
                 # Who removes what nothing refers to waits, or has been here.
-                with _held(path.parent, fcntl.LOCK_SH):
+                with held_shared(path.parent):
                     if _holds(path, integrator, sha256, key):
                         os.utime(path)
                         # Another writer may be between its rename and its fsync.
@@ -335,18 +342,11 @@ def _older(folder: Path, before: datetime) -> list[str]:
 
 
 def _is_older(path: Path, before: datetime) -> bool:
-    return path.stat().st_mtime < before.timestamp()
-
-
-@contextmanager
-def _held(folder: Path, how: int) -> Iterator[None]:
-    """Hold a folder's lock: shared by those who put in, alone for who removes."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    """Whether a file is there and was written or put in again last before then."""
     try:
-        fcntl.flock(handle, how)
-        yield
-    finally:
-        os.close(handle)
+        return path.stat().st_mtime < before.timestamp()
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

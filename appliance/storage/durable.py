@@ -1,9 +1,11 @@
 """Files and folders that are there after a power cut, whole or not at all."""
 
 import contextlib
+import fcntl
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -65,5 +67,33 @@ def sync_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def held_shared(folder: Path) -> AbstractContextManager[None]:
+    """Hold a folder beside others who do, while nobody holds it alone.
+
+    Args:
+        folder: that is there.
+    """
+    return _held(folder, fcntl.LOCK_SH)
+
+
+def held_alone(folder: Path) -> AbstractContextManager[None]:
+    """Hold a folder while nobody else does, in any process.
+
+    Args:
+        folder: that is there.
+    """
+    return _held(folder, fcntl.LOCK_EX)
+
+
+@contextmanager
+def _held(folder: Path, how: int) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, how)
+        yield
     finally:
         os.close(handle)

@@ -249,18 +249,28 @@ class SqlRequests:
         )
         return RequestId(result.scalar_one())
 
-    async def of_process(
-        self, process: ProcessId, *, lock: bool = False
-    ) -> list[RequestView]:
-        """The requests of a process, in order; `lock` keeps others from moving them."""
+    async def of_process(self, process: ProcessId) -> list[RequestView]:
+        """The requests of a process, in order."""
         query = (
             _views()
             .where(signature_request.c.process == process)
-            # Numbers rise with the order: locks are taken as the sweep takes them.
             .order_by(signature_request.c.seq)
         )
-        if lock:
-            query = query.with_for_update(of=signature_request)
+        return [_view(row) for row in await self._connection.execute(query)]
+
+    async def lock_later(self, process: ProcessId, seq: int) -> list[RequestView]:
+        """Those after a place in it, in order; others are kept from moving them.
+
+        Whoever asks has locked the one at that place: locks are only ever taken
+        onwards, so that no two wait for each other.
+        """
+        query = (
+            _views()
+            .where(signature_request.c.process == process)
+            .where(signature_request.c.seq > seq)
+            .order_by(signature_request.c.seq)
+            .with_for_update(of=signature_request)
+        )
         return [_view(row) for row in await self._connection.execute(query)]
 
     async def take_turn(self, request: RequestId, document: DocumentId) -> bool:

@@ -13,7 +13,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from appliance.storage.durable import NEW
+from appliance.storage.durable import NEW, held_alone
 
 _NAME: Final = ".reserve"
 _FILE_MODE: Final = 0o660
@@ -39,6 +39,17 @@ class Reserve:
         """
         if self._size == 0 or self._stands():
             return
+        # Two that make one at once would need room for both.
+        with held_alone(self._path.parent):
+            if not self._stands():
+                self._make()
+
+    def release(self) -> None:
+        """Give its room to somebody who needs it now."""
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+
+    def _make(self) -> None:
         temporary = self._path.with_name(f"{NEW}{secrets.token_hex(8)}")
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
         try:
@@ -50,11 +61,6 @@ class Reserve:
             raise
         finally:
             os.close(handle)
-
-    def release(self) -> None:
-        """Give its room to somebody who needs it now."""
-        with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()
 
     def _stands(self) -> bool:
         try:

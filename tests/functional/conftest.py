@@ -35,14 +35,15 @@ def other(appliance: Appliance) -> TestPerson:
 
 @pytest.fixture(scope="session")
 def tight() -> Iterator[Appliance]:
-    """A second appliance: pages of other origins may call, and limits are low."""
+    """A second appliance: open to other origins' pages, stamps; limits are low."""
     with (
         short_folder() as folder,
         Appliance.made(
             folder,
             web=f'cors_origins = ["{ORIGIN}"]\nbody_timeout_s = 0.5',
             signing="wait_s = 0.5\nworkers = 1",
-            more="[documents]\nlimit_bytes = 65536\nreserve_bytes = 1048576",
+            more="[documents]\nlimit_bytes = 65536\nreserve_bytes = 1048576\n\n"
+            "[timestamps]\npublic = true",
         ) as running,
     ):
         yield running

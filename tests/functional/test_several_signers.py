@@ -3,6 +3,8 @@
 Source: decisions "several signers", "estados".
 """
 
+from pathlib import Path
+
 import httpx
 import pytest
 
@@ -73,6 +75,27 @@ def test_rejection_ends_the_process(
         assert answer.json()["estado"] == "rechazada"
         assert state(two, second) == "cancelada"
         problem(sign(two, other, second), 409, "STATE")
+
+
+def test_operator_asks_several_and_takes_it_back(
+    appliance: Appliance, signer: TestPerson, other: TestPerson, tmp_path: Path
+) -> None:
+    """By the command line: in the order named; the end of one ends the rest."""
+    path = tmp_path / "acta.pdf"
+    path.write_bytes(pdfs.one_page())
+    people = ("--person", signer.cuil, "--person", other.cuil)
+    made = appliance.rubrica(
+        "request", "create", str(path), "--integrator", "demo", *people
+    )
+    assert made.returncode == 0, made.stderr
+    first, second = (int(line.split()[1]) for line in made.stdout.splitlines())
+    with appliance.client(signer) as one, appliance.client(other) as two:
+        assert (state(one, first), state(two, second)) == ("pendiente", "en_espera")
+
+        done = appliance.rubrica("request", "cancel", str(first))
+
+        assert done.returncode == 0, done.stderr
+        assert (state(one, first), state(two, second)) == ("cancelada", "cancelada")
 
 
 @pytest.mark.parametrize("point", [FILE_WRITTEN, PUBLISHED])

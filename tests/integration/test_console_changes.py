@@ -604,9 +604,33 @@ async def test_request_is_made_from_a_file(site: Site) -> None:
     assert event.request == 1
 
 
+async def test_request_of_several_signers(site: Site) -> None:
+    """One request each, in the order typed; every page shows them all."""
+    await site.person()
+    await site.person(LUIS)
+
+    answer = await site.upload(
+        "/admin/requests", PDF, "a.pdf", integrator="acme", cuil=ANA, then=LUIS, days=""
+    )
+
+    assert answer.location == "/admin/requests/1"
+    for number in (1, 2):
+        page = (await site.get(f"/admin/requests/{number}")).text
+        assert "Firmantes en orden" in page
+        assert 'href="/admin/requests/1"' in page
+        assert 'href="/admin/requests/2"' in page
+        assert "En espera de otro firmante" in page
+    events = await site.desk.audited(EventKind.REQUEST_CREATED)
+    assert [event.request for event in events] == [1, 2]
+    assert events[1].detail["predecessor"] == 1
+
+
 @pytest.mark.parametrize(
     ("content", "name", "fields", "field"),
     [
+        (PDF, "a.pdf", {"then": ANA}, "then"),
+        (PDF, "a.pdf", {"then": LUIS}, "then"),
+        (PDF, "a.pdf", {"then": "1, 2"}, "then"),
         (PDF, "a.pdf", {"cuil": "1"}, "cuil"),
         (PDF, "a.pdf", {"cuil": LUIS}, "cuil"),
         (PDF, "a.pdf", {"integrator": "nadie"}, "integrator"),

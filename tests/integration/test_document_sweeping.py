@@ -120,7 +120,7 @@ async def test_document_that_comes_in_meanwhile_is_there(
     sha256 = await documents.put(integrator, b"both")
     soon = sqlite_core.now
 
-    for _ in range(100):
+    for _ in range(30):
         os.utime(next(sqlite_core.settings.documents_dir.rglob("*.pdf")), (0, 0))
         await asyncio.gather(
             documents.put(integrator, b"both"),

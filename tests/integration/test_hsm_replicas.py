@@ -5,7 +5,6 @@ import hashlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ from appliance.settings import SettingsError, load_settings
 from hsm_config import firma_keys, objects
 from hsm_config.masters import Masters
 from hsm_config.provision import provision
-from tests.parts.hsm import HsmInstallation, verify
+from tests.parts.hsm import HsmInstallation, until, verify
 from tests.parts.pkcs11_shim import Pkcs11Shim
 from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
@@ -57,19 +56,7 @@ def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
 @pytest.fixture
 def shim(made: HsmInstallation, monkeypatch: pytest.MonkeyPatch) -> Pkcs11Shim:
     """A shim around its module, for this process."""
-    tool = Pkcs11Shim(made.folder, made.profile.modules[0])
-    for name, value in tool.environment.items():
-        monkeypatch.setenv(name, value)
-    return tool
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait for something to become true."""
-    for _ in range(1500):
-        if true():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it does not come true")
+    return made.shimmed(monkeypatch)
 
 
 async def sign(session: HsmSession, key: WrappedKey) -> bytes:

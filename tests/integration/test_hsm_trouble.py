@@ -5,7 +5,7 @@ Source: research on reliability, F10, F12, F17; docs/hsm-faults.md.
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from appliance.domain.hsm import (
     WrappedKey,
 )
 from hsm_config.provision import provision
-from tests.parts.hsm import HsmInstallation, verify
+from tests.parts.hsm import HsmInstallation, until, verify
 from tests.parts.pkcs11_shim import Pkcs11Shim
 from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
@@ -58,10 +58,7 @@ def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
 @pytest.fixture
 def shim(made: HsmInstallation, monkeypatch: pytest.MonkeyPatch) -> Pkcs11Shim:
     """A shim around its module, for this process."""
-    tool = Pkcs11Shim(made.folder, made.profile.modules[0])
-    for name, value in tool.environment.items():
-        monkeypatch.setenv(name, value)
-    return tool
+    return made.shimmed(monkeypatch)
 
 
 @pytest.fixture
@@ -76,15 +73,6 @@ async def session(made: HsmInstallation, shim: Pkcs11Shim) -> AsyncIterator[HsmS
 async def key(session: HsmSession) -> WrappedKey:
     """A user's key."""
     return await session.generate_wrapped(KeyAlgorithm.RSA_2048)
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Wait for something to become true."""
-    for _ in range(1500):
-        if true():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it does not come true")
 
 
 async def sign(session: HsmSession, key: WrappedKey) -> None:

@@ -6,7 +6,6 @@ Source: RFC 3161; docs/timestamps.md.
 import asyncio
 import hashlib
 import secrets
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -24,10 +23,11 @@ from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.publishing import Publishing
 from appliance.services.timestamp_requests import read_question
 from appliance.services.timestamps import TimestampWork
-from hsm_config.certificates import read_ca
+from hsm_config.certificates import read_ca, read_root
 from hsm_config.provision import provision
 from tests.fakes import MovingClock
 from tests.parts.hsm import HsmInstallation
+from tests.parts.timestamps import DATA, Trusted, openssl, trusting
 from tests.web_parts import Parts, open_parts
 from worker.authority import Authority
 from worker.pdf.der import encode
@@ -35,7 +35,6 @@ from worker.timestamp_tasks import TimestampTasks
 from worker.tsa import InternalTsa
 
 QUERY = "application/timestamp-query"
-DATA = b"a document of somebody else"
 SLOT = "signing/h/1"
 
 
@@ -111,19 +110,6 @@ async def worker(desk: Desk, installation: HsmInstallation) -> AsyncIterator[Non
             await running
 
 
-def openssl(*words: str | Path) -> str:
-    """What openssl says; it must end well."""
-    done = subprocess.run(
-        ["openssl", "ts", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 def question(**changes: Any) -> tsp.TimeStampReq:
     """A sound one, but for `changes`."""
     algorithm = changes.pop("algorithm", {"algorithm": "sha256"})
@@ -164,12 +150,11 @@ async def test_openssl_asks_and_takes_the_answer(
     told = openssl("-reply", "-in", answered, "-text")
     assert "Status: Granted." in told
     if "-cert" in options:
-        settings = installation.settings
-        moment = str(int(desk.parts.clock.now().timestamp()))
-        trusted = ("-CAfile", settings.root_file, "-untrusted", settings.ca_file)
+        settings, now = installation.settings, desk.parts.clock.now()
+        trusted = Trusted(read_root(settings), read_ca(settings), now)
         for against in (("-queryfile", asked), ("-data", data)):
-            words = ("-verify", "-in", answered, "-attime", moment)
-            assert "Verification: OK" in openssl(*words, *against, *trusted)
+            words = ("-verify", "-in", answered, *trusting(trusted, tmp_path))
+            assert "Verification: OK" in openssl(*words, *against)
 
 
 @pytest.mark.usefixtures("worker")

@@ -3,6 +3,7 @@
 Source: decisions "restriccion"; docs/signing.md "What a document allows".
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,7 @@ def refusal(
 ) -> ErrorCode | None:
     """How a command is refused before the password."""
     view = request_view(1, "somebody")
-    object.__setattr__(view, "inspection", inspection)
-    object.__setattr__(view, "followed", followed)
+    view = replace(view, inspection=inspection, followed=followed)
     try:
         check_permitted(view, params)
     except ApplianceError as exc:
@@ -75,8 +75,7 @@ class Desk:
         assert refusal(inspection, params) is None
         layout = lay_out(params, LINES, inspection)
         made = make_plan(self.signer, layout, params.restriction)
-        object.__setattr__(made, "existing", params.field)
-        return made
+        return replace(made, existing=params.field)
 
     def sign(self, pdf: bytes, **params: Any) -> bytes:
         """Sign a document that permits it."""
@@ -284,8 +283,7 @@ def test_binding_seed_values_are_met_or_refused_by_name(
     restriction = restriction or Restriction.NO_VALUE
     params = SignParameters(field="Firma", restriction=restriction)
     if needs:
-        view = request_view(1, "somebody")
-        object.__setattr__(view, "inspection", looked_at(pdf))
+        view = replace(request_view(1, "somebody"), inspection=looked_at(pdf))
         with pytest.raises(ApplianceError) as caught:
             check_permitted(view, params)
         assert caught.value.code is C.SIGNATURE_FIELD_DEMANDS

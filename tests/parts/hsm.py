@@ -4,16 +4,18 @@ python-pkcs11 starts a module once a process; who opens the tokens here closes
 them before another folder's are opened.
 """
 
+import asyncio
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pkcs11
+import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 
@@ -25,6 +27,7 @@ from hsm_config.check_report import CheckReport
 from hsm_config.module import find_token, log_in, members, opened, token_settings
 from hsm_config.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
+from tests.parts.pkcs11_shim import Pkcs11Shim
 from worker.hsm_session import HsmSession
 
 _TOML: Final = """\
@@ -119,6 +122,13 @@ class HsmInstallation:
         conf.write_text(text.replace(str(self.folder), str(folder)), "utf-8")
         return twin
 
+    def shimmed(self, monkeypatch: pytest.MonkeyPatch) -> Pkcs11Shim:
+        """A shim around its module, for this process as long as the test lasts."""
+        tool = Pkcs11Shim(self.folder, self.profile.modules[0])
+        for name, value in tool.environment.items():
+            monkeypatch.setenv(name, value)
+        return tool
+
     @property
     def tokens(self) -> Path:
         """Folder of the tokens."""
@@ -212,6 +222,15 @@ class HsmInstallation:
         with self.start_command(*words) as process:
             said, _ = process.communicate(timeout=60)
         return process.returncode, said
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait for something to become true."""
+    for _ in range(1500):
+        if true():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it does not come true")
 
 
 def folder_of_token(tokens: Path, label: str) -> Path:

@@ -163,6 +163,7 @@ def _timestamp_attribute(token: bytes) -> bytes:
     return encode(_CONTEXT_1, attribute)
 
 
+@lru_cache(maxsize=256)
 def longest_signed_data(parts: SignerParts, token_bytes: int = 0) -> int:
     """Bytes of the longest CMS that `signed_data` can make with these parts.
 

@@ -1,6 +1,7 @@
 """The drawing of a stamp: a form XObject with its own embedded font."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from pyhanko.pdf_utils.generic import (
@@ -247,6 +248,12 @@ def _widths(font: EmbeddedFont, layout: StampLayout) -> ArrayObject:
     shown = {font.glyphs[char]: char for line in layout.lines for char in line}
     out = ArrayObject()
     for glyph in sorted(shown):
-        width = font.metrics.advances[shown[glyph]] * 1000 / UNITS_PER_EM
-        out += [NumberObject(glyph), ArrayObject([FloatObject(round(width, 2))])]
+        units = font.metrics.advances[shown[glyph]]
+        out += [NumberObject(glyph), ArrayObject([_width(units)])]
     return out
+
+
+@lru_cache(maxsize=4096)
+def _width(units: int) -> FloatObject:
+    """A width in 1/1000 em; fonts have few, and decimals are slow to make."""
+    return FloatObject(round(units * 1000 / UNITS_PER_EM, 2))

@@ -21,6 +21,8 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from worker.stamp.revision import entry
 
 _STEPS: Final = 200_000
+_NAME_LENGTH: Final = 4096
+"""Longer names are nobody's; they would grow with each level of the tree."""
 _READ_ONLY: Final = 1
 
 
@@ -75,6 +77,8 @@ def signature_fields(root: DictionaryObject) -> Iterator[SignatureField]:
         if key is not None:
             seen.add(key)
         name = _joined(place.prefix, entry(node, "/T", str))
+        if len(name) > _NAME_LENGTH:
+            continue
         kind = entry(node, "/FT", NameObject) or place.kind
         flags = entry(node, "/Ff", int)
         flags = place.flags if flags is None else flags

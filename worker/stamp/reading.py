@@ -1,64 +1,45 @@
-"""Reads PDF objects as pyHanko does, only faster.
+"""A pyHanko reader with short cuts for what is plain, in a file that is in memory.
 
-pyHanko reads byte by byte. Most objects are plain: no comments, no escapes, no
-streams. Those are read here, token by token; at anything else pyHanko reads the
-whole object itself, so it alone decides what to make of what is odd.
+Each short cut reads what pyHanko would; where the file is odd it leaves all to
+pyHanko.
 """
 
+import io
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final, TypeGuard
 
-from pyhanko.pdf_utils.decode_limits import DecodePurpose
+from pyhanko.pdf_utils.decode_limits import DecodeContext, DecodeLimits, DecodePurpose
 from pyhanko.pdf_utils.generic import (
-    ArrayObject,
-    BooleanObject,
     DictionaryObject,
-    FloatObject,
-    IndirectObject,
-    NameObject,
-    NullObject,
-    NumberObject,
     PdfObject,
     Reference,
     StreamObject,
-    pdf_string,
+    TrailerReference,
 )
-from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.pdf_utils.xref import ObjStreamRef
+from pyhanko.pdf_utils.reader import (
+    PdfFileReader,
+    _read_header_version,
+    process_data_at_eof,
+)
+from pyhanko.pdf_utils.xref import (
+    ObjStreamRef,
+    XRefBuilder,
+    XRefCache,
+    XRefSection,
+    XRefSectionData,
+    XRefSectionMetaInfo,
+    XRefSectionType,
+)
 
-_DEEPEST: Final = 32
-"""Most containers within each other; pyHanko's own limit is Python's."""
-_SPACE: Final = rb"[ \n\r\t\f\0]"
-# What a token ends before. A number that a comma or sign follows is none of ours.
-_STOP: Final = rb"(?=[ \n\r\t\f\0()<>\[\]/%]|\Z)"
-_TOKEN: Final = re.compile(
-    _SPACE
-    + rb"*+(?:"
-    + rb"(?P<name>/[!\"$&'*-.0-;=?-Z\\^-z|~]*+)"
-    + _STOP
-    # Where pyHanko's own look-ahead sees all of it too.
-    + rb"|(?P<reference>([1-9]\d{0,8}) (\d{1,5}) R)"
-    + _STOP
-    + rb"(?!\Z)"
-    + rb"|(?P<integer>[+-]?\d{1,18})"
-    + _STOP
-    + rb"|(?P<real>[+-]?\d{1,18}\.\d{1,18})"
-    + _STOP
-    + rb"|(?P<open><<|\[)|(?P<close>>>|\])"
-    + rb"|<(?P<hex>(?:[0-9A-Fa-f]{2})*+)>"
-    + rb"|\((?P<text>[^()\\\r]*+)\)"
-    + rb"|(?P<word>true|false|null)"
-    + _STOP
-    + rb")"
-)
-_HEADER: Final = re.compile(rb"(\d{1,10}) (\d{1,5}) obj" + _STOP)
-_END: Final = re.compile(_SPACE + rb"*+endobj" + _STOP)
-_WORDS: Final[Mapping[bytes, Callable[[], PdfObject]]] = {
-    b"true": lambda: BooleanObject(value=True),
-    b"false": lambda: BooleanObject(value=False),
-    b"null": NullObject,
-}
+from worker.stamp.plain import SPACE, STOP, parse_plain
+
+_HEADER: Final = re.compile(rb"(\d{1,10}) (\d{1,5}) obj" + STOP)
+_END: Final = re.compile(SPACE + rb"*+endobj" + STOP)
+_ROW_BYTES: Final = 20
+_ROWS: Final = re.compile(rb"(?:\d{10} \d{5} [nf](?: \n| \r|\r\n))*+")
+_ROWS_HEADER: Final = re.compile(SPACE + rb"*+(\d{1,9}) (\d{1,9})" + SPACE + rb"++")
+_TRAILER: Final = re.compile(SPACE + rb"*+trailer" + SPACE + rb"*+(?=<<)")
+_HIGHEST_GENERATION: Final = 0xFFFF
 
 
 class Reader(PdfFileReader):
@@ -69,10 +50,25 @@ class Reader(PdfFileReader):
         content: the same, as bytes.
     """
 
-    def __init__(self, stream: Any, content: bytes) -> None:
+    def __init__(self, stream: io.BytesIO, content: bytes) -> None:
         self._content = content
         self._object_streams: dict[int, _ObjectStream] = {}
-        super().__init__(stream, strict=False)
+        # The parent's, which takes no other builder of cross-references.
+        self._security_handler = None
+        self.strict = False
+        self._decode_context = DecodeContext(DecodeLimits(), input_size=len(content))
+        self.resolved_objects = {}
+        self._header_version = _read_header_version(stream)
+        self._input_version = None
+        self._historical_resolver_cache = {}
+        self.stream = stream
+        stream.seek(-1, io.SEEK_END)
+        sections = _Sections(self, stream, content, process_data_at_eof(stream))
+        self.xrefs = XRefCache(self, sections.read_xrefs())  # type: ignore[no-untyped-call]
+        self.last_startxref = sections.last_startxref
+        self.trailer = sections.trailer
+        self.has_xref_stream = sections.has_xref_stream
+        self._embedded_signatures = None
 
     def _read_object(
         self,
@@ -101,7 +97,7 @@ class Reader(PdfFileReader):
         ):
             return None
         container = Reference(ref.idnum, ref.generation, self)
-        parsed = _parse(self._content, header.end(), container)
+        parsed = parse_plain(self._content, header.end(), container)
         if parsed is None or not _END.match(self._content, parsed[1]):
             return None
         return parsed[0]
@@ -114,7 +110,7 @@ class Reader(PdfFileReader):
         held = self._object_streams[stmnum]
         place = held.places.get(idnum)
         if place is not None and 0 <= idx < len(held.places):
-            parsed = _parse(held.data, place, Reference(idnum, 0, self))
+            parsed = parse_plain(held.data, place, Reference(idnum, 0, self))
             if parsed is not None:
                 return parsed[0]
         read: PdfObject = super()._get_object_from_stream(  # type: ignore[no-untyped-call]
@@ -150,64 +146,95 @@ class _ObjectStream:
             }
 
 
-def _parse(
-    content: bytes, at: int, container: Reference
-) -> tuple[PdfObject, int] | None:
-    """Read one object.
+class _Sections(XRefBuilder):
+    """Reads a file's cross-references.
 
     Args:
-        content: where it stands.
-        at: where it starts, white space before it included.
-        container: what it is to be updated by.
+        reader: of the file.
+        stream: the file.
+        content: the same, as bytes.
+        startxref: where the newest section starts.
+    """
+
+    def __init__(
+        self, reader: Reader, stream: io.BytesIO, content: bytes, startxref: int
+    ) -> None:
+        super().__init__(reader, stream, strict=False, last_startxref=startxref)
+        self._content = content
+
+    def _read_xref_table(self, declared_startxref: int) -> int | None:
+        """Read the table at hand and its trailer; as the parent does.
+
+        Returns:
+            Where the section before starts.
+        """
+        start: int = self.stream.tell()
+        found = _plain_table(self._content, start)
+        if found is not None:
+            data, end = found
+            parsed = parse_plain(self._content, end, TrailerReference(self.handler))
+            trailer = parsed[0] if parsed else None
+            if _is_plain_trailer(trailer):
+                meta = XRefSectionMetaInfo(
+                    xref_section_type=XRefSectionType.STANDARD,
+                    size=trailer.raw_get("/Size"),
+                    declared_startxref=declared_startxref,
+                    start_location=start,
+                    end_location=end,
+                    stream_ref=None,
+                )
+                self.sections.append(XRefSection(meta, data))
+                trailer.container_ref = None
+                self.trailer.add_trailer_revision(trailer)
+                before: int | None = trailer.get("/Prev")
+                return before
+        read: int | None = super()._read_xref_table(declared_startxref)
+        return read
+
+
+def _is_plain_trailer(trailer: PdfObject | None) -> TypeGuard[DictionaryObject]:
+    """Whether a trailer is of no hybrid file, and its numbers are numbers."""
+    return (
+        isinstance(trailer, DictionaryObject)
+        and "/XRefStm" not in trailer
+        and isinstance(trailer.get("/Size"), int)
+        and isinstance(trailer.get("/Prev", 0), int)
+    )
+
+
+def _plain_table(content: bytes, at: int) -> tuple[XRefSectionData, int] | None:
+    """Read a table whose every row has its 20 bytes.
+
+    Args:
+        content: the file.
+        at: the place after `xref`.
 
     Returns:
-        The object and the place after it; None when it is not plain.
+        The table, and the place of the trailer's dictionary; None when it is odd.
+
+    Source: ISO 32000-2, 7.5.4.
     """
-    outer: list[tuple[bytes, list[PdfObject]]] = []
-    while (token := _TOKEN.match(content, at)) is not None:
-        at = token.end()
-        kind = token.lastgroup or ""
-        if kind == "open":
-            if len(outer) == _DEEPEST:
-                return None
-            outer.append((token[kind], []))
-            continue
-        if kind == "close":
-            value = _closed(*outer.pop(), token[kind]) if outer else None
-        else:
-            value = _LEAVES[kind](token, container)
-        if value is None:
+    data = XRefSectionData()
+    while (header := _ROWS_HEADER.match(content, at)) is not None:
+        first, count, start = int(header[1]), int(header[2]), header.end()
+        at = start + count * _ROW_BYTES
+        if at > len(content) or not _ROWS.fullmatch(content, start, at):
             return None
-        value.container_ref = container
-        if not outer:
-            return value, at
-        outer[-1][1].append(value)
-    return None
+        for number in range(first, first + count):
+            _add_row(data, number, content[start : start + _ROW_BYTES])
+            start += _ROW_BYTES
+    trailer = _TRAILER.match(content, at)
+    return None if trailer is None else (data, trailer.end())
 
 
-def _closed(opened: bytes, items: list[PdfObject], close: bytes) -> PdfObject | None:
-    """The container that a bracket closes; None for what is not one."""
-    if opened + close == b"[]":
-        return ArrayObject(items)
-    keys, values = items[::2], items[1::2]
-    if (
-        opened + close != b"<<>>"
-        or len(keys) != len(values)
-        or not all(isinstance(key, NameObject) for key in keys)
-        or len(set(keys)) != len(keys)
-    ):
-        return None
-    return DictionaryObject(dict(zip(keys, values, strict=True)))
-
-
-_LEAVES: Final[Mapping[str, Callable[[re.Match[bytes], Reference], PdfObject]]] = {
-    "name": lambda token, _: NameObject(token["name"].decode("ascii")),
-    "reference": lambda token, container: IndirectObject(
-        int(token[3]), int(token[4]), container.get_pdf_handler()
-    ),
-    "integer": lambda token, _: NumberObject(token["integer"]),
-    "real": lambda token, _: FloatObject(token["real"].decode("ascii")),
-    "hex": lambda token, _: pdf_string(bytes.fromhex(token["hex"].decode("ascii"))),
-    "text": lambda token, _: pdf_string(token["text"]),
-    "word": lambda token, _: _WORDS[token["word"]](),
-}
+def _add_row(data: XRefSectionData, number: int, row: bytes) -> None:
+    """Take a row over, as `XRefSectionData.process_entries` does."""
+    generation = int(row[11:16])
+    if number == 0 or generation > _HIGHEST_GENERATION:
+        return
+    if row[17:18] == b"n":
+        data.standard_xrefs[number] = generation, int(row[:10])
+        data.explicit_refs_in_revision.add((number, generation))
+    else:
+        data.freed[number] = generation
+        data.explicit_refs_in_revision.add((number, generation - 1))

@@ -13,15 +13,23 @@ from typing import Any, Final
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
     DictionaryObject,
+    FloatObject,
     IndirectObject,
     NameObject,
     NumberObject,
     PdfObject,
     StreamObject,
+    TextStringObject,
 )
 
 _CACHED_NAME: Final = 64
 """Longest name that is remembered, in characters: files choose names."""
+
+_ESCAPED: Final = [
+    bytes([one]) if bytes([one]).isalnum() or one == ord(" ") else b"\\%03o" % one
+    for one in range(128)
+]
+"""ASCII as pyHanko writes it into a text string."""
 
 
 class Tail(io.BytesIO):
@@ -84,9 +92,27 @@ def _write_number(out: io.BytesIO, value: NumberObject) -> None:
     out.write(b"%d" % value)
 
 
+def _write_real(out: io.BytesIO, value: FloatObject) -> None:
+    # By its digits: numbers that are equal may be written differently.
+    out.write(_real(str(value)))
+
+
+@lru_cache(maxsize=4096)
+def _real(digits: str) -> bytes:
+    return repr(FloatObject(digits)).encode("ascii")
+
+
 def _write_reference(out: io.BytesIO, value: IndirectObject) -> None:
     reference = value.reference
     out.write(b"%d %d R" % (reference.idnum, reference.generation))
+
+
+def _write_text(out: io.BytesIO, value: TextStringObject) -> None:
+    plain = value.isascii() and value.isprintable()
+    if plain and value.force_output_encoding is None:
+        out.write(b"(%s)" % b"".join([_ESCAPED[one] for one in value.encode("ascii")]))
+    else:
+        value.write_to_stream(out)
 
 
 def _write_array(out: io.BytesIO, value: ArrayObject) -> None:
@@ -123,6 +149,8 @@ def _write_entries(out: io.BytesIO, entries: Mapping[NameObject, PdfObject]) -> 
 _WRITERS: Final[Mapping[object, Callable[[io.BytesIO, Any], None]]] = {
     NameObject.write_to_stream: _write_name,
     NumberObject.write_to_stream: _write_number,
+    FloatObject.write_to_stream: _write_real,
+    TextStringObject.write_to_stream: _write_text,
     IndirectObject.write_to_stream: _write_reference,
     ArrayObject.write_to_stream: _write_array,
     DictionaryObject.write_to_stream: _write_dictionary,

@@ -97,10 +97,12 @@ class RequestRecords(Protocol):
         """
         ...
 
-    async def of_process(
-        self, process: ProcessId, *, lock: bool = False
-    ) -> list[RequestView]:
-        """The requests of a process, in order; `lock` keeps others from moving them."""
+    async def of_process(self, process: ProcessId) -> list[RequestView]:
+        """The requests of a process, in order."""
+        ...
+
+    async def lock_later(self, process: ProcessId, seq: int) -> list[RequestView]:
+        """Those after a place in it, in order; others are kept from moving them."""
         ...
 
     async def take_turn(self, request: RequestId, document: DocumentId) -> bool:

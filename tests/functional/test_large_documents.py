@@ -1,0 +1,56 @@
+"""Large documents go through in bounded memory, and downloads are never held.
+
+Source: decisions "Limits".
+"""
+
+import pytest
+
+from tests import pdfs
+from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.large_documents import Walk, walk_through
+from tests.parts.places import short_folder
+
+QUICK, LARGE = 12_000_000, 100_000_000
+MOST = 3.0
+"""Sizes of the document that a role may grow by."""
+STREAMED = 0.95
+"""The same where no role holds it, but some segments and the server's buffers."""
+
+
+def faults(walk: Walk) -> list[str]:
+    """Steps in which a role took more than it may."""
+    return [
+        f"{step}: {role} grew by {grown}"
+        for step, roles in walk.grown.items()
+        for role, grown in roles.items()
+        if role != "sandbox job"
+        and grown
+        > (STREAMED if step in {"fetch", "frame: see"} else MOST) * walk.size_bytes
+    ]
+
+
+def test_document_is_held_less_than_three_times(
+    appliance: Appliance, signer: TestPerson
+) -> None:
+    """By no role and in no step; what is fetched is not held at all."""
+    walk_through(appliance, signer, pdfs.one_page())
+
+    walk = walk_through(appliance, signer, pdfs.heavy(20, QUICK))
+
+    assert faults(walk) == []
+    # It was looked at: the worker did hold the document.
+    assert walk.most("signing") > 0.5 * QUICK
+
+
+@pytest.mark.long
+def test_hundred_megabytes_are_held_less_than_three_times() -> None:
+    """The largest document that the settings allow, the same way."""
+    more = "[documents]\nlimit_bytes = 104857600"
+    with short_folder() as folder, Appliance.made(folder, more=more) as appliance:
+        person = appliance.new_person()
+        walk_through(appliance, person, pdfs.one_page())
+
+        walk = walk_through(appliance, person, pdfs.heavy(100, LARGE))
+
+    assert faults(walk) == []
+    assert walk.most("signing") > 0.5 * LARGE

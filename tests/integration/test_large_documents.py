@@ -1,0 +1,29 @@
+"""Documents of more than 100,000,000 bytes, where offsets get their ninth digit."""
+
+from pathlib import Path
+
+import pytest
+
+from appliance.domain.command import SignParameters
+from appliance.domain.stamp import place, stamp_lines
+from tests import pdfs
+from tests.tools.pdf_samples import A4, SIGNED_AT, make_plan, make_signer, sign
+from tests.tools.pdf_validation import assert_valid
+from worker.pdf import prepare
+from worker.stamp import load_fonts
+
+LINES = stamp_lines("Ana Núñez", "20267565393", SIGNED_AT, "es")
+
+
+@pytest.mark.long
+def test_document_over_a_hundred_million_bytes_is_signed(tmp_path: Path) -> None:
+    """Valid with and without a stamp; what is prepared holds no copy of the file."""
+    original = pdfs.heavy(100, 101_000_000)
+    signer = make_signer()
+    fonts = load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
+    layout = place(SignParameters(x=20, y=30), LINES, [A4])
+    assert len(original) > 100_000_000
+
+    for plan in (make_plan(signer), make_plan(signer, layout)):
+        assert len(prepare(original, plan, fonts).increment) < 200_000
+        assert_valid(sign(original, signer, plan, fonts), signer, tmp_path)
