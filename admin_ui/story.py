@@ -121,6 +121,8 @@ FACTS: Final = {
     "code": N_("code"),
     "reason": N_("reason"),
     "documentSha256": N_("SHA-256 of the document"),
+    "originalSha256": N_("SHA-256 of the document as it came"),
+    "damage": N_("what was wrong"),
     "pages": N_("pages"),
     "findings": N_("findings"),
     "successor": N_("successor"),

@@ -13,6 +13,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from appliance.domain.document import FindingKind
 from appliance.domain.hsm import KeyAlgorithm, KeyMode
 from appliance.domain.vocab import Environment
 
@@ -126,6 +127,9 @@ class DocumentSettings(_Section):
     """Largest document, in bytes."""
     pages: int = Field(default=5000, ge=1, le=5000)
     """Most pages of a document."""
+    refuse: tuple[FindingKind, ...] = ()
+    """Findings for which a document is not taken in: 422 `PDF_NOT_ALLOWED`; see
+    `docs/documents.md`. By default the signer is told of each and decides."""
     reserve_bytes: int = Field(default=134_217_728, ge=0, le=1_099_511_627_776)
     """Room kept on the documents' disk for what was signed already, in bytes. As
     long as the disk has none left for it, nothing is signed (`STORAGE_FULL`). Make

@@ -61,9 +61,8 @@ def sign_corpus(
             size = path.stat().st_size
             if isinstance(requests, str):
                 return Line(path.name, size, refused=requests)
-            original = path.read_bytes()
             invisible, visible = (
-                _sign(appliance, client, person, request, original, visible=visible)
+                _sign(appliance, client, person, request, visible=visible)
                 for request, visible in zip(requests, (False, True), strict=True)
             )
             return Line(path.name, size, invisible=invisible, visible=visible)
@@ -94,11 +93,12 @@ def _sign(
     client: httpx.Client,
     person: TestPerson,
     request: int,
-    original: bytes,
     *,
     visible: bool,
 ) -> str:
     """Sign one request and download it; `valid`, or what is wrong."""
+    # What is signed: the file, or the repaired copy of it.
+    original = client.get(f"/solicitudes/{request}/original").content
     answer = client.post(
         "/solicitudes/firmar",
         json={

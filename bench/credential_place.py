@@ -182,10 +182,11 @@ class CredentialPlace:
                 await connection.exec_driver_sql("ANALYZE")
         await engines.dispose()
         pdf = pdfs.one_page()
-        self._document = await self.core.documents.put(self._integrator, pdf)
         integrator = Integrator(self._integrator, "bench", "Bench")
         async with self.core.store.write() as records:
             await records.people.add_integrator(integrator)
+        self._document = await self.core.documents.put(self._integrator, pdf)
+        async with self.core.store.write() as records:
             made = StoredDocument(
                 DocumentId(new_id()),
                 self._integrator,

@@ -32,10 +32,12 @@ from appliance.bootstrap import open_core
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm import KeyAlgorithm, SignatureScheme
 from appliance.domain.ids import PersonId
+from appliance.domain.key_ring import KeyRing
 from appliance.services.envelope import open_outer
 from appliance.services.master_rotation import MasterRotation
 from appliance.settings import Settings, load_settings
 from appliance.storage.migrate import migrate
+from appliance.storage.secretbox import SecretBox
 from bench.credential_place import CredentialPlace, Owner, certify
 from hsm_config.pairs import load_spki
 from hsm_config.provision import provision
@@ -152,11 +154,12 @@ async def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
         ]
         fonts = load_fonts(_FONTS)
         places, files = {}, {}
+        sealer = SecretBox(KeyRing.of(secrets.token_bytes(32)))
         for name, count in (("few", args.few), ("many", args.many)):
             files[name], settings = place_settings(hsm, name, urls[name])
             await migrate(settings)
             core = await stack.enter_async_context(
-                open_core(settings, SystemClock(), "signing/bench/1")
+                open_core(settings, SystemClock(), "signing/bench/1", sealer)
             )
             keys = hsm.folder / "keys" / name
             keys.mkdir(mode=0o700)

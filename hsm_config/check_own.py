@@ -6,7 +6,7 @@ Each function returns what is good to know, and raises where something is amiss.
 import pkcs11
 
 from appliance.domain.clock import Clock
-from appliance.domain.errors import HsmRefusedError
+from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
 from appliance.settings import Settings
 from hsm_config import (
     certificates,
@@ -98,8 +98,15 @@ def authority(session: pkcs11.Session, settings: Settings, clock: Clock) -> str:
         if not clock.now() <= certificate.not_valid_after_utc:
             msg = f"the {name} certificate has expired"
             raise HsmRefusedError(msg)
-    for ref in (objects.OCSP_KEY, objects.TSA_KEY):
-        objects.self_test(session, ref.cka_id)
+    for label, ref in (
+        (objects.OCSP_LABEL, objects.OCSP_KEY),
+        (objects.TSA_LABEL, objects.TSA_KEY),
+    ):
+        try:
+            objects.self_test(session, ref.cka_id)
+        except KeyNotFoundError as exc:
+            msg = f"{label} is not there; run `rubrica hsm init`"
+            raise HsmRefusedError(msg) from exc
     pki_keys.check_certificates(settings)
     _, _, ca = held[1]
     until = ca.not_valid_after_utc.date().isoformat()

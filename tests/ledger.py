@@ -46,6 +46,7 @@ _TABLES: Final = (
     tables.signature_request,
     tables.document,
     tables.document_key,
+    tables.document_repair,
     tables.signed_document,
     tables.credential,
     tables.former_certificate,
@@ -313,7 +314,11 @@ def _intents(ledger: Ledger) -> Iterator[str]:
 def _files(ledger: Ledger) -> Iterator[str]:
     """Every row has its file, whole, and every file its row."""
     named = {}
-    for table in (tables.document, tables.signed_document):
+    for table in (
+        tables.document,
+        tables.document_repair,
+        tables.signed_document,
+    ):
         for row in ledger.of(table):
             named[ledger.path(row.integrator, row.sha256)] = row.sha256
     for path, sha256 in named.items():

@@ -6,6 +6,7 @@ All are small, and the same call gives the same bytes but for encrypted ones.
 import hashlib
 import io
 import math
+import warnings
 from collections.abc import Callable
 from typing import Final, Literal
 
@@ -84,19 +85,34 @@ def inherited_box() -> bytes:
 
 
 def encrypted(
-    user: str = "", owner: str = "owner", revision: Literal[3, 4, 6] = 6
+    user: str = "",
+    owner: str = "owner",
+    revision: Literal[2, 3, 4, 5, 6] = 6,
+    *,
+    signing: bool = True,
 ) -> bytes:
     """One A4 page, encrypted; it opens by itself when `user` is empty.
 
     Args:
         user: password to open it.
         owner: password to change it.
-        revision: 3 (RC4), 4 (AES-128) or 6 (AES-256).
+        revision: 2 or 3 (RC4), 4 (AES-128), 5 (a draft of 6) or 6 (AES-256).
+        signing: whether its permissions let a reader sign it.
     """
-    wanted = pikepdf.Encryption(
-        user=user, owner=owner, R=revision, aes=revision > 3, metadata=revision > 3
+    allow = pikepdf.Permissions(
+        modify_annotation=signing, modify_form=signing, modify_other=signing
     )
-    return _saved(_document(1), encryption=wanted)
+    wanted = pikepdf.Encryption(
+        user=user,
+        owner=owner,
+        R=revision,
+        aes=revision > 3,
+        metadata=revision > 3,
+        allow=allow,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of old revisions, which is the point
+        return _saved(_document(1), encryption=wanted)
 
 
 def javascript() -> bytes:

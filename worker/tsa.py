@@ -16,6 +16,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import (
     ApplianceError,
     HsmRefusedError,
+    KeyNotFoundError,
     TsaUnavailableError,
 )
 from appliance.domain.hsm import DigestAlgorithm
@@ -94,6 +95,9 @@ class InternalTsa:
         """
         try:
             return await self._answer(question)
+        except KeyNotFoundError as exc:
+            msg = f"{exc.reason}; `rubrica hsm init` makes the TSA's key"
+            raise TsaUnavailableError(msg) from exc
         except ApplianceError as exc:
             reason = getattr(exc, "reason", "") or str(exc)
             raise TsaUnavailableError(reason) from exc

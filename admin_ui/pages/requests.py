@@ -16,7 +16,7 @@ from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
 from appliance.domain.person import parse_cuil
 from appliance.domain.vocab import RequestState
 from appliance.services.intake import IntakeOrder
-from appliance.web.findings import FINDINGS
+from appliance.web.findings import DAMAGES, FINDINGS
 
 blueprint = Blueprint("requests", __name__, url_prefix="/admin/requests")
 ORIGIN: Final = "consola"
@@ -172,4 +172,5 @@ async def one(number: str) -> Response:
         story=found.story,
         moving=view.state in _MOVING,
         findings=[FINDINGS[kind] for kind in view.inspection.findings],
+        damages=[DAMAGES[kind] for kind in view.repair.damage] if view.repair else [],
     )

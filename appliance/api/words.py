@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from typing import Final
 
 from appliance.domain.batch import BatchItem, BatchOutcome
+from appliance.domain.document import Repair
 from appliance.domain.ids import RequestId
 from appliance.domain.request import Preview, RequestView, SignedDocumentView
 from appliance.domain.signature_fields import EmptyField
 from appliance.domain.stamp import StampLayout
 from appliance.web import language, problems
-from appliance.web.findings import FINDINGS
+from appliance.web.findings import DAMAGES, FINDINGS
 
 PREVIEW_DPI: Final = 96
 _SIGNED: Final = "success"
@@ -67,6 +68,20 @@ def detail(view: RequestView, lang: str) -> dict[str, object]:
                 "texto": language.translate(lang, FINDINGS[finding]),
             }
             for finding in inspection.findings
+        ],
+        "reparacion": _repair(view.repair, lang) if view.repair else None,
+    }
+
+
+def _repair(repair: Repair, lang: str) -> dict[str, object]:
+    return {
+        "sha256Original": repair.original_sha256,
+        "danos": [
+            {
+                "codigo": damage.value,
+                "texto": language.translate(lang, DAMAGES[damage]),
+            }
+            for damage in repair.damage
         ],
     }
 

@@ -9,29 +9,76 @@ from enum import StrEnum
 
 from appliance.domain.signature_fields import SigningFacts
 
-INSPECTOR_VERSION = 2
+INSPECTOR_VERSION = 3
 """Raised whenever the same file would be described differently."""
 
 
 class FindingKind(StrEnum):
-    """What a signer is told about a document before signing it."""
+    """What a signer is told about a document before signing it.
+
+    Source: docs/documents.md, which says how each is found.
+    """
 
     JAVASCRIPT = "javascript"
     LAUNCH_ACTION = "launch_action"
     EMBEDDED_FILES = "embedded_files"
     RICH_MEDIA = "rich_media"
     EXTERNAL_LINK_ACTION = "external_link_action"
-    """GoToR, GoToE, SubmitForm or ImportData actions."""
+    """GoToR or GoToE actions, or a web address that opens without a click."""
+    FORM_SUBMISSION = "form_submission"
+    """SubmitForm or ImportData actions."""
     XFA_STATIC = "xfa_static"
     HYBRID_XREF = "hybrid_xref"
     ENCRYPTED_EMPTY_PASSWORD = "encrypted_empty_password"  # noqa: S105 (a word)
+    SIGNING_RESTRICTED = "signing_restricted"
+    """Encrypted with permissions that do not grant changing or signing it."""
     DAMAGED = "damaged"
-    """Read only in tolerant mode."""
+    """Damaged, and signed as it is."""
+    REPAIRED = "repaired"
+    """The repaired copy of a damaged file."""
     COUNT_LIES = "count_lies"
     """`/Count` of the page tree differs from the pages found by walking."""
     LAYERS = "layers"
+    HIDDEN_ANNOTATIONS = "hidden_annotations"
+    """Annotations or fields that are there and not shown."""
+    OFF_PAGE_CONTENT = "off_page_content"
+    """Annotations or fields beside the visible page, or on no page."""
+    OVERLAPPING_ANNOTATIONS = "overlapping_annotations"
+    """Fields or opaque annotations that cover one another."""
     SIGNATURE_BROKEN = "signature_broken"
     """An earlier signature that is not valid, or cannot be checked."""
+
+
+class Damage(StrEnum):
+    """What was wrong with a file that was repaired."""
+
+    SURROUNDINGS = "surroundings"
+    """Bytes before the start of the PDF or after its end."""
+    CROSS_REFERENCES = "cross_references"
+    """The table of where the objects are, or its trailer."""
+    PAGE_TREE = "page_tree"
+    STREAMS = "streams"
+    """A stream's length."""
+    SYNTAX = "syntax"
+    """Something else that strict reading refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Where a repaired copy comes from; the original is kept beside it."""
+
+    original_sha256: str
+    """Of the file as it came, hex."""
+    damage: tuple[Damage, ...]
+    """Sorted, without repeats, at least one."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepairedCopy:
+    """What the sandbox made of a damaged file."""
+
+    pdf: bytes = field(repr=False)
+    damage: tuple[Damage, ...]
 
 
 @dataclass(frozen=True, slots=True)

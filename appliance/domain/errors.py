@@ -118,6 +118,7 @@ class ErrorCode(StrEnum):
     PDF_XFA = "PDF_XFA"
     PDF_NO_PAGES = "PDF_NO_PAGES"
     PDF_TOO_COMPLEX = "PDF_TOO_COMPLEX"
+    PDF_NOT_ALLOWED = "PDF_NOT_ALLOWED"
     PDF_LOCKED = "PDF_LOCKED"
     PDF_ALREADY_SIGNED = "PDF_ALREADY_SIGNED"
     PDF_CERTIFIED = "PDF_CERTIFIED"
@@ -313,6 +314,7 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PDF_XFA: "The PDF is a dynamic XFA form, which cannot be signed.",
     ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
     ErrorCode.PDF_TOO_COMPLEX: "The PDF needs more work than this service allows.",
+    ErrorCode.PDF_NOT_ALLOWED: "Documents like this are not taken in here: {kinds}.",
     ErrorCode.PDF_LOCKED: "An earlier signature of the PDF forbids this one.",
     ErrorCode.PDF_ALREADY_SIGNED: "The PDF is signed; it can no longer be certified.",
     ErrorCode.PDF_CERTIFIED: (

@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from appliance.domain.document import Inspection, VerificationReport
+from appliance.domain.document import (
+    Inspection,
+    RepairedCopy,
+    VerificationReport,
+)
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import ActivationId, IntegratorId, TaskId
 from appliance.domain.stamp import StampLayout
@@ -23,6 +27,15 @@ class PdfInspector(Protocol):
 
         Raises:
             DocumentRefusedError: it cannot be taken in, by a `PDF_*` code.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """Write a damaged file that holds no signature anew.
+
+        Raises:
+            DocumentRefusedError: it cannot be repaired, by a `PDF_*` code.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
         ...

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from appliance.domain.command import SignParameters
-from appliance.domain.document import Inspection
+from appliance.domain.document import Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
 from appliance.domain.stamp import StampLayout
@@ -69,6 +69,8 @@ class RequestView:
     """Its place among them, from 0."""
     origin: str = ""
     """Where it came from: `operador`, or `sesion` for a session of the frame."""
+    repair: Repair | None = None
+    """Where the document comes from, when it is a repaired copy."""
     followed: bool = False
     """Whether somebody waits to sign after it."""
 

@@ -7,13 +7,14 @@ never travels in it: it comes as a sealed memfd beside the request's length.
 
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
 from appliance.domain import signature_fields
 from appliance.domain.document import (
+    Damage,
     FindingKind,
     Inspection,
     PageBox,
@@ -31,7 +32,7 @@ REQUEST_BYTES_MAX: Final = 1_048_576
 ANSWER_BYTES_MAX: Final = 4_194_304
 """JSON of an answer: the boxes of 5,000 pages take a tenth of it."""
 BINARY_BYTES_MAX: Final = 100_000_000
-"""Bytes after an answer: a PNG of 4,000 by 4,000 pixels at its worst."""
+"""Bytes after an answer: a PNG of 4,000 by 4,000 pixels, or a repaired copy."""
 
 _PARAM_CHARS: Final = 100
 
@@ -55,6 +56,7 @@ class Operation(StrEnum):
     """What can be asked of the sandbox."""
 
     INSPECT = "inspect"
+    REPAIR = "repair"
     RENDER = "render"
     VERIFY = "verify"
     PING = "ping"
@@ -141,6 +143,26 @@ def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise MessageInvalidError from exc
+
+
+def damage_to_json(damage: Sequence[Damage]) -> dict[str, object]:
+    """Write what was wrong with a repaired file."""
+    return {"damage": [each.value for each in damage]}
+
+
+def damage_from_json(message: Mapping[str, Any]) -> tuple[Damage, ...]:
+    """Read what was wrong, distrusting who wrote it.
+
+    Raises:
+        MessageInvalidError: nothing was, or it is none of our words.
+    """
+    try:
+        damage = tuple(sorted({Damage(word) for word in message["damage"]}))
+    except (KeyError, TypeError, ValueError) as exc:
+        raise MessageInvalidError from exc
+    if not damage:
+        raise MessageInvalidError
+    return damage
 
 
 def _page(row: list[Any]) -> PageBox:

@@ -27,6 +27,15 @@ class TimestampQuestion:
     """Whether the digest's AlgorithmIdentifier has NULL parameters: the token's
     imprint is that of the question, to the octet."""
 
+    def __post_init__(self) -> None:
+        """Refuse what is no digest of that kind.
+
+        Raises:
+            ValueError: it is longer or shorter.
+        """
+        if len(self.imprint) != self.digest.size_bytes:
+            raise ValueError
+
 
 @dataclass(frozen=True, slots=True)
 class IssuedTimestamp:

@@ -137,9 +137,7 @@ class FrameRequests:
                 request=request,
                 detail={
                     "session": session.public_id,
-                    "documentSha256": document.sha256,
-                    "pages": len(document.inspection.pages),
-                    "findings": [kind.value for kind in document.inspection.findings],
+                    **document.facts(),
                     "person": person,
                 },
             )

@@ -13,11 +13,10 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.frame import Claim, FrameView, InitOrder, OpenedFrame
-from appliance.domain.ids import DocumentId, RequestId, new_id
+from appliance.domain.ids import RequestId
 from appliance.domain.integration import EmbedSession
 from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
 from appliance.domain.records import Store
-from appliance.domain.records.requests import StoredDocument
 from appliance.domain.vocab import EventKind
 from appliance.services.frame_identity import FrameIdentity
 from appliance.services.frame_requests import FrameRequests
@@ -176,16 +175,10 @@ class Framing:
         if session.request is not None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         await self._progress.count_document(session, self._settings.per_session)
-        inspection = await self._intake.inspect(pdf)
-        sha256 = await self._documents.put(session.integrator.id, pdf)
-        await self._frame_requests.check_key(session, sha256)
+        kept = await self._intake.keep(session.integrator.id, pdf)
+        await self._frame_requests.check_key(session, kept.sha256)
         async with self._store.write() as records:
-            document = await records.documents.add(
-                StoredDocument(
-                    DocumentId(new_id()), session.integrator.id, sha256, inspection
-                ),
-                self._clock.now(),
-            )
+            document = await records.documents.add(kept, self._clock.now())
         session = await self._progress.set_document(session, document.id, name)
         if session.otp_at is not None:
             await self._frame_requests.give(session)

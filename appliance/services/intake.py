@@ -1,5 +1,6 @@
 """Taking a document in: size, sandbox, store, record, request."""
 
+import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -8,26 +9,24 @@ from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.document import Inspection
 from appliance.domain.errors import (
     ApplianceError,
-    DocumentRefusedError,
     ErrorCode,
     FieldInvalidError,
 )
-from appliance.domain.ids import DocumentId, RequestId, new_id
+from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
 from appliance.domain.person import Person
 from appliance.domain.ports import DocumentStore, PdfInspector
 from appliance.domain.records import Store
 from appliance.domain.records.people import Integrator
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import EventKind
+from appliance.services.examination import Examination, Examined
 from appliance.settings import DocumentSettings
 
 MAX_SIGNERS: Final = 50
 """Most people who sign one document in turn."""
 _NAME_BYTES: Final = 255
-_NO_CHANGES: Final = 1
 # Separators, and what could make a name read other than it is.
 _FORBIDDEN: Final = re.compile(r'[/\\:*?"<>|]')
 _FORBIDDEN_KINDS: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -80,9 +79,8 @@ class Intake:
     ) -> None:
         self._store = store
         self._documents = documents
-        self._inspector = inspector
+        self._examination = Examination(inspector, settings)
         self._clock = clock
-        self._settings = settings
 
     async def create_request(self, order: IntakeOrder, pdf: bytes) -> RequestId:
         """Take a PDF in and ask a person, or several in turn, to sign it.
@@ -107,14 +105,10 @@ class Intake:
         """
         name = check_file_name(order.file_name)
         integrator, people = await self._parties(order)
-        inspection = await self.inspect(pdf)
-        sha256 = await self._documents.put(integrator.id, pdf)
+        kept = await self.keep(integrator.id, pdf)
         now = self._clock.now()
         async with self._store.write() as records:
-            document = await records.documents.add(
-                StoredDocument(DocumentId(new_id()), integrator.id, sha256, inspection),
-                now,
-            )
+            document = await records.documents.add(kept, now)
             requests: list[RequestId] = []
             for person in people:
                 new = NewRequest(
@@ -152,25 +146,44 @@ class Intake:
             raise ApplianceError(ErrorCode.PERSON_NOT_FOUND, extras={"field": "then"})
         return integrator, people
 
-    async def inspect(self, pdf: bytes) -> Inspection:
-        """Have the sandbox look at a PDF, within the installation's limits.
+    async def keep(self, integrator: IntegratorId, pdf: bytes) -> StoredDocument:
+        """Examine a PDF and keep its bytes; a damaged one is repaired first.
+
+        Returns:
+            The document to be recorded: the PDF, or the repaired copy of it.
 
         Raises:
             DocumentRefusedError: the PDF cannot be signed.
             ApplianceError: `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
-                `SANDBOX_UNAVAILABLE`.
+                `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
+
+        Source: docs/documents.md; decisions "PDFs".
         """
-        if not pdf:
-            raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-        limit = self._settings.limit_bytes
-        if len(pdf) > limit:
-            raise ApplianceError(ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limit})
-        inspection = await self._inspector.inspect(pdf)
-        if _NO_CHANGES in (inspection.docmdp, inspection.signing.permitted):
-            raise DocumentRefusedError(ErrorCode.PDF_LOCKED, "certified with P=1")
-        if len(inspection.pages) > self._settings.pages:
-            raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "too many pages")
-        return inspection
+        examined = await self._earlier_copy(
+            integrator, pdf
+        ) or await self._examination.examine(pdf)
+        if examined.repair is not None:
+            await self._documents.put(integrator, pdf)
+        sha256 = await self._documents.put(integrator, examined.pdf)
+        return StoredDocument(
+            DocumentId(new_id()),
+            integrator,
+            sha256,
+            examined.inspection,
+            examined.repair,
+        )
+
+    async def _earlier_copy(
+        self, integrator: IntegratorId, pdf: bytes
+    ) -> Examined | None:
+        """The copy that was made when the same damaged file came before."""
+        original = hashlib.sha256(pdf).hexdigest()
+        async with self._store.read() as records:
+            earlier = await records.documents.repaired(integrator, original)
+        if earlier is None or earlier.repair is None:
+            return None
+        copy = await self._documents.get(integrator, earlier.sha256)
+        return await self._examination.examine_copy(copy, earlier.repair)
 
 
 def _created(
@@ -180,7 +193,6 @@ def _created(
     person: Person,
 ) -> AuditEvent:
     """What the audit says of the last one of those requests."""
-    inspection = document.inspection
     after = {"predecessor": requests[-2]} if len(requests) > 1 else {}
     return AuditEvent(
         EventKind.REQUEST_CREATED,
@@ -188,9 +200,7 @@ def _created(
         integrator=document.integrator,
         request=requests[-1],
         detail={
-            "documentSha256": document.sha256,
-            "pages": len(inspection.pages),
-            "findings": [kind.value for kind in inspection.findings],
+            **document.facts(),
             "person": person.id,
             **after,
         },

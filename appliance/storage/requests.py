@@ -1,6 +1,7 @@
 """Signature requests, documents and signed documents in SQL."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appliance.domain.document import Damage, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import (
     ActivationId,
@@ -45,6 +47,7 @@ from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
     document,
+    document_repair,
     idempotency,
     integrator,
     metadata,
@@ -57,9 +60,14 @@ REFERRING: Final = tuple(
     key.parent
     for table in metadata.sorted_tables
     for key in table.foreign_keys
-    if key.column is document.c.id
+    if key.column is document.c.id and key.ondelete is None
 )
-"""Every column that refers to a document, of whatever table."""
+"""Every column that refers to a document, of whatever table; rows that go when their
+document goes do not."""
+_REPAIR: Final = (
+    document_repair.c.sha256.label("original_sha256"),
+    document_repair.c.damage,
+)
 NAMING: Final = tuple(
     table
     for table in metadata.sorted_tables
@@ -97,28 +105,41 @@ class SqlDocuments:
             )
             .returning(document.c.id)
         )
-        return StoredDocument(
-            DocumentId(result.scalar_one()),
-            new.integrator,
-            new.sha256,
-            new.inspection,
-        )
+        kept = replace(new, id=DocumentId(result.scalar_one()))
+        if kept.repair is not None:
+            await self._connection.execute(
+                insert_into(self._connection, document_repair)
+                .values(
+                    document=kept.id,
+                    integrator=kept.integrator,
+                    sha256=kept.repair.original_sha256,
+                    damage=list(kept.repair.damage),
+                )
+                .on_conflict_do_nothing()
+            )
+        return kept
 
     async def get(self, wanted: DocumentId) -> StoredDocument | None:
         """A document by id."""
-        row = (
-            await self._connection.execute(
-                select(document).where(document.c.id == wanted)
+        query = _documents().where(document.c.id == wanted)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _stored(row)
+
+    async def repaired(
+        self, owner: IntegratorId, original_sha256: str
+    ) -> StoredDocument | None:
+        """The first repaired copy that was made of a damaged file."""
+        query = (
+            _documents()
+            .where(
+                document_repair.c.integrator == owner,
+                document_repair.c.sha256 == original_sha256,
             )
-        ).one_or_none()
-        if row is None:
-            return None
-        return StoredDocument(
-            DocumentId(row.id),
-            IntegratorId(row.integrator),
-            row.sha256,
-            inspection_from_json(row.inspection),
+            .order_by(document.c.created, document.c.id)
+            .limit(1)
         )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _stored(row)
 
     async def sealed(
         self, request: RequestId, view: SignedDocumentView, at: datetime
@@ -489,9 +510,11 @@ def _views() -> Select[Any]:
             followed.label("followed"),
             document.c.sha256,
             document.c.inspection,
+            *_REPAIR,
             integrator.c.name.label("integrator_name"),
         )
         .join(document, document.c.id == signature_request.c.document)
+        .outerjoin(document_repair, document_repair.c.document == document.c.id)
         .join(integrator, integrator.c.id == signature_request.c.integrator)
     )
 
@@ -512,7 +535,30 @@ def _view(row: Row[Any]) -> RequestView:
         params_sha256=row.params_sha256,
         activation=row.activation,
         origin=row.origin,
+        repair=_repair(row),
         process=ProcessId(row.process),
         seq=row.seq,
         followed=bool(row.followed),
     )
+
+
+def _documents() -> Select[Any]:
+    return select(document, *_REPAIR).outerjoin(
+        document_repair, document_repair.c.document == document.c.id
+    )
+
+
+def _stored(row: Row[Any]) -> StoredDocument:
+    return StoredDocument(
+        DocumentId(row.id),
+        IntegratorId(row.integrator),
+        row.sha256,
+        inspection_from_json(row.inspection),
+        _repair(row),
+    )
+
+
+def _repair(row: Row[Any]) -> Repair | None:
+    if row.original_sha256 is None:
+        return None
+    return Repair(row.original_sha256, tuple(Damage(word) for word in row.damage))

@@ -22,7 +22,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from appliance.domain import sandbox
-from appliance.domain.document import Inspection, VerificationReport
+from appliance.domain.document import (
+    Inspection,
+    RepairedCopy,
+    VerificationReport,
+)
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.sandbox import LENGTH, MessageInvalidError, Operation
 from appliance.domain.stamp import StampLayout
@@ -32,6 +36,7 @@ _SEALS: Final = (
     fcntl.F_SEAL_SEAL | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 )
 _RETRY_AFTER_S: Final = 0.3
+_PDF: Final = b"%PDF-"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 
@@ -72,6 +77,22 @@ class SandboxClient:
             return sandbox.inspection_from_json(_result(reply))
         except MessageInvalidError as exc:
             raise _unavailable("an inspection of another shape") from exc
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """Write a damaged file that holds no signature anew.
+
+        Raises:
+            DocumentRefusedError: it cannot be repaired, by a `PDF_*` code.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        reply = await self._ask(Operation.REPAIR, {}, pdf)
+        if not reply.binary.startswith(_PDF):
+            raise _unavailable("a repaired copy that is no PDF")
+        try:
+            damage = sandbox.damage_from_json(_result(reply))
+        except MessageInvalidError as exc:
+            raise _unavailable("a repair of another shape") from exc
+        return RepairedCopy(reply.binary, damage)
 
     async def render(
         self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int

@@ -302,6 +302,23 @@ document = Table(
     Index("ix_document_created", "created"),
 )
 
+document_repair = Table(
+    "document_repair",
+    metadata,
+    # The repaired copy, which it is forgotten with.
+    Column(
+        "document",
+        _Id,
+        ForeignKey("document.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("integrator", _Id, ForeignKey("integrator.id"), nullable=False),
+    # Of the damaged file, which is kept beside the copy.
+    Column("sha256", String(64), nullable=False),
+    Column("damage", JsonText, nullable=False),
+    Index("ix_document_repair_integrator_sha256", "integrator", "sha256"),
+)
+
 signing_process = Table(
     "signing_process",
     metadata,

@@ -144,6 +144,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.PDF_XFA: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
     ErrorCode.PDF_NO_PAGES: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
     ErrorCode.PDF_TOO_COMPLEX: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
+    ErrorCode.PDF_NOT_ALLOWED: Answer(_S.UNPROCESSABLE_ENTITY, _FIX),
     ErrorCode.PDF_LOCKED: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.PDF_ALREADY_SIGNED: Answer(_S.CONFLICT, _FIX),
     ErrorCode.PDF_CERTIFIED: Answer(_S.CONFLICT, _FIX),

@@ -17,7 +17,13 @@ from appliance.domain.errors import (
 from appliance.domain.frame import FrameState
 from appliance.domain.presets import Corner
 from appliance.domain.vocab import EventKind, PersonState, RequestState
-from tests.parts.frame_desk import ADDRESS, FrameDesk, open_frame_desk
+from tests.parts.frame_desk import (
+    ADDRESS,
+    CERTIFIED,
+    FULL,
+    FrameDesk,
+    open_frame_desk,
+)
 
 PDF, OTHER = b"%PDF one", b"%PDF another"
 
@@ -403,6 +409,24 @@ async def test_place_is_asked_for_by_a_proven_signer(desk: FrameDesk) -> None:
         desk.signing.placement(taken.session, Corner.TOP_LEFT, 1),
         ErrorCode.SESSION_IN_USE,
     )
+
+
+@pytest.mark.parametrize(
+    ("pdf", "page", "field"), [(CERTIFIED, 2, "Firma"), (FULL, None, None)]
+)
+async def test_certified_document_is_signed_as_it_permits(
+    desk: FrameDesk, pdf: bytes, page: int | None, field: str | None
+) -> None:
+    """In its own field, whatever corner was chosen; else without a mark.
+
+    Source: docs/signing.md "What a document allows".
+    """
+    session = await desk.proven(await desk.add_person(), pdf)
+
+    placed = await desk.signing.placement(session, Corner.TOP_LEFT, 1)
+
+    assert placed.params.field == field
+    assert (placed.layout.page if placed.layout else None) == page
 
 
 async def test_cancelled_session_is_over(desk: FrameDesk) -> None:

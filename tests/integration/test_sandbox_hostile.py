@@ -117,11 +117,67 @@ FOUND = {
     ),
     "form that is sent": (
         hostile.plain(b"/AA<</WC<</S/SubmitForm/F(https://example.org)>>>>"),
+        FindingKind.FORM_SUBMISSION,
+    ),
+    "form that is filled from elsewhere": (
+        hostile.plain(page=b"/Annots[5 0 R]", o5=LINK % b"<</S/ImportData/F(a)>>"),
+        FindingKind.FORM_SUBMISSION,
+    ),
+    "address that opens by itself": (
+        hostile.plain(b"/OpenAction<</S/URI/URI(https://example.org)>>"),
         FindingKind.EXTERNAL_LINK_ACTION,
+    ),
+    "film that is played": (
+        hostile.plain(b"/OpenAction<</S/Rendition>>"),
+        FindingKind.RICH_MEDIA,
+    ),
+    "file of a page": (
+        hostile.plain(page=b"/AF[<</Type/Filespec>>]"),
+        FindingKind.EMBEDDED_FILES,
     ),
     "layers": (
         hostile.plain(b"/OCProperties<</OCGs[]/D<<>>>>"),
         FindingKind.LAYERS,
+    ),
+    "hidden note": (
+        hostile.annotated(b"/Subtype/FreeText/F 2/Rect[9 9 90 90]/Contents(x)"),
+        FindingKind.HIDDEN_ANNOTATIONS,
+    ),
+    "note seen on paper alone": (
+        hostile.annotated(b"/Subtype/Stamp/F 36/Rect[9 9 90 90]"),
+        FindingKind.HIDDEN_ANNOTATIONS,
+    ),
+    "note of glass": (
+        hostile.annotated(b"/Subtype/FreeText/CA 0/Rect[9 9 90 90]/Contents(x)"),
+        FindingKind.HIDDEN_ANNOTATIONS,
+    ),
+    "note without a size": (
+        hostile.annotated(b"/Subtype/FreeText/Rect[9 9 9 9]/Contents(x)"),
+        FindingKind.HIDDEN_ANNOTATIONS,
+    ),
+    "field beside the page": (
+        hostile.annotated(b"/Subtype/Widget/FT/Tx/T(a)/Rect[300 9 390 90]"),
+        FindingKind.OFF_PAGE_CONTENT,
+    ),
+    "field on no page": (
+        hostile.plain(
+            b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/FT/Tx/V(I owe you)>>"
+        ),
+        FindingKind.OFF_PAGE_CONTENT,
+    ),
+    "field over a field": (
+        hostile.annotated(
+            b"/Subtype/Widget/FT/Tx/T(a)/Rect[9 9 90 90]",
+            b"/Subtype/Widget/FT/Tx/T(b)/Rect[89 10 20 80]",
+        ),
+        FindingKind.OVERLAPPING_ANNOTATIONS,
+    ),
+    "filled square over a note": (
+        hostile.annotated(
+            b"/Subtype/Square/IC[1 1 1]/Rect[0 0 90 90]",
+            b"/Subtype/FreeText/Rect[9 9 40 40]/Contents(x)",
+        ),
+        FindingKind.OVERLAPPING_ANNOTATIONS,
     ),
     "static XFA": (pdfs.xfa(dynamic=False), FindingKind.XFA_STATIC),
     "count too high": (pdfs.lying_count(), FindingKind.COUNT_LIES),
@@ -133,6 +189,36 @@ FOUND = {
     ),
     "a little junk after the end": (hostile.plain() + b"x\n", FindingKind.DAMAGED),
     "a kid that is nothing": (hostile.kids(b"3 0 R null", 1), FindingKind.DAMAGED),
+}
+
+
+HARMLESS = {
+    "link to an address": hostile.plain(
+        page=b"/Annots[5 0 R]", o5=LINK % b"<</S/URI/URI(https://example.org)>>"
+    ),
+    "hidden link over a link": hostile.annotated(
+        b"/Subtype/Link/F 2/Rect[0 0 9 9]", b"/Subtype/Link/Rect[0 0 9 9]"
+    ),
+    "note that opens": hostile.annotated(
+        b"/Subtype/Text/Rect[9 9 20 20]", b"/Subtype/Popup/F 2/Rect[300 9 400 90]"
+    ),
+    "marked text": hostile.annotated(
+        b"/Subtype/Highlight/Rect[9 9 90 20]", b"/Subtype/Underline/Rect[9 9 90 20]"
+    ),
+    "frame around a note": hostile.annotated(
+        b"/Subtype/Square/Rect[0 0 90 90]",
+        b"/Subtype/FreeText/Rect[9 9 40 40]/Contents(x)",
+    ),
+    "fields side by side": hostile.annotated(
+        b"/Subtype/Widget/FT/Tx/T(a)/Rect[9 9 90 29]",
+        b"/Subtype/Widget/FT/Tx/T(b)/Rect[9 28 90 49]",
+    ),
+    "odd annotations": hostile.annotated(
+        b"/Subtype/FreeText/Rect[(a) /b]/F(x)/CA/x", b"/Rect[1 2 3]/Subtype 7"
+    ),
+    "place for a signature": hostile.annotated(
+        b"/Subtype/Widget/FT/Sig/T(a)/F 2/Rect[0 0 0 0]"
+    ),
 }
 
 
@@ -167,6 +253,16 @@ async def test_active_document_is_described(sandbox: SandboxServer, kind: str) -
 
     assert inspection.findings == (finding,)
     assert len(inspection.pages) == 1
+
+
+@pytest.mark.parametrize("kind", HARMLESS)
+async def test_usual_document_has_nothing_to_tell(
+    sandbox: SandboxServer, kind: str
+) -> None:
+    """What many documents have alarms nobody."""
+    inspection = await sandbox.client.inspect(HARMLESS[kind])
+
+    assert inspection.findings == ()
 
 
 async def test_hostile_documents_are_not_drawn_or_verified_either(

@@ -306,6 +306,20 @@ def test_digest_of_the_key_decides_at_last(fonts: StampFonts) -> None:
     assert caught.value.code is C.SIGNATURE_FIELD_DEMANDS
 
 
+@pytest.mark.parametrize(
+    "lock",
+    [{"P": 2}, {"Action": "/Include"}, {**ALL, "P": 7}, {"Action": "/Some"}],
+    ids=str,
+)
+def test_lock_that_says_nothing_is_refused_before_the_password(
+    lock: dict[str, Any],
+) -> None:
+    """It could not be written into the signature."""
+    seen = looked_at(with_fields(Field(lock=lock)))
+
+    assert refusal(seen, SignParameters(field="Firma")) is C.SIGNATURE_FIELD_DEMANDS
+
+
 def test_wrong_fields_are_refused(desk: Desk) -> None:
     """Absent, signed, read-only: each by its name."""
     fields = (Field("a"), Field("b", read_only=True))

@@ -215,6 +215,7 @@ async def test_without_its_key_nothing_is_stamped(
         objects.destroy(session, objects.TSA_KEY.cka_id)
     settings, core = older.settings, sqlite_core
     publishing = Publishing(core.store, core.clock, settings.pki, "signing/h/1")
+    missing = older.check()
 
     async with older.session() as session_:
         authority = Authority(session_, read_ca(settings), settings)
@@ -229,7 +230,8 @@ async def test_without_its_key_nothing_is_stamped(
         token = await tsa.stamp(imprint(), DigestAlgorithm.SHA256)
 
     assert refused.value.code is ErrorCode.TSA_UNAVAILABLE
-    assert "rubrica-tsa" in refused.value.reason or "CKA_ID" in refused.value.reason
+    assert "rubrica hsm init" in refused.value.reason
+    assert "rubrica-tsa is not there" in str(missing.lines)
     assert report.made == ["TSA key"]
     assert info(token)["gen_time"].native == core.now
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from appliance.domain.command import SignParameters
-from appliance.domain.document import Inspection, VerificationReport
+from appliance.domain.document import Inspection, RepairedCopy, VerificationReport
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
@@ -49,6 +49,10 @@ class OwnSandbox:
         if self.refusal is not None:
             raise self.refusal
         return TWICE_SIGNED
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """Not asked for here."""
+        raise NotImplementedError
 
     async def render(
         self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int

@@ -29,6 +29,7 @@ from appliance.domain.document import (
     FindingKind,
     Inspection,
     PageBox,
+    RepairedCopy,
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
@@ -78,6 +79,11 @@ class FakeInspector:
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED)
         page = PageBox(0, 0, 595.28, 841.89, 0)
         return Inspection(len(pdf), (page,), (FindingKind.JAVASCRIPT,), 0, None)
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """Nothing can be repaired."""
+        del pdf
+        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
 
     async def render(
         self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int

@@ -7,7 +7,7 @@ async with open_frame_desk(folder, url) as desk:
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from appliance.domain.document import (
     FindingKind,
     Inspection,
     PageBox,
+    RepairedCopy,
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
@@ -27,6 +28,7 @@ from appliance.domain.key_ring import KeyRing
 from appliance.domain.person import Person
 from appliance.domain.records.people import NewPerson, SigningSecret
 from appliance.domain.request import SignedDocumentView
+from appliance.domain.signature_fields import EmptyField, SigningFacts
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import PersonState, RequestState, VouchedBy
 from appliance.services.attempts import Attempts
@@ -52,17 +54,35 @@ from tests.parts.stores import Desk, open_desk
 
 ADDRESS = "192.0.2.7"
 CODE = "acme"
+CERTIFIED, FULL = b"%PDF certified", b"%PDF full"
 
 
 class FakeInspector:
-    """The sandbox, played: every file that begins as a PDF has three A4 pages."""
+    """The sandbox, played: every file that begins as a PDF has three A4 pages.
+
+    One that begins as `CERTIFIED` is certified with P = 2 and has an empty field;
+    one that begins as `FULL` is certified and has none.
+    """
 
     async def inspect(self, pdf: bytes) -> Inspection:
         """Describe a PDF."""
         if not pdf.startswith(b"%PDF"):
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
         page = PageBox(0.0, 0.0, 595.0, 842.0, 0)
-        return Inspection(len(pdf), (page,) * 3, (FindingKind.JAVASCRIPT,), 0, None)
+        described = Inspection(
+            len(pdf), (page,) * 3, (FindingKind.JAVASCRIPT,), 0, None
+        )
+        if not pdf.startswith((CERTIFIED, FULL)):
+            return described
+        field = EmptyField("Firma", 2, (100, 100, 300, 180))
+        empty = (field,) if pdf.startswith(CERTIFIED) else ()
+        facts = SigningFacts(permitted=2, empty=empty)
+        return replace(described, signatures=1, docmdp=2, signing=facts)
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """Nothing can be repaired."""
+        del pdf
+        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
 
     async def render(
         self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int

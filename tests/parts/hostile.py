@@ -55,6 +55,19 @@ def plain(catalog: bytes = b"", page: bytes = b"", **more: bytes) -> bytes:
     )
 
 
+def annotated(*annotations: bytes) -> bytes:
+    """One page of 200 by 300 with annotations that have these entries."""
+    first = 5
+    return plain(
+        page=b"/Annots[%s]"
+        % b" ".join(b"%d 0 R" % (first + n) for n in range(len(annotations))),
+        **{
+            f"o{first + n}": b"<</Type/Annot%s>>" % entries
+            for n, entries in enumerate(annotations)
+        },
+    )
+
+
 def kids(tree: bytes, count: int | None = None) -> bytes:
     """A page tree whose root has these kids; object 3 is a page, 2 the root."""
     return build(
@@ -219,3 +232,48 @@ def _overwrite(content: bytes, pattern: bytes, instead: bytes) -> bytes:
     assert found is not None
     start, end = found.span(1)
     return content[:start] + instead.ljust(end - start) + content[end:]
+
+
+def deep_fields(depth: int = 5_000) -> bytes:
+    """A form whose fields lie one below the other."""
+    first = 5
+    nodes = {
+        first + n: b"<</T(a)/Kids[%d 0 R]/Parent %d 0 R>>"
+        % (first + n + 1, first + n - 1)
+        for n in range(depth)
+    }
+    return build(
+        {
+            1: b"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[5 0 R]>>>>",
+            2: b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            3: PAGE,
+            4: CONTENT,
+            **nodes,
+            first + depth: b"<</T(b)/FT/Tx>>",
+        }
+    )
+
+
+def edited_xref(pattern: bytes, instead: bytes) -> bytes:
+    """The plain page with its cross-references changed."""
+    whole = plain()
+    head, mark, tail = whole.rpartition(b"\nxref\n")
+    changed = re.sub(pattern, instead, tail, count=1)
+    assert changed != tail
+    return head + mark + changed
+
+
+def hybrid() -> bytes:
+    """One page with a table for old programs and a stream for new ones."""
+    head, _, tail = plain(o7=b"<<>>").rpartition(b"xref\n0 ")
+    hidden = len(head)  # object 5, which the table calls free
+    head += b"5 0 obj\n<</Length 0>>stream\n\nendstream\nendobj\n"
+    start = len(head)
+    row = bytes([1]) + hidden.to_bytes(4, "big") + bytes(1)
+    head += (
+        b"6 0 obj\n<</Type/XRef/W[1 4 1]/Index[5 1]/Size 8/Root 1 0 R/Length %d>>"
+        b"stream\n%s\nendstream\nendobj\n" % (len(row), row)
+    )
+    tail = re.sub(rb"startxref\n\d+", b"startxref\n%d" % len(head), tail)
+    tail = tail.replace(b"/Root 1 0 R", b"/Root 1 0 R/XRefStm %d" % start)
+    return head + b"xref\n0 " + tail

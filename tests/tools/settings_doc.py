@@ -118,6 +118,8 @@ def _kind(annotation: object) -> str:
 def _range(field: FieldInfo) -> str:
     """What the values may be; a pattern is shown as it is checked."""
     annotation = field.annotation
+    if get_origin(annotation) is tuple:
+        annotation = get_args(annotation)[0]
     if get_origin(annotation) is Literal:
         return ", ".join(f"`{value}`" for value in get_args(annotation))
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):

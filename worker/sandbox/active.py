@@ -1,5 +1,6 @@
 """Finds what a document can do besides being read: scripts, launches, files."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject
@@ -20,9 +21,17 @@ _ACTIONS: Final = {
     "/Launch": FindingKind.LAUNCH_ACTION,
     "/GoToR": FindingKind.EXTERNAL_LINK_ACTION,
     "/GoToE": FindingKind.EXTERNAL_LINK_ACTION,
-    "/SubmitForm": FindingKind.EXTERNAL_LINK_ACTION,
-    "/ImportData": FindingKind.EXTERNAL_LINK_ACTION,
+    "/SubmitForm": FindingKind.FORM_SUBMISSION,
+    "/ImportData": FindingKind.FORM_SUBMISSION,
+    "/Rendition": FindingKind.RICH_MEDIA,
+    "/Movie": FindingKind.RICH_MEDIA,
+    "/Sound": FindingKind.RICH_MEDIA,
+    "/RichMediaExecute": FindingKind.RICH_MEDIA,
 }
+# A link that opens a web address when it is clicked is no news to anybody; one
+# that opens by itself is.
+_BY_ITSELF: Final = {**_ACTIONS, "/URI": FindingKind.EXTERNAL_LINK_ACTION}
+_CLICKS: Final = {"/D", "/U"}  # events of the mouse's button
 _ANNOTATIONS: Final = {
     "/RichMedia": FindingKind.RICH_MEDIA,
     "/3D": FindingKind.RICH_MEDIA,
@@ -52,13 +61,14 @@ class ActiveContent:
         Raises:
             DocumentRefusedError: `PDF_TOO_COMPLEX`, when the budget is used up.
         """
-        self._scan_actions(catalog, "/OpenAction")
+        self._scan_actions(catalog, "/OpenAction", _BY_ITSELF)
         self._scan_additional(catalog)
         names = dictionary(catalog, "/Names")
         if _is_tree(names, "/JavaScript"):
             self.found.add(FindingKind.JAVASCRIPT)
-        if _is_tree(names, "/EmbeddedFiles") or entry(catalog, "/AF") is not None:
+        if _is_tree(names, "/EmbeddedFiles"):
             self.found.add(FindingKind.EMBEDDED_FILES)
+        self._scan_files(catalog)
         if dictionary(catalog, "/Collection") is not None:
             self.found.add(FindingKind.EMBEDDED_FILES)
         if dictionary(catalog, "/OCProperties") is not None:
@@ -72,6 +82,7 @@ class ActiveContent:
             DocumentRefusedError: `PDF_TOO_COMPLEX`, when the budget is used up.
         """
         self._scan_additional(page)
+        self._scan_files(page)
         for raw in raw_items(entry(page, "/Annots")):
             self.scan_node(raw)
 
@@ -89,8 +100,14 @@ class ActiveContent:
         kind = _ANNOTATIONS.get(str(entry(node, "/Subtype")))
         if kind is not None:
             self.found.add(kind)
-        self._scan_actions(node, "/A")
+        self._scan_actions(node, "/A", _ACTIONS)
         self._scan_additional(node)
+        self._scan_files(node)
+
+    def _scan_files(self, holder: DictionaryObject) -> None:
+        """Look for files that belong to a part of the document."""
+        if entry(holder, "/AF") is not None:
+            self.found.add(FindingKind.EMBEDDED_FILES)
 
     def _scan_outlines(self, catalog: DictionaryObject) -> None:
         """Follow the bookmarks, whose links are raw so that a loop shows."""
@@ -101,23 +118,36 @@ class ActiveContent:
                 continue
             node = resolve(raw)
             if isinstance(node, DictionaryObject):
-                self._scan_actions(node, "/A")
+                self._scan_actions(node, "/A", _ACTIONS)
                 todo += [node.raw_get(k) for k in ("/First", "/Next") if k in node]
 
     def _scan_additional(self, holder: DictionaryObject) -> None:
         """Look at the actions that events trigger."""
         events = dictionary(holder, "/AA")
         for event in events or ():
-            self._scan_actions(events, str(event))
+            kinds = _ACTIONS if event in _CLICKS else _BY_ITSELF
+            self._scan_actions(events, str(event), kinds)
 
-    def _scan_actions(self, holder: DictionaryObject | None, key: str) -> None:
-        """Look at an action and those chained to it."""
+    def _scan_actions(
+        self,
+        holder: DictionaryObject | None,
+        key: str,
+        kinds: Mapping[str, FindingKind],
+    ) -> None:
+        """Look at an action and those chained to it.
+
+        Args:
+            holder: where the action stands.
+            key: under which key.
+            kinds: what each type of action is told as.
+        """
+        role = "event" if kinds is _BY_ITSELF else "action"
         if holder is None or key not in holder:
             return
         todo = [holder.raw_get(key)]
         while todo:
             raw = todo.pop()
-            if not self._is_new("action", raw):
+            if not self._is_new(role, raw):
                 continue
             action = resolve(raw)
             if isinstance(action, ArrayObject):
@@ -125,7 +155,7 @@ class ActiveContent:
                 todo += raw_items(action)
             if not isinstance(action, DictionaryObject):
                 continue
-            kind = _ACTIONS.get(str(entry(action, "/S")))
+            kind = kinds.get(str(entry(action, "/S")))
             if kind is not None:
                 self.found.add(kind)
             if "/JS" in action:

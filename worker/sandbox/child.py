@@ -23,6 +23,7 @@ from appliance.domain.sandbox import (
     REFUSALS,
     MessageInvalidError,
     Operation,
+    damage_to_json,
     inspection_to_json,
     layout_from_json,
     report_to_json,
@@ -32,6 +33,7 @@ from worker.sandbox.inspect import inspect
 from worker.sandbox.limits import SandboxLimits
 from worker.sandbox.protocol import Answer, Request, answer_bytes, receive_request
 from worker.sandbox.render import render
+from worker.sandbox.repair import repair
 from worker.sandbox.verify import verify
 from worker.stamp import StampFonts
 
@@ -142,6 +144,9 @@ def _perform(request: Request, tools: Tools) -> Answer:
             return Answer({})
         case Operation.INSPECT:
             return Answer(inspection_to_json(inspect(request.pdf, limits.pages)))
+        case Operation.REPAIR:
+            repaired = repair(request.pdf)
+            return Answer(damage_to_json(repaired.damage), repaired.pdf)
         case Operation.RENDER:
             stamp = params.get("stamp")
             layout = None if stamp is None else layout_from_json(stamp)

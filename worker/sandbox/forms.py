@@ -28,8 +28,10 @@ _DYNAMIC_RENDER: Final = re.compile(rb"<dynamicRender[^>]{0,200}>\s*required\b")
 _PACKET_BYTES: Final = 8_388_608
 
 
-def form_fields(catalog: DictionaryObject, budget: Budget) -> list[DictionaryObject]:
+def form_fields(catalog: DictionaryObject, budget: Budget) -> list[object]:
     """Collect every node of the field tree, loops and shared nodes once.
+
+    They come as they stand in the tree, most as references.
 
     Each node carries what it inherits of `/FT` and `/V` only if it says so
     itself; a signature's field and its widget are one node or parent and kid.
@@ -37,7 +39,7 @@ def form_fields(catalog: DictionaryObject, budget: Budget) -> list[DictionaryObj
     Raises:
         DocumentRefusedError: `PDF_TOO_COMPLEX`, when the budget is used up.
     """
-    found: list[DictionaryObject] = []
+    found: list[object] = []
     seen: set[Key] = set()
     todo = list(raw_items(entry(dictionary(catalog, "/AcroForm"), "/Fields")))
     while todo:
@@ -50,17 +52,17 @@ def form_fields(catalog: DictionaryObject, budget: Budget) -> list[DictionaryObj
             seen.add(key)
         node = resolve(raw)
         if isinstance(node, DictionaryObject):
-            found.append(node)
+            found.append(raw)
             todo.extend(raw_items(entry(node, "/Kids")))
     return found
 
 
-def count_signatures(fields: Sequence[DictionaryObject]) -> int:
+def count_signatures(fields: Sequence[object]) -> int:
     """Count the fields that hold a signature, document timestamps among them."""
-    return sum(1 for node in fields if _holds_signature(node))
+    return sum(1 for raw in fields if _holds_signature(resolve(raw)))
 
 
-def _holds_signature(node: DictionaryObject) -> bool:
+def _holds_signature(node: object) -> bool:
     """Say whether a field's own value is a signature dictionary."""
     value = dictionary(node, "/V")
     if value is None:

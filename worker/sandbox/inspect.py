@@ -1,11 +1,12 @@
 """Describes one PDF, or refuses it by name; runs in a confined job only."""
 
+import hashlib
 import io
-import re
 from dataclasses import replace
 from typing import Final
 
 from pyhanko.pdf_utils.crypt import AuthStatus, StandardSecurityHandler
+from pyhanko.pdf_utils.crypt.permissions import StandardPermissions
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 from pyhanko.pdf_utils.reader import PdfFileReader
 
@@ -20,15 +21,21 @@ from worker.sandbox.forms import (
     has_xfa,
     is_xfa_dynamic,
 )
+from worker.sandbox.hidden import find_hidden
 from worker.sandbox.objects import Budget
 from worker.sandbox.pages import page_box, walk_pages
 from worker.sandbox.signable import prove_signable
 from worker.sandbox.signing_facts import signing_facts
+from worker.sandbox.tail import is_well_ended
 from worker.sandbox.verify import has_broken
+from worker.stamp import is_extensible
 
 _STEPS: Final = 500_000
-_TAIL_BYTES: Final = 1024
-_TAIL: Final = re.compile(rb"%%EOF\s*\Z")
+# Either lets a reader sign (ISO 32000-2, table 22).
+_MAY_SIGN: Final = (
+    StandardPermissions.ALLOW_ANNOTS_FORM_FILLING
+    | StandardPermissions.ALLOW_FORM_FILLING
+)
 
 
 def inspect(pdf: bytes, limit: int) -> Inspection:
@@ -52,7 +59,7 @@ def inspect(pdf: bytes, limit: int) -> Inspection:
     except Exception:  # noqa: BLE001 (broken files raise anything; read tolerantly)
         tolerant = _describe(pdf, limit, strict=False)
         described = _with_finding(tolerant, FindingKind.DAMAGED)
-    if not _TAIL.search(pdf, max(0, len(pdf) - _TAIL_BYTES)):
+    if not is_well_ended(pdf):
         described = _with_finding(described, FindingKind.DAMAGED)
     _prove(pdf, limit, described)
     if described.signatures and has_broken(pdf):
@@ -67,9 +74,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
         DocumentRefusedError: by a `PDF_*` code.
     """
     reader = PdfFileReader(io.BytesIO(pdf), strict=strict)
-    findings = set[FindingKind]()
-    if _open(reader):
-        findings.add(FindingKind.ENCRYPTED_EMPTY_PASSWORD)
+    findings = _open(reader)
     catalog = reader.root
     tree = walk_pages(catalog, limit)
     has_content = unfold_pages(tree.pages, strict=strict)
@@ -83,8 +88,9 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     active.scan_catalog(catalog)
     for node in [page.node for page in tree.pages]:
         active.scan_page(node)
-    for node in fields:
-        active.scan_node(node)
+    for raw in fields:
+        active.scan_node(raw)
+    findings |= active.found | find_hidden(tree.pages, fields, budget)
     for finding, is_so in (
         (FindingKind.HYBRID_XREF, reader.xrefs.hybrid_xrefs_present),
         (FindingKind.COUNT_LIES, tree.count_lies),
@@ -95,27 +101,27 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     return Inspection(
         size_bytes=len(pdf),
         pages=tuple(page_box(page) for page in tree.pages),
-        findings=tuple(sorted(findings | active.found)),
+        findings=tuple(sorted(findings)),
         signatures=count_signatures(fields),
         docmdp=certification_level(catalog),
         signing=signing_facts(catalog, tree.pages),
     )
 
 
-def _open(reader: PdfFileReader) -> bool:
+def _open(reader: PdfFileReader) -> set[FindingKind]:
     """Open an encrypted file with the empty password.
 
     Returns:
-        True when it is encrypted at all.
+        What is told of its encryption, nothing where there is none.
 
     Raises:
         DocumentRefusedError: `PDF_PASSWORD_NEEDED` or `PDF_ENCRYPTED`.
     """
     if "/Encrypt" not in reader.trailer:
-        return False
+        return set()
     try:
-        is_standard = isinstance(reader.security_handler, StandardSecurityHandler)
-        status = reader.decrypt("").status if is_standard else None
+        handler = reader.security_handler
+        opened = reader.decrypt("") if is_extensible(handler) else None
     except MemoryError:
         raise
     except Exception as exc:
@@ -123,11 +129,29 @@ def _open(reader: PdfFileReader) -> bool:
             raise  # tolerant reading may still understand it
         reason = type(exc).__name__
         raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, reason) from exc
-    if status is None:
-        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "not by password")
-    if status is AuthStatus.FAILED:
+    if opened is None:
+        if isinstance(handler, StandardSecurityHandler) and not _opens_draft(handler):
+            raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
+        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "another handler")
+    if opened.status is AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
-    return True
+    found = {FindingKind.ENCRYPTED_EMPTY_PASSWORD}
+    # An empty password that is the owner's grants everything.
+    allowed = opened.permission_flags
+    if opened.status is AuthStatus.USER and not (
+        isinstance(allowed, StandardPermissions) and allowed & _MAY_SIGN
+    ):
+        found.add(FindingKind.SIGNING_RESTRICTED)
+    return found
+
+
+def _opens_draft(handler: StandardSecurityHandler) -> bool:
+    """Say whether a file of revision 5 opens with the empty password.
+
+    Source: Adobe Supplement to ISO 32000, ExtensionLevel 3, algorithm 3.11.
+    """
+    digest, salt = handler.udata[:32], handler.udata[32:40]
+    return bool(hashlib.sha256(salt).digest() == digest)
 
 
 def _prove(pdf: bytes, limit: int, described: Inspection) -> None:

@@ -164,10 +164,19 @@ def _empty(
         locked=field.read_only or any(lock.covers(field.name) for lock in locks),
         closes=any(lock.covers_new for lock in _lock(own))
         or (level is not None and _strict(level) == _NO_CHANGES),
-        needs=tuple(_needs(seeds)),
+        needs=(*_needs(seeds), *(() if _is_clear(own) else ("Lock",))),
         digests=_digests(seeds),
         certifies=_certifies(seeds),
     )
+
+
+def _is_clear(lock: DictionaryObject | None) -> bool:
+    """Whether a field's own lock, if there is one, says what it locks."""
+    if lock is None:
+        return True
+    action, level = name(lock, "/Action"), number(entry(lock, "/P"))
+    named = action in {"/Include", "/Exclude"} and entry(lock, "/Fields") is not None
+    return (named or action == "/All") and level in {None, 1, 2, 3}
 
 
 def _place(

@@ -32,6 +32,7 @@ from appliance.domain.document import FindingKind
 from worker.sandbox.child import Tools
 from worker.sandbox.inspect import inspect
 from worker.sandbox.render import render
+from worker.sandbox.repair import repair
 from worker.sandbox.verify import verify
 
 _LAZY: Final = (
@@ -58,7 +59,7 @@ _VALID: Final = dt.timedelta(days=1)
 
 
 def warm(tools: Tools) -> None:
-    """Inspect, draw and verify a file of each kind.
+    """Inspect, repair, draw and verify a file of each kind.
 
     Raises:
         RuntimeError: a sample was not described as it is, so that something in
@@ -74,6 +75,8 @@ def warm(tools: Tools) -> None:
     signed, root = _signed(plain)
     for pdf in (plain, streams, broken, encrypted, signed):
         inspect(pdf, pages)
+    for pdf in (broken, encrypted):
+        repair(pdf)
     described = inspect(signed, pages)
     report = verify(signed, [root])
     png = render(streams, 1, 96, None, tools.fonts)

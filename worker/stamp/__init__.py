@@ -13,7 +13,12 @@ from worker.stamp.fonts import (
     StampFonts,
     load_fonts,
 )
-from worker.stamp.revision import add_annotation, find_page, open_revision
+from worker.stamp.revision import (
+    add_annotation,
+    find_page,
+    is_extensible,
+    open_revision,
+)
 
 __all__ = [
     "EmbeddedFont",
@@ -23,6 +28,7 @@ __all__ = [
     "add_annotation",
     "draw_on_page",
     "find_page",
+    "is_extensible",
     "load_fonts",
     "open_revision",
     "signature_fields",

@@ -7,9 +7,13 @@ and whatever pyHanko makes of a broken file becomes a refusal by name.
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
-from pyhanko.pdf_utils.crypt import AuthStatus, StandardSecurityHandler
+from pyhanko.pdf_utils.crypt import (
+    AuthStatus,
+    StandardSecurityHandler,
+    StandardSecuritySettingsRevision,
+)
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
     DictionaryObject,
@@ -118,6 +122,23 @@ def open_revision(pdf: bytes) -> Revision:
     return revision
 
 
+def is_extensible(handler: object) -> TypeGuard[StandardSecurityHandler]:
+    """Say whether an encryption is by password, and of a revision known here.
+
+    Those are 2 to 4 (RC4, AES-128) and 6 (AES-256). Revision 5 was one vendor's
+    draft of 6 and derives its keys in another way.
+
+    Args:
+        handler: an encrypted file's security handler.
+
+    Source: ISO 32000-2, 7.6.4 and table 21.
+    """
+    return (
+        isinstance(handler, StandardSecurityHandler)
+        and handler.revision is not StandardSecuritySettingsRevision.OTHER
+    )
+
+
 def _decrypt(revision: IncrementalPdfFileWriter) -> None:
     """Open an encrypted file with the empty password.
 
@@ -126,8 +147,8 @@ def _decrypt(revision: IncrementalPdfFileWriter) -> None:
             be extended.
     """
     handler = revision.security_handler
-    if not isinstance(handler, StandardSecurityHandler):
-        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "public-key encryption")
+    if not is_extensible(handler):
+        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "another handler")
     if revision.encrypt("").status == AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
     if handler.pdf_mac_enabled:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-from appliance.domain.document import Inspection
+from appliance.domain.document import Inspection, Repair
 from appliance.domain.ids import (
     ActivationId,
     DocumentId,
@@ -29,6 +29,20 @@ class StoredDocument:
     integrator: IntegratorId
     sha256: str
     inspection: Inspection
+    repair: Repair | None = None
+    """Where it comes from, when it is the repaired copy of a damaged file."""
+
+    def facts(self) -> dict[str, object]:
+        """What the audit keeps of it."""
+        facts: dict[str, object] = {
+            "documentSha256": self.sha256,
+            "pages": len(self.inspection.pages),
+            "findings": [kind.value for kind in self.inspection.findings],
+        }
+        if self.repair is not None:
+            facts["originalSha256"] = self.repair.original_sha256
+            facts["damage"] = [each.value for each in self.repair.damage]
+        return facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +64,12 @@ class DocumentRecords(Protocol):
 
     async def add(self, document: StoredDocument, at: datetime) -> StoredDocument:
         """Record a document, or give the one with the same bytes."""
+        ...
+
+    async def repaired(
+        self, integrator: IntegratorId, original_sha256: str
+    ) -> StoredDocument | None:
+        """The first repaired copy that was made of a damaged file."""
         ...
 
     async def get(self, document: DocumentId) -> StoredDocument | None:

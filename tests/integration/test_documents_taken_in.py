@@ -1,0 +1,365 @@
+"""Every kind of PDF that comes in is signed, or has its one clear answer.
+
+Source: decisions "PDFs"; docs/documents.md.
+"""
+
+import asyncio
+import hashlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pikepdf
+import pytest
+from pyhanko.sign.fields import MDPPerm
+
+from appliance.domain.document import Damage, FindingKind
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
+from appliance.domain.records.requests import StoredDocument
+from appliance.domain.vocab import EventKind
+from appliance.services.intake import Intake, IntakeOrder
+from appliance.settings import DocumentSettings
+from appliance.storage.documents import LocalDocuments
+from appliance.web.problems import ANSWERS
+from tests import pdfs
+from tests.core_parts import CoreParts
+from tests.fakes import FixedDocumentKeys
+from tests.parts import hostile
+from tests.parts.pictures import digest, pictures
+from tests.parts.sandbox import SandboxServer, running_sandbox
+from tests.signers import signed
+from tests.tools.damage import DAMAGED, ENCRYPTED, damaged_and_encrypted
+from tests.tools.pdf_samples import (
+    SoftwareSigner,
+    make_plan,
+    make_signer,
+    sign,
+)
+from tests.tools.pdf_validation import assert_valid
+from worker.stamp import StampFonts, load_fonts
+
+REFUSED = {
+    "empty": (b"", ErrorCode.DOCUMENT_EMPTY, 422),
+    "html": (pdfs.NOT_PDF["html"], ErrorCode.PDF_MALFORMED, 422),
+    "zip": (pdfs.NOT_PDF["zip"], ErrorCode.PDF_MALFORMED, 422),
+    "garbage": (bytes(range(256)) * 40, ErrorCode.PDF_MALFORMED, 422),
+    "cut off": (pdfs.truncated(), ErrorCode.PDF_MALFORMED, 422),
+    "page tree loop": (pdfs.page_tree_loop(), ErrorCode.PDF_MALFORMED, 422),
+    "field loop": (
+        hostile.plain(b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/Kids[5 0 R]>>"),
+        ErrorCode.PDF_MALFORMED,
+        422,
+    ),
+    "nested arrays": (hostile.nested_arrays(), ErrorCode.PDF_MALFORMED, 422),
+    "catalog of itself": (hostile.catalog_of_itself(), ErrorCode.PDF_MALFORMED, 422),
+    "5,000 fields deep": (hostile.deep_fields(), ErrorCode.PDF_MALFORMED, 422),
+    "damaged and signed": (
+        signed(pdfs.one_page()) + bytes(2_000),
+        ErrorCode.PDF_MALFORMED,
+        422,
+    ),
+    "bomb of a table": (hostile.xref_stream_bomb(), ErrorCode.PDF_TOO_COMPLEX, 422),
+    "bomb of a page": (hostile.content_bomb(), ErrorCode.PDF_TOO_COMPLEX, 422),
+    "2,000,000 kids": (
+        hostile.kids(b"3 0 R " * 2_000_000, 2_000_000),
+        ErrorCode.PDF_TOO_COMPLEX,
+        422,
+    ),
+    "5,001 pages": (hostile.many_pages(5_001), ErrorCode.PDF_TOO_COMPLEX, 422),
+    "no pages": (pdfs.no_pages(), ErrorCode.PDF_NO_PAGES, 422),
+    "password": (pdfs.encrypted("secret"), ErrorCode.PDF_PASSWORD_NEEDED, 422),
+    "password, revision 5": (
+        pdfs.encrypted("secret", revision=5),
+        ErrorCode.PDF_PASSWORD_NEEDED,
+        422,
+    ),
+    "revision 5": (pdfs.encrypted(revision=5), ErrorCode.PDF_ENCRYPTED, 422),
+    "own MAC": (hostile.encrypted_with_mac(), ErrorCode.PDF_ENCRYPTED, 422),
+    "unknown encryption": (
+        hostile.unknown_encryption(),
+        ErrorCode.PDF_ENCRYPTED,
+        422,
+    ),
+    "dynamic XFA": (pdfs.xfa(dynamic=True), ErrorCode.PDF_XFA, 422),
+    "certified, P = 1": (
+        signed(pdfs.one_page(), certify=MDPPerm.NO_CHANGES),
+        ErrorCode.PDF_LOCKED,
+        409,
+    ),
+    "too large": (bytes(20_000_001), ErrorCode.DOCUMENT_TOO_LARGE, 413),
+}
+"""What is not signed: the answer's code and status."""
+
+TOLD = {
+    "sound": (pdfs.one_page(), set()),
+    "no MediaBox": (hostile.boxed(b""), set()),
+    "count that lies": (pdfs.lying_count(), {FindingKind.COUNT_LIES}),
+    "hybrid": (hostile.hybrid(), {FindingKind.HYBRID_XREF}),
+    "script": (pdfs.javascript(), {FindingKind.JAVASCRIPT}),
+    "launch": (pdfs.launch(), {FindingKind.LAUNCH_ACTION}),
+    "other file": (
+        hostile.plain(b"/OpenAction<</S/GoToR/F(other.pdf)>>"),
+        {FindingKind.EXTERNAL_LINK_ACTION},
+    ),
+    "files inside": (pdfs.embedded_file(), {FindingKind.EMBEDDED_FILES}),
+    "static XFA": (pdfs.xfa(dynamic=False), {FindingKind.XFA_STATIC}),
+    "signed, then damaged": (
+        signed(pdfs.one_page()) + b"x\n",
+        {FindingKind.DAMAGED},
+    ),
+    "certified, P = 2": (signed(pdfs.one_page(), certify=MDPPerm.FILL_FORMS), set()),
+    "certified, P = 3": (signed(pdfs.one_page(), certify=MDPPerm.ANNOTATE), set()),
+    **{
+        name: (make(), {FindingKind.ENCRYPTED_EMPTY_PASSWORD})
+        for name, make in ENCRYPTED.items()
+        if name != "aes-256-restricted"
+    },
+    "aes-256-restricted": (
+        ENCRYPTED["aes-256-restricted"](),
+        {FindingKind.ENCRYPTED_EMPTY_PASSWORD, FindingKind.SIGNING_RESTRICTED},
+    ),
+}
+"""What is signed as it is: what the signer is told."""
+
+REPAIRED = {
+    **{name: make() for name, make in DAMAGED.items()},
+    "header late": bytes(600) + hostile.plain(),
+    "2,000,000,000 objects": hostile.edited_xref(rb"^0 \d+", b"0 2000000000"),
+    "previous table at 0": hostile.edited_xref(rb"/Root 1 0 R", rb"\g<0>/Prev 0"),
+    "loop of tables": hostile.loop_of_previous(),
+    "number with an exponent": hostile.boxed(b"/MediaBox[0 0 1e3 9]"),
+    "page twice": hostile.kids(b"3 0 R 3 0 R", 2),
+    "page without a number": hostile.kids(b"<</Type/Page>>", 1),
+    "encrypted": damaged_and_encrypted(),
+}
+"""What is repaired first."""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxServer]:
+    """A sandbox for all tests here, which has to survive them."""
+    with running_sandbox() as server:
+        yield server
+        assert server.process.poll() is None
+
+
+@pytest.fixture(scope="module")
+def fonts() -> StampFonts:
+    """Every font, prepared."""
+    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
+
+
+@pytest.fixture(scope="module")
+def signer() -> SoftwareSigner:
+    """An RSA signer."""
+    return make_signer()
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> LocalDocuments:
+    """An empty store of documents."""
+    return LocalDocuments(tmp_path / "documents", FixedDocumentKeys())
+
+
+@pytest.fixture
+def intake(
+    sqlite_core: CoreParts, documents: LocalDocuments, sandbox: SandboxServer
+) -> Intake:
+    """Intake with everything real, and a limit of 20 MB."""
+    return open_intake(sqlite_core, documents, sandbox)
+
+
+def open_intake(
+    core: CoreParts,
+    documents: LocalDocuments,
+    sandbox: SandboxServer,
+    refuse: tuple[FindingKind, ...] = (),
+) -> Intake:
+    """Intake of an installation that refuses these findings."""
+    settings = DocumentSettings(limit_bytes=20_000_000, refuse=refuse)
+    return Intake(core.store, documents, sandbox.client, core.clock, settings)
+
+
+async def keep(intake: Intake, core: CoreParts, pdf: bytes) -> StoredDocument:
+    """Take a document in and record it."""
+    kept = await intake.keep(await core.integrator(), pdf)
+    async with core.store.write() as records:
+        return await records.documents.add(kept, core.now)
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+async def test_document_is_refused_by_its_code(
+    intake: Intake, sqlite_core: CoreParts, kind: str
+) -> None:
+    """The code, and the status it is answered with."""
+    content, code, status = REFUSED[kind]
+
+    with pytest.raises(ApplianceError) as caught:
+        await keep(intake, sqlite_core, content)
+
+    assert caught.value.code is code, getattr(caught.value, "reason", "")
+    assert ANSWERS[code].status == status
+
+
+@pytest.mark.parametrize("kind", TOLD)
+async def test_document_is_signed_as_it_is(
+    intake: Intake,
+    sqlite_core: CoreParts,
+    signer: SoftwareSigner,
+    fonts: StampFonts,
+    tmp_path: Path,
+    kind: str,
+) -> None:
+    """Taken in byte by byte, told of, and valid once it is signed."""
+    content, findings = TOLD[kind]
+
+    kept = await keep(intake, sqlite_core, content)
+
+    assert set(kept.inspection.findings) == findings
+    assert kept.repair is None
+    assert kept.sha256 == hashlib.sha256(content).hexdigest()
+    pdf = sign(content, signer, make_plan(signer), fonts)
+    assert pdf.startswith(content)
+    await asyncio.to_thread(assert_valid, pdf, signer, tmp_path)
+    assert looks(pdf) == looks(content)
+
+
+@pytest.mark.parametrize("kind", REPAIRED)
+async def test_damaged_document_is_signed_as_its_repaired_copy(
+    intake: Intake,
+    documents: LocalDocuments,
+    sqlite_core: CoreParts,
+    signer: SoftwareSigner,
+    fonts: StampFonts,
+    tmp_path: Path,
+    kind: str,
+) -> None:
+    """Both are kept and recorded, look alike, and the copy is valid when signed."""
+    original = REPAIRED[kind]
+
+    kept = await keep(intake, sqlite_core, original)
+
+    assert FindingKind.REPAIRED in kept.inspection.findings
+    assert FindingKind.DAMAGED not in kept.inspection.findings
+    assert kept.repair is not None
+    assert kept.repair.damage
+    assert kept.repair.original_sha256 == hashlib.sha256(original).hexdigest()
+    owner = kept.integrator
+    assert await documents.get(owner, kept.repair.original_sha256) == original
+    copy = await documents.get(owner, kept.sha256)
+    async with sqlite_core.store.read() as records:
+        assert await records.documents.get(kept.id) == kept
+    assert looks(copy) == looks(original)
+    pdf = sign(copy, signer, make_plan(signer), fonts)
+    await asyncio.to_thread(assert_valid, pdf, signer, tmp_path)
+
+
+def looks(pdf: bytes) -> list[str]:
+    """Every page's picture, in short."""
+    return [digest(picture) for picture in pictures(pdf)]
+
+
+async def test_same_damaged_file_gets_the_same_copy(
+    intake: Intake, sqlite_core: CoreParts
+) -> None:
+    """One copy of each, also where a repair would differ each time."""
+    for content in (REPAIRED["junk-after"], REPAIRED["encrypted"]):
+        first = await keep(intake, sqlite_core, content)
+        second = await keep(intake, sqlite_core, content)
+
+        assert second == first
+
+
+async def test_copy_names_its_original(
+    intake: Intake, documents: LocalDocuments, sqlite_core: CoreParts
+) -> None:
+    """Two files that differ in their damage alone have a copy each."""
+    copies = []
+    for content in (REPAIRED["junk-after"], REPAIRED["startxref-wrong"]):
+        kept = await keep(intake, sqlite_core, content)
+        copy = await documents.get(kept.integrator, kept.sha256)
+        with pikepdf.open(io.BytesIO(copy)) as opened:
+            named = str(opened.docinfo["/OriginalSha256"])
+        assert named == hashlib.sha256(content).hexdigest()
+        copies.append(kept.id)
+
+    assert len(set(copies)) == 2
+
+
+async def test_repair_is_told_in_the_audit_and_of_the_request(
+    intake: Intake, sqlite_core: CoreParts
+) -> None:
+    """Original, copy and damage stand with the request."""
+    core, original = sqlite_core, REPAIRED["junk-before"]
+    signer = await core.add_signer()
+    async with core.store.read() as records:
+        person = await records.people.get(signer.person)
+    assert person is not None
+    await core.integrator()
+    order = IntakeOrder(
+        integrator_code="demo",
+        cuil=person.cuil,
+        file_name="uno.pdf",
+        expires=None,
+        origin="operador",
+        actor="operator",
+    )
+
+    request = await intake.create_request(order, original)
+
+    view = await core.view(request)
+    assert view.repair is not None
+    assert view.repair.damage == (Damage.SURROUNDINGS,)
+    created = [
+        row.event
+        for row in await core.audit()
+        if row.event.event is EventKind.REQUEST_CREATED and row.event.request == request
+    ]
+    detail = created[0].detail
+    assert detail["documentSha256"] == view.sha256
+    assert detail["originalSha256"] == hashlib.sha256(original).hexdigest()
+    assert detail["damage"] == ["surroundings"]
+    assert detail["findings"] == ["repaired"]
+
+
+@pytest.mark.parametrize(
+    ("refuse", "content"),
+    [
+        (FindingKind.JAVASCRIPT, pdfs.javascript()),
+        (FindingKind.LAYERS, hostile.plain(b"/OCProperties<</OCGs[]/D<<>>>>")),
+        (FindingKind.REPAIRED, REPAIRED["junk-after"]),
+        (FindingKind.DAMAGED, TOLD["signed, then damaged"][0]),
+    ],
+)
+async def test_installation_refuses_what_it_does_not_want(
+    sqlite_core: CoreParts,
+    documents: LocalDocuments,
+    sandbox: SandboxServer,
+    refuse: FindingKind,
+    content: bytes,
+) -> None:
+    """By a code of its own, naming what it is; other documents come in."""
+    strict = open_intake(sqlite_core, documents, sandbox, (refuse,))
+
+    with pytest.raises(DocumentRefusedError) as caught:
+        await keep(strict, sqlite_core, content)
+
+    assert caught.value.code is ErrorCode.PDF_NOT_ALLOWED
+    assert caught.value.extras == {"avisos": [refuse.value]}
+    await keep(strict, sqlite_core, pdfs.launch())
+
+
+async def test_large_legal_document_is_taken_in(
+    intake: Intake, sqlite_core: CoreParts
+) -> None:
+    """1,000 pages and 15 MB are no trouble (reliability F34)."""
+    with pikepdf.open(io.BytesIO(pdfs.pages(1_000))) as opened:
+        noise = hashlib.shake_256(b"noise").digest(15_000_000)
+        opened.Root.Noise = opened.make_stream(noise)
+        out = io.BytesIO()
+        opened.save(out)
+
+    kept = await keep(intake, sqlite_core, out.getvalue())
+
+    assert len(kept.inspection.pages) == 1_000
+    assert kept.inspection.findings == ()

@@ -1,0 +1,42 @@
+"""Pages as PDFium draws them, to be compared."""
+
+import hashlib
+
+import pypdfium2
+from PIL import Image, ImageChops
+
+Box = tuple[float, float, float, float]
+
+
+def pictures(pdf: bytes, scale: float = 1.0) -> list[Image.Image]:
+    """Every page as a reader shows it, annotations and fields included.
+
+    Raises:
+        pypdfium2.PdfiumError: it cannot be read.
+    """
+    document = pypdfium2.PdfDocument(pdf)
+    if document.get_formtype() != pypdfium2.raw.FORMTYPE_NONE:
+        document.init_forms()
+    return [_drawn(page, scale) for page in document]
+
+
+def _drawn(page: pypdfium2.PdfPage, scale: float) -> Image.Image:
+    longest = max(*page.get_size(), 1)
+    picture: Image.Image = page.render(scale=min(scale, 2000 / longest)).to_pil()
+    return picture.convert("RGB")
+
+
+def digest(picture: Image.Image) -> str:
+    """A picture in short: size and pixels, hashed."""
+    return hashlib.sha256(repr(picture.size).encode() + picture.tobytes()).hexdigest()
+
+
+def difference(before: Image.Image, after: Image.Image) -> Box | None:
+    """Where two pictures differ, in parts of width and height, top left first."""
+    if before.size != after.size:
+        return (0.0, 0.0, 1.0, 1.0)
+    box = ImageChops.difference(before, after).getbbox()
+    if box is None:
+        return None
+    width, height = before.size
+    return box[0] / width, box[1] / height, box[2] / width, box[3] / height
