@@ -8,6 +8,7 @@ from appliance.domain.vocab import EventKind
 EVENTS: Final[dict[EventKind, str]] = {
     EventKind.INTEGRATOR_CREATED: N_("Integrator created"),
     EventKind.INTEGRATOR_CHANGED: N_("Integrator changed"),
+    EventKind.LOGO_CHANGED: N_("Logo of stamps changed"),
     EventKind.API_KEY_CREATED: N_("API key created"),
     EventKind.API_KEY_ROTATED: N_("API key rotated"),
     EventKind.API_KEY_REVOKED: N_("API key revoked"),

@@ -19,6 +19,7 @@ from appliance.api import (
     sessions,
     solicitudes,
     tsa,
+    verificar,
 )
 from appliance.api.core import KEY, ApiCore
 from appliance.web.app import create_app
@@ -49,7 +50,11 @@ def create_api(core: ApiCore) -> Quart:
     app.register_blueprint(auth.blueprint)
     app.register_blueprint(sessions.blueprint)
     app.register_blueprint(enrolment.blueprint)
+    app.extensions[verificar.RATE] = AddressRate(
+        core.settings.stamp.looks_per_minute_address, core.clock
+    )
     app.register_blueprint(revocar.blueprint)
+    app.register_blueprint(verificar.blueprint)
     app.register_blueprint(pages.files)
     app.register_blueprint(public.blueprint)
     app.register_blueprint(pki.blueprint)

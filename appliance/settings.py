@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from appliance.domain.document import FindingKind
 from appliance.domain.hsm import KeyAlgorithm, KeyMode
+from appliance.domain.stamp_details import CODE_LENGTH, CONTENT_AT_MOST
 from appliance.domain.vocab import Environment
 
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
@@ -330,6 +331,22 @@ class SigningSettings(_Section):
     """Lifetime of `clave` in a download link, in seconds."""
 
 
+class StampSettings(_Section):
+    """What visible signatures show, where the command does not say it."""
+
+    mask_cuil: bool = False
+    """Show three digits of the CUIL alone. The certificate has all of them."""
+    qr: bool = False
+    """Show a QR code that leads to the page of the signature."""
+    verify_url: str = Field(
+        default="", max_length=160, pattern=r"^(https?://[!-~]*[A-Za-z0-9])?$"
+    )
+    """Where the page of a signature is, without a final slash and without its code;
+    the default is `/verificar` under `web.base_url`."""
+    looks_per_minute_address: int = Field(default=60, ge=1, le=1_000_000)
+    """Looks at such pages a minute from one address, in each `api` process."""
+
+
 class SandboxSettings(_Section):
     """Limits within which one PDF is looked at."""
 
@@ -384,6 +401,7 @@ class Settings(_Section):
     secrets: SecretSettings
     auth: AuthSettings = AuthSettings()
     signing: SigningSettings = SigningSettings()
+    stamp: StampSettings = StampSettings()
     sandbox: SandboxSettings = SandboxSettings()
     log: LogSettings = LogSettings()
 
@@ -391,6 +409,21 @@ class Settings(_Section):
     def _trial_is_not_production(self) -> Self:
         if self.trial and self.environment is Environment.PROD:
             msg = "trial: a trial cannot be PROD"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def verify_url(self) -> str:
+        """Where the page of a signature is, without its code."""
+        return self.stamp.verify_url or f"{self.web.base_url}/verificar"
+
+    @model_validator(mode="after")
+    def _address_fits_into_a_code(self) -> Self:
+        if len(self.verify_url) + 1 + CODE_LENGTH > CONTENT_AT_MOST:
+            msg = "stamp.verify_url: too long for a QR code"
+            raise ValueError(msg)
+        if not self.verify_url.isascii():
+            msg = "stamp.verify_url: its host must be written in ASCII (xn--…)"
             raise ValueError(msg)
         return self
 

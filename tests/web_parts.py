@@ -37,6 +37,7 @@ from appliance.services.throttle import Throttle
 from appliance.services.timestamps import Timestamps
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
+from appliance.services.verification import Verification
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
 from appliance.storage.secretbox import LookupKey, SecretBox
@@ -130,6 +131,7 @@ class Parts:
     """Alive since the parts were opened."""
     tasks: FakeTasks
     status_answers: StatusAnswers
+    verification: Verification
     timestamps: Timestamps
     requests: FakeRequests
     signing: FakeSigning
@@ -264,6 +266,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         status_answers=StatusAnswers(
             store, clock, settings, Publishing(store, clock, settings.pki, "test"), 0.0
         ),
+        verification=Verification(store),
         timestamps=Timestamps(
             store, clock, HsmTasks(store, clock, "api", new_id()), FakeDoorbell()
         ),

@@ -26,8 +26,6 @@ from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Claim, Item, KeyedItem
 from appliance.domain.request import RequestView, SignedDocumentView
-from appliance.domain.stamp import StampLayout, stamp_lines
-from appliance.domain.stamp_field import lay_out
 from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
 from appliance.services.envelope import open_outer
@@ -45,8 +43,9 @@ from worker.hsm_session import HsmSession
 from worker.pdf.assemble import assemble
 from worker.pdf.check import check, method_of
 from worker.pdf.method import SignatureMethod, method_for
-from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
+from worker.pdf.prepare import PreparedSignature, prepare
 from worker.pdf.reserved import FileDigests
+from worker.plans import signature_plan
 from worker.stages import Stages
 from worker.stamp import StampFonts
 
@@ -153,7 +152,7 @@ class ItemSigner:
         ):
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
         prepared = await asyncio.to_thread(
-            self._prepare, item, view, person, credential, original
+            self._prepare, work, item, view, person, credential, original
         )
         digest = prepared.digest.hex()
         stages.done("prepare")
@@ -202,6 +201,7 @@ class ItemSigner:
 
     def _prepare(
         self,
+        work: Work,
         item: Item,
         view: RequestView,
         person: Person,
@@ -209,18 +209,10 @@ class ItemSigner:
         original: FileDigests,
     ) -> PreparedSignature:
         """Lay the stamp out and make the revision; runs in a thread."""
-        now = self.clock.now()
-        plan = SignaturePlan(
-            field_name=f"Firma-{item.request}",
-            layout=_layout(item, view, person, self.clock),
-            restriction=item.params.restriction,
-            existing=item.params.field,
-            signed_at=now,
-            signer_name=person.name,
-            certificate=credential.certificate,
-            chain=credential.chain,
-            method=self._method(credential),
-        )
+        plan = signature_plan(
+            work, item, view, person, credential, self._method(credential),
+            self.clock.now(),
+        )  # fmt: skip
         return prepare(original.content, plan, self.fonts, original)
 
     def _method(self, credential: Credential) -> SignatureMethod:
@@ -282,13 +274,6 @@ def _checked(work: Work, clock: Clock) -> tuple[Person, Credential]:
     ):
         raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
     return person, credential
-
-
-def _layout(
-    item: Item, view: RequestView, person: Person, clock: Clock
-) -> StampLayout | None:
-    lines = stamp_lines(person.name, person.cuil, clock.now(), person.locale)
-    return lay_out(item.params, lines, view.inspection)
 
 
 def _complete(original: FileDigests, credential: Credential, made: KeyedItem) -> bytes:

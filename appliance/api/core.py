@@ -34,6 +34,7 @@ from appliance.services.sessions import Sessions
 from appliance.services.status_answers import StatusAnswers
 from appliance.services.timestamps import Timestamps
 from appliance.services.tokens import Tokens
+from appliance.services.verification import Verification
 from appliance.settings import Settings
 
 KEY = "rubrica.core"
@@ -235,6 +236,11 @@ class ApiCore(Protocol):
     @property
     def status_answers(self) -> StatusAnswers:
         """What the internal CA publishes."""
+        ...
+
+    @property
+    def verification(self) -> Verification:
+        """Signatures by the code in their stamp."""
         ...
 
     @property

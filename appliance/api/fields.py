@@ -117,6 +117,10 @@ class Fields:
             raise FieldInvalidError(name, ["true", "false"])
         return value
 
+    def given(self, name: str) -> bool:
+        """Whether the field is there at all, be it null."""
+        return name in self._values
+
     def text(self, name: str, most: int) -> str:
         """A required string without control characters, trimmed.
 

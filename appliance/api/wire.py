@@ -11,14 +11,19 @@ from typing import Final
 
 from appliance.api.fields import Fields
 from appliance.domain.batch import MOST_REQUESTS, SignBatch
-from appliance.domain.command import OPTIONAL_FIELDS, SignParameters
+from appliance.domain.command import (
+    OPTIONAL_FIELDS,
+    PLACE_LENGTH,
+    REASON_LENGTH,
+    SignParameters,
+)
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import MAX_REQUEST_ID, BatchId, RequestId
 from appliance.domain.request import SignCommand
 from appliance.domain.signature_fields import NAME_LENGTH
-from appliance.domain.vocab import FontName, FontStyle, Restriction
+from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 
-REASON_LENGTH: Final = 500
+REJECTION_LENGTH: Final = 500
 LOGIN_LENGTH: Final = 320
 _BATCH_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _REQUEST_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
@@ -145,7 +150,7 @@ def rejection(body: Mapping[str, object]) -> str:
     """
     fields = Fields(body)
     fields.only(("motivo",))
-    return fields.text("motivo", REASON_LENGTH)
+    return fields.text("motivo", REJECTION_LENGTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,4 +254,13 @@ def _sign_parameters(fields: Fields) -> SignParameters:
         restriction=fields.word("restriccion", Restriction, Restriction.NO_VALUE),
         visible=fields.boolean("visible", default=True),
         field=fields.optional_text("campo", NAME_LENGTH),
+        reason=fields.optional_text("motivo", REASON_LENGTH),
+        place=fields.optional_text("lugar", PLACE_LENGTH),
+        cuil=(
+            fields.word("cuil", CuilDisplay, CuilDisplay.WHOLE)
+            if fields.given("cuil")
+            else None
+        ),
+        qr=fields.boolean("qr", default=True) if fields.given("qr") else None,
+        logo=fields.boolean("logo", default=True) if fields.given("logo") else None,
     )

@@ -28,6 +28,7 @@ from appliance.services.reissue import Reissue
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
 from appliance.services.revocation_pins import RevocationPins
+from appliance.services.stamping import Stamping
 from appliance.services.trust import Trust
 from appliance.settings import Settings
 from appliance.storage.key_files import KeyFile
@@ -89,7 +90,13 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             core=core,
             sealer=sealer,
             lookup=lookup,
-            requests=Requests(store, core.documents, core.inspector, clock),
+            requests=Requests(
+                store,
+                core.documents,
+                core.inspector,
+                clock,
+                Stamping(settings.stamp, settings.verify_url),
+            ),
             intake=Intake(
                 store, core.documents, core.inspector, clock, settings.documents
             ),

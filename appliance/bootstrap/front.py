@@ -38,6 +38,7 @@ from appliance.services.invitations import Invitations
 from appliance.services.issuing import Issuing
 from appliance.services.links import Links
 from appliance.services.login import Login
+from appliance.services.logos import Logos
 from appliance.services.password_change import PasswordChange
 from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.people import People
@@ -52,11 +53,13 @@ from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_hosts import SigningHosts
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.stamping import Stamping
 from appliance.services.status_answers import StatusAnswers
 from appliance.services.throttle import Throttle
 from appliance.services.timestamps import Timestamps
 from appliance.services.tokens import Tokens
 from appliance.services.trust import Trust
+from appliance.services.verification import Verification
 from appliance.settings import Settings
 from appliance.storage.identities import PinnedIdentities
 from appliance.storage.key_files import KeyFile
@@ -103,6 +106,8 @@ class Front:
     password_change: PasswordChange
     framing: Framing
     frame_signing: FrameSigning
+    verification: Verification
+    logos: Logos
 
 
 @asynccontextmanager
@@ -133,8 +138,9 @@ async def open_front(
             clock,
             settings.installation,
         )
+        stamping = Stamping(settings.stamp, settings.verify_url)
         authorizing = Authorizing(
-            store, attempts, hosts, core.doorbell, clock, settings.signing
+            store, attempts, hosts, core.doorbell, clock, settings.signing, stamping
         )
         signing = Signing(store, authorizing, core.outcomes, settings.signing, shielded)
         revocations = Revocations(store, clock)
@@ -151,7 +157,7 @@ async def open_front(
         )
         progress = Progress(store, clock)
         sessions = Sessions(store, lookup, clock, settings)
-        requests = Requests(store, core.documents, core.inspector, clock)
+        requests = Requests(store, core.documents, core.inspector, clock, stamping)
         intake = Intake(
             store, core.documents, core.inspector, clock, settings.documents
         )
@@ -255,7 +261,10 @@ async def open_front(
                 requests,
                 links,
                 settings.web.base_url,
+                stamping,
             ),
+            verification=Verification(store),
+            logos=Logos(store, core.inspector, clock),
         )
         listening = asyncio.create_task(core.outcomes.run())
         try:

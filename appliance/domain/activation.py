@@ -24,6 +24,7 @@ from appliance.domain.ids import (
     RequestId,
     TaskId,
 )
+from appliance.domain.stamp_details import PLAIN, StampDetails
 from appliance.domain.vocab import VouchedBy
 
 EPOCH_S: Final = 600
@@ -52,6 +53,8 @@ class BoundItem:
     request: RequestId
     document_sha256: str
     params: SignParameters
+    details: StampDetails = PLAIN
+    """What its stamp shows besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +211,8 @@ def _item(item: BoundItem) -> dict[str, object]:
         "request": item.request,
         "documentSha256": item.document_sha256,
         "parameters": item.params.to_wire(),
+        # Left out of a plain one, whose canonical form is older than this.
+        **({} if item.details == PLAIN else {"stamp": item.details.to_json()}),
     }
 
 

@@ -10,9 +10,13 @@ from typing import Final, Self, cast
 
 import rfc8785
 
-from appliance.domain.vocab import FontName, FontStyle, Restriction
+from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 
-OPTIONAL_FIELDS: Final = ("campo",)
+REASON_LENGTH: Final = 120
+"""Most characters of `motivo` in a signing command."""
+PLACE_LENGTH: Final = 60
+"""Most characters of `lugar`."""
+OPTIONAL_FIELDS: Final = ("campo", "motivo", "lugar", "cuil", "qr", "logo")
 """Fields that stand in `to_wire` only when they were given, so that the fingerprint
 of a command without them never changes."""
 
@@ -43,13 +47,30 @@ class SignParameters:
     field: str | None = None
     """Full name of the document's own signature field to be signed; None: a new
     one. Its box then rules the stamp, and page, x and y are unused."""
+    reason: str | None = None
+    """Why it is signed, 1 to 120 characters."""
+    place: str | None = None
+    """Where it is signed, 1 to 60 characters."""
+    cuil: CuilDisplay | None = None
+    """How much of the CUIL is shown; None: by the setting."""
+    qr: bool | None = None
+    """Whether there is a QR code; None: by the setting."""
+    logo: bool | None = None
+    """Whether the logo is shown, if there is one; None: it is."""
 
     def to_wire(self) -> dict[str, object]:
         """The fields under the names of the spec, `x` and `y` null when absent.
 
         Those of `OPTIONAL_FIELDS` are left out when they were not given.
         """
-        given = (self.field,)
+        given = (
+            self.field,
+            self.reason,
+            self.place,
+            self.cuil,
+            self.qr,
+            self.logo,
+        )
         optional = zip(OPTIONAL_FIELDS, given, strict=True)
         return {
             "fontColor": self.font_color,
@@ -68,6 +89,7 @@ class SignParameters:
     @classmethod
     def from_wire(cls, fields: dict[str, object]) -> Self:
         """Read back what `to_wire` wrote; for stored parameters, not for input."""
+        cuil = fields.get("cuil")
         return cls(
             font_color=cast("str", fields["fontColor"]),
             font_name=FontName(cast("str", fields["fontName"])),
@@ -80,6 +102,11 @@ class SignParameters:
             restriction=Restriction(cast("str", fields["restriccion"])),
             visible=cast("bool", fields["visible"]),
             field=cast("str | None", fields.get("campo")),
+            reason=cast("str | None", fields.get("motivo")),
+            place=cast("str | None", fields.get("lugar")),
+            cuil=None if cuil is None else CuilDisplay(cast("str", cuil)),
+            qr=cast("bool | None", fields.get("qr")),
+            logo=cast("bool | None", fields.get("logo")),
         )
 
     def sha256(self, request_id: int) -> str:

@@ -9,8 +9,10 @@ from enum import StrEnum
 
 from appliance.domain.signature_fields import SigningFacts
 
-INSPECTOR_VERSION = 3
+INSPECTOR_VERSION = 4
 """Raised whenever the same file would be described differently."""
+MARKS_KEPT = 1000
+"""Most signature fields whose place is told."""
 
 
 class FindingKind(StrEnum):
@@ -85,11 +87,11 @@ class RepairedCopy:
 class PageBox:
     """The visible box of one page, in user space, and its rotation.
 
-    Source: ISO 32000-2, 7.7.3.3 (CropBox, clipped to MediaBox; Rotate).
+    Source: ISO 32000-2, 7.7.3.3 (CropBox, clipped to MediaBox; Rotate; UserUnit).
     """
 
     x0: float
-    """Left edge of the CropBox, in points of unrotated user space."""
+    """Left edge of the CropBox, in units of unrotated user space."""
     y0: float
     """Bottom edge."""
     x1: float
@@ -98,16 +100,30 @@ class PageBox:
     """Top edge; more than `y0`."""
     rotate: int
     """Clockwise rotation as shown: 0, 90, 180 or 270 degrees."""
+    user_unit: float = 1.0
+    """Points in a unit of user space; the edges are in units."""
 
     @property
     def width_pt(self) -> float:
         """Width as a reader sees the page, after rotation, in points."""
-        return self.y1 - self.y0 if self.rotate in (90, 270) else self.x1 - self.x0
+        across = self.y1 - self.y0 if self.rotate in (90, 270) else self.x1 - self.x0
+        return across * self.user_unit
 
     @property
     def height_pt(self) -> float:
         """Height as a reader sees the page, after rotation, in points."""
-        return self.x1 - self.x0 if self.rotate in (90, 270) else self.y1 - self.y0
+        down = self.x1 - self.x0 if self.rotate in (90, 270) else self.y1 - self.y0
+        return down * self.user_unit
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureMark:
+    """Where a signature field is seen on its page, be it signed or still empty."""
+
+    page: int
+    """1-based."""
+    rect: tuple[float, float, float, float]
+    """x0, y0, x1, y1 in unrotated user space; not empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +142,9 @@ class Inspection:
     """Signature fields that hold a signature."""
     docmdp: int | None
     """P of a certification signature (1, 2 or 3), or None."""
+    marks: tuple[SignatureMark, ...] = ()
+    """Signature fields that are seen, in the order of the pages; at most
+    `MARKS_KEPT` of them. A new stamp does not cover them by itself."""
     signing: SigningFacts = field(default_factory=SigningFacts)
     """What its signature fields allow."""
     inspector_version: int = INSPECTOR_VERSION

@@ -118,6 +118,7 @@ class ErrorCode(StrEnum):
     PDF_XFA = "PDF_XFA"
     PDF_NO_PAGES = "PDF_NO_PAGES"
     PDF_TOO_COMPLEX = "PDF_TOO_COMPLEX"
+    PICTURE_UNUSABLE = "PICTURE_UNUSABLE"
     PDF_NOT_ALLOWED = "PDF_NOT_ALLOWED"
     PDF_LOCKED = "PDF_LOCKED"
     PDF_ALREADY_SIGNED = "PDF_ALREADY_SIGNED"
@@ -314,6 +315,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PDF_XFA: "The PDF is a dynamic XFA form, which cannot be signed.",
     ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
     ErrorCode.PDF_TOO_COMPLEX: "The PDF needs more work than this service allows.",
+    ErrorCode.PICTURE_UNUSABLE: (
+        "The picture is no PNG or JPEG file of up to 1 MB and 4096 by 4096 pixels."
+    ),
     ErrorCode.PDF_NOT_ALLOWED: "Documents like this are not taken in here: {kinds}.",
     ErrorCode.PDF_LOCKED: "An earlier signature of the PDF forbids this one.",
     ErrorCode.PDF_ALREADY_SIGNED: "The PDF is signed; it can no longer be certified.",

@@ -17,6 +17,7 @@ from appliance.domain.document import (
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import ActivationId, IntegratorId, TaskId
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
 
 
 class PdfInspector(Protocol):
@@ -41,9 +42,16 @@ class PdfInspector(Protocol):
         ...
 
     async def render(
-        self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
     ) -> bytes:
         """Draw one page (1-based), with a stamp laid on it, as a PNG.
+
+        The picture is the logo that the stamp names.
 
         Raises:
             DocumentRefusedError: it cannot be drawn.
@@ -57,6 +65,14 @@ class PdfInspector(Protocol):
         Raises:
             DocumentRefusedError: the file cannot be read as a PDF.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def picture(self, content: bytes) -> LogoPicture:
+        """Make a logo of a PNG or JPEG file: only its pixels are kept.
+
+        Raises:
+            ApplianceError: `PICTURE_UNUSABLE`, `SANDBOX_UNAVAILABLE`.
         """
         ...
 

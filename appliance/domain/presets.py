@@ -9,39 +9,44 @@ Source: decisions "x, y", "natural size of the stamp".
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
-from typing import Final
+from datetime import datetime
 
 from appliance.domain.command import SignParameters
-from appliance.domain.document import PageBox
+from appliance.domain.document import Inspection, PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.stamp import MARGIN_PT, MIN_TEXT_PT, natural_size
+from appliance.domain.stamp import MIN_TEXT_PT, marks_of, natural_size
+from appliance.domain.stamp_details import PLAIN, StampDetails
+from appliance.domain.stamp_places import (
+    Box,
+    Corner,
+    corner_place,
+    fitting,
+    free_place,
+    scales,
+)
+from appliance.domain.stamp_words import StampSigner, all_lines
 
-_MARGIN_SHARE: Final = 0.05
-"""Of the shorter side: a tiny page has a tiny margin."""
-
-
-class Corner(StrEnum):
-    """Where the mark goes on its page."""
-
-    TOP_LEFT = "topLeft"
-    TOP_RIGHT = "topRight"
-    BOTTOM_LEFT = "bottomLeft"
-    BOTTOM_RIGHT = "bottomRight"
-    NONE = "none"
-    """A signature without a visible mark."""
+__all__ = ["Corner", "preset"]
 
 
 def preset(
-    corner: Corner, page: int, lines: Sequence[str], pages: Sequence[PageBox]
+    corner: Corner,
+    page: int,
+    signer: StampSigner,
+    at: datetime,
+    inspection: Inspection,
+    details: StampDetails = PLAIN,
 ) -> SignParameters:
     """The parameters of a mark in a corner, wholly on the page.
 
     Args:
         corner: which.
         page: 1-based.
-        lines: of the mark.
-        pages: of the document.
+        signer: whom it names.
+        at: the signing time, aware.
+        inspection: of the document; the mark goes beside those of signatures that
+            are there already, as long as there is another place.
+        details: what it shows besides.
 
     Returns:
         Default font and size; scaled down where the page is small. Where the text
@@ -50,6 +55,7 @@ def preset(
     Raises:
         ApplianceError: `PAGE_OUT_OF_RANGE`.
     """
+    pages = inspection.pages
     if not 1 <= page <= len(pages):
         raise ApplianceError(
             ErrorCode.PAGE_OUT_OF_RANGE, params={"page": page, "pages": len(pages)}
@@ -58,33 +64,42 @@ def preset(
     if corner is Corner.NONE:
         return replace(base, visible=False)
     box = pages[page - 1]
-    margin = min(MARGIN_PT, _MARGIN_SHARE * min(box.width_pt, box.height_pt))
-    natural = natural_size(lines, base.font_name, base.font_style, base.font_size)
-    zoom = _zoom(box, margin, natural)
+    lines = all_lines(base, signer, at, is_cuil_masked=details.is_cuil_masked)
+    natural = natural_size(
+        lines, base.font_name, base.font_style, base.font_size, details
+    )
+    # A point larger on each side, for what rounding to whole points takes.
+    there = [
+        (x0 - 1, y0 - 1, x1 + 1, y1 + 1)
+        for x0, y0, x1, y1 in marks_of(inspection.marks, page, box)
+    ]
+    zoom, x, y = _place(box, natural, there, corner, MIN_TEXT_PT / base.font_size)
     if base.font_size * zoom / 100 < MIN_TEXT_PT:
         return base
     width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
-    left, top = math.ceil(margin), math.ceil(margin)
-    right = max(math.floor(box.width_pt - margin - width), 0)
-    bottom = max(math.floor(box.height_pt - margin - height), 0)
-    places = {
-        Corner.TOP_LEFT: (left, top),
-        Corner.TOP_RIGHT: (right, top),
-        Corner.BOTTOM_LEFT: (left, bottom),
-        Corner.BOTTOM_RIGHT: (right, bottom),
-    }
-    x, y = places[corner]
-    # Rounding must not push it over the opposite edge.
+    # Rounded away from the edge it lies at, but not over the opposite one.
+    x = math.ceil(x) if corner.value.endswith("Left") else max(math.floor(x), 0)
+    y = math.ceil(y) if corner.value.startswith("top") else max(math.floor(y), 0)
     x = min(x, math.floor(box.width_pt - width))
     y = min(y, math.floor(box.height_pt - height))
     return replace(base, x=x, y=y, zoom_percent=zoom)
 
 
-def _zoom(box: PageBox, margin: float, natural: tuple[float, float]) -> int:
-    """The largest whole zoom, up to 100, at which the mark fits."""
-    fits = min(
-        1.0,
-        (box.width_pt - 2 * margin) / natural[0],
-        (box.height_pt - 2 * margin) / natural[1],
-    )
-    return max(math.floor(fits * 100), 0)
+def _place(
+    page: PageBox,
+    natural: tuple[float, float],
+    marks: Sequence[Box],
+    corner: Corner,
+    least: float,
+) -> tuple[int, float, float]:
+    """The largest whole zoom, up to 100, at which there is a place, and x and y."""
+    largest = fitting(page, *natural)
+    for scale in scales(largest, least):
+        zoom = max(math.floor(scale * 100), 0)
+        width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
+        found = free_place(page, width, height, marks, corner)
+        if found is not None:
+            return zoom, *found
+    zoom = max(math.floor(largest * 100), 0)
+    width, height = natural[0] * zoom / 100, natural[1] * zoom / 100
+    return zoom, *corner_place(page, width, height, corner)

@@ -5,6 +5,7 @@ object of that length, and the `binary` bytes that the object announces. The PDF
 never travels in it: it comes as a sealed memfd beside the request's length.
 """
 
+import base64
 import json
 import struct
 from collections.abc import Mapping, Sequence
@@ -18,11 +19,14 @@ from appliance.domain.document import (
     FindingKind,
     Inspection,
     PageBox,
+    SignatureMark,
     SignatureReport,
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import Logo, LogoPicture
+from appliance.domain.stamp_parts import LogoFigure, QrFigure
 from appliance.domain.vocab import FontName, FontStyle
 
 LENGTH: Final = struct.Struct("!I")
@@ -47,6 +51,7 @@ REFUSALS: Final = frozenset(
         ErrorCode.PDF_XFA,
         ErrorCode.PDF_NO_PAGES,
         ErrorCode.PDF_TOO_COMPLEX,
+        ErrorCode.PICTURE_UNUSABLE,
     }
 )
 """The codes by which the sandbox may refuse a document."""
@@ -59,6 +64,7 @@ class Operation(StrEnum):
     REPAIR = "repair"
     RENDER = "render"
     VERIFY = "verify"
+    PICTURE = "picture"
     PING = "ping"
 
 
@@ -116,10 +122,13 @@ def refusal_from_json(message: Mapping[str, Any]) -> DocumentRefusedError:
 
 
 def inspection_to_json(inspection: Inspection) -> dict[str, Any]:
-    """Write an inspection; a page is a row of five numbers."""
+    """Write an inspection; a page is a row of six numbers, a mark one of five."""
     return {
         **asdict(inspection),
-        "pages": [[p.x0, p.y0, p.x1, p.y1, p.rotate] for p in inspection.pages],
+        "pages": [
+            [p.x0, p.y0, p.x1, p.y1, p.rotate, p.user_unit] for p in inspection.pages
+        ],
+        "marks": [[mark.page, *mark.rect] for mark in inspection.marks],
     }
 
 
@@ -138,6 +147,7 @@ def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
             findings=tuple(FindingKind(word) for word in message["findings"]),
             signatures=_integer(message["signatures"]),
             docmdp=_docmdp(message["docmdp"]),
+            marks=tuple(_mark(row) for row in message["marks"]),
             signing=signature_fields.from_json(message["signing"]),
             inspector_version=_integer(message["inspector_version"]),
         )
@@ -169,15 +179,28 @@ def _page(row: list[Any]) -> PageBox:
     """Read one page.
 
     Raises:
-        ValueError: it is no box, or not turned by quarters.
+        ValueError: it is no box, or not turned by quarters, or without a unit.
     """
-    *edges, rotate = row
+    *edges, rotate, unit = row
     x0, y0, x1, y1 = (float(edge) for edge in edges)
-    box = PageBox(x0, y0, x1, y1, _integer(rotate))
+    box = PageBox(x0, y0, x1, y1, _integer(rotate), float(unit))
     # Comparisons that a NaN fails, too.
-    if not (x0 < x1 and y0 < y1 and rotate in {0, 90, 180, 270}):
+    if not (x0 < x1 and y0 < y1 and rotate in {0, 90, 180, 270} and unit > 0):
         raise ValueError
     return box
+
+
+def _mark(row: list[Any]) -> SignatureMark:
+    """Read one mark.
+
+    Raises:
+        ValueError: it is no box.
+    """
+    page, *edges = row
+    x0, y0, x1, y1 = (float(edge) for edge in edges)
+    if not (x0 < x1 and y0 < y1):
+        raise ValueError
+    return SignatureMark(_integer(page), (x0, y0, x1, y1))
 
 
 def report_to_json(report: VerificationReport) -> dict[str, Any]:
@@ -230,6 +253,7 @@ def layout_from_json(message: Mapping[str, Any]) -> StampLayout:
     """
     try:
         red, green, blue = (float(part) for part in message["color"])
+        qr, logo = message["qr"], message["logo"]
         x0, y0, x1, y1 = (float(edge) for edge in message["rect"])
         return StampLayout(
             **{
@@ -239,10 +263,41 @@ def layout_from_json(message: Mapping[str, Any]) -> StampLayout:
                 "font_style": FontStyle(message["font_style"]),
                 "color": (red, green, blue),
                 "rect": (x0, y0, x1, y1),
+                "qr": None if qr is None else QrFigure(**qr),
+                "logo": None if logo is None else LogoFigure(**logo),
             }
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise MessageInvalidError from exc
+
+
+def picture_to_json(picture: LogoPicture) -> dict[str, Any]:
+    """Write a logo with its pixels, small enough for a request."""
+    logo = picture.logo
+    return {
+        "sha256": logo.sha256,
+        "width": logo.width_px,
+        "height": logo.height_px,
+        "deflated": base64.b64encode(picture.deflated).decode(),
+    }
+
+
+def picture_from_json(message: Mapping[str, Any]) -> LogoPicture:
+    """Read a logo with its pixels.
+
+    Raises:
+        MessageInvalidError: a field is missing or of another type.
+    """
+    try:
+        logo = Logo(
+            _text(message["sha256"]),
+            _integer(message["width"]),
+            _integer(message["height"]),
+        )
+        deflated = base64.b64decode(message["deflated"], validate=True)
+    except (KeyError, TypeError, ValueError) as exc:
+        raise MessageInvalidError from exc
+    return LogoPicture(logo, deflated)
 
 
 def _is_plain(value: object) -> bool:

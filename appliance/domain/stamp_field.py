@@ -7,30 +7,34 @@ Source: decisions "campo"; ISO 32000-2, 12.7.5.5.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, PageBox
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.signature_fields import EmptyField
-from appliance.domain.stamp import (
-    MIN_TEXT_PT,
-    PADDING_PT,
-    StampLayout,
-    natural_size,
-    parse_color,
-    place,
-)
+from appliance.domain.stamp import MIN_TEXT_PT, StampLayout, parse_color, place
+from appliance.domain.stamp_details import PLAIN, StampDetails
+from appliance.domain.stamp_parts import arrange
+from appliance.domain.stamp_places import as_seen
+from appliance.domain.stamp_words import StampSigner, all_lines
 
 
 def lay_out(
-    params: SignParameters, lines: Sequence[str], inspection: Inspection
+    params: SignParameters,
+    signer: StampSigner,
+    at: datetime,
+    inspection: Inspection,
+    details: StampDetails = PLAIN,
 ) -> StampLayout | None:
     """Lay the stamp out, in the command's field or on its page.
 
     Args:
         params: the signing command's fields.
-        lines: what `stamp_lines` made.
+        signer: whom it names.
+        at: the signing time, aware.
         inspection: of the document.
+        details: what it shows besides.
 
     Returns:
         The stamp, or None when it is not to be seen.
@@ -39,12 +43,13 @@ def lay_out(
         ApplianceError: as `appliance.domain.stamp.place`;
             `SIGNATURE_FIELD_NOT_FOUND`.
     """
+    lines = all_lines(params, signer, at, is_cuil_masked=details.is_cuil_masked)
     if params.field is None:
-        return place(params, lines, inspection.pages)
+        return place(params, lines, inspection.pages, inspection.marks, details)
     field = inspection.signing.find(params.field)
     if field is None:
         raise ApplianceError(ErrorCode.SIGNATURE_FIELD_NOT_FOUND)
-    return place_in_field(params, lines, inspection.pages, field)
+    return place_in_field(params, lines, inspection.pages, field, details)
 
 
 def place_in_field(
@@ -52,6 +57,7 @@ def place_in_field(
     lines: Sequence[str],
     pages: Sequence[PageBox],
     field: EmptyField,
+    details: StampDetails = PLAIN,
 ) -> StampLayout | None:
     """Lay the stamp out in a field's box; page, x and y of the command are unused.
 
@@ -62,40 +68,29 @@ def place_in_field(
     if not params.visible or field.page is None or field.rect is None:
         return None
     page = pages[field.page - 1]
-    x, y, width, height = _as_seen(page, field.rect)
+    left, top, right, bottom = as_seen(page, field.rect)
+    width, height = right - left, bottom - top
+    style = params.font_name, params.font_style
+    natural = arrange(lines, *style, params.font_size, details)
     zoom = params.zoom_percent / 100
-    natural = natural_size(lines, params.font_name, params.font_style, params.font_size)
-    scale = zoom * min(1, width / (natural[0] * zoom), height / (natural[1] * zoom))
-    with_text = params.font_size * scale >= MIN_TEXT_PT
+    scale = min(zoom, width / natural.width, height / natural.height)
+    drawn = natural.scaled(scale)
+    has_content = params.font_size * scale >= MIN_TEXT_PT
     return StampLayout(
         page=field.page,
-        lines=tuple(lines) if with_text else (),
+        lines=tuple(lines) if has_content else (),
         font_name=params.font_name,
         font_style=params.font_style,
         font_size_pt=params.font_size * scale,
         color=color,
-        padding_pt=PADDING_PT * scale,
-        x=x,
-        y=y,
+        text_x=drawn.text_x,
+        text_y=drawn.text_y,
+        x=left,
+        y=top,
         width=width,
         height=height,
         rect=field.rect,
         rotate=page.rotate,
+        qr=drawn.qr if has_content else None,
+        logo=drawn.logo if has_content else None,
     )
-
-
-def _as_seen(
-    page: PageBox, rect: tuple[float, float, float, float]
-) -> tuple[float, float, float, float]:
-    """A box of user space as a reader sees it: left, top, width, height.
-
-    The other way of `appliance.domain.stamp.to_user_space`.
-    """
-    x0, y0, x1, y1 = rect
-    if page.rotate == 90:  # noqa: PLR2004 (degrees)
-        return y0 - page.y0, x0 - page.x0, y1 - y0, x1 - x0
-    if page.rotate == 180:  # noqa: PLR2004 (degrees)
-        return page.x1 - x1, y0 - page.y0, x1 - x0, y1 - y0
-    if page.rotate == 270:  # noqa: PLR2004 (degrees)
-        return page.y1 - y1, page.x1 - x1, y1 - y0, x1 - x0
-    return x0 - page.x0, page.y1 - y1, x1 - x0, y1 - y0

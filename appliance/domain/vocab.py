@@ -221,6 +221,13 @@ class FontStyle(StrEnum):
     BOLD_ITALIC = "BOLD_ITALIC"
 
 
+class CuilDisplay(StrEnum):
+    """How much of the CUIL a stamp shows: `cuil` of the signing command."""
+
+    WHOLE = "COMPLETO"
+    MASKED = "ENMASCARADO"
+
+
 class SecretName(StrEnum):
     """The secret keys of an installation that are kept in files."""
 
@@ -234,6 +241,7 @@ class EventKind(StrEnum):
 
     INTEGRATOR_CREATED = "integrator.created"
     INTEGRATOR_CHANGED = "integrator.changed"
+    LOGO_CHANGED = "logo.changed"
     API_KEY_CREATED = "api_key.created"
     API_KEY_ROTATED = "api_key.rotated"
     API_KEY_REVOKED = "api_key.revoked"

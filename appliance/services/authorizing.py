@@ -28,6 +28,7 @@ from appliance.services.requests import owned
 from appliance.services.signing_hosts import SigningHosts, seal_to_each
 from appliance.services.signing_password import UnlockKeys
 from appliance.services.signing_rules import bind, check_signable, consent, repeated
+from appliance.services.stamping import SettledStamp, Stamping
 from appliance.settings import SigningSettings
 
 Refusals = dict[RequestId, ApplianceError]
@@ -56,6 +57,8 @@ class Means:
     """Who may sign."""
     refused: Refusals
     """What cannot be signed so."""
+    stamps: Mapping[RequestId, SettledStamp]
+    """What the stamps show besides the command's fields."""
 
 
 class Authorizing:
@@ -68,6 +71,7 @@ class Authorizing:
         doorbell: wakes a worker.
         clock: the time.
         settings: lifetimes.
+        stamping: settles what stamps show.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class Authorizing:
         doorbell: Doorbell,
         clock: Clock,
         settings: SigningSettings,
+        stamping: Stamping,
     ) -> None:
         self._store = store
         self._attempts = attempts
@@ -85,6 +90,7 @@ class Authorizing:
         self._doorbell = doorbell
         self._clock = clock
         self._settings = settings
+        self._stamping = stamping
 
     async def check_key(
         self, records: Records, person: PersonId, idempotency: tuple[str, str] | None
@@ -128,14 +134,15 @@ class Authorizing:
         if credential is None or not credential.usable_at(now):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         refused: Refusals = {}
+        stamps = await self._stamping.settle(records, params, views)
         for view in views:
             try:
-                check_signable(view, params, person, now)
+                check_signable(view, params, person, now, stamps[view.id].details)
             except ApplianceError as exc:
                 refused[view.id] = exc
         left = len(refused) < len(views)
         hosts = await self._hosts.live_in(records) if left else ()
-        return Means(credential, hosts, refused)
+        return Means(credential, hosts, refused, stamps)
 
     async def authorize(
         self, wish: Wish, signer: Signer, means: Means, activation: ActivationId
@@ -203,10 +210,7 @@ class Authorizing:
         now = self._clock.now()
         if wish.idempotency is not None:
             await records.requests.remember(signer.person, *wish.idempotency, now)
-        items = tuple(
-            NewItem(view.id, view.sha256, wish.params, wish.wanted[view.id])
-            for view in begun
-        )
+        items = tuple(_item(wish, means, view) for view in begun)
         await records.activations.add(
             self._activation(signer, means, unlock, activation, items, now)
         )
@@ -240,6 +244,19 @@ class Authorizing:
             items=items,
             seals=seal_to_each(means.hosts, unlock[credential.id], binding.info()),
         )
+
+
+def _item(wish: Wish, means: Means, view: RequestView) -> NewItem:
+    """One document as it is consented to."""
+    stamp = means.stamps[view.id]
+    return NewItem(
+        view.id,
+        view.sha256,
+        wish.params,
+        wish.wanted[view.id],
+        stamp.details,
+        stamp.code,
+    )
 
 
 def _sorted(

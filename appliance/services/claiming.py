@@ -7,7 +7,7 @@ Source: design §3, 4 and 5.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -26,8 +26,10 @@ from appliance.domain.records.activations import (
     Terms,
 )
 from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import EventKind, ItemState, RequestState
 from appliance.services.signing_hosts import slot_host
+from appliance.services.stamping import picture_of
 from appliance.services.turns import end_rest, hand_over
 from appliance.settings import SigningSettings
 
@@ -53,6 +55,13 @@ class Work:
     credential: Credential | None
     requests: dict[int, RequestView]
     """By item."""
+    pictures: dict[str, LogoPicture] = field(default_factory=dict)
+    """Logos that items still to be signed show, by SHA-256."""
+
+    def picture(self, item: Item) -> LogoPicture | None:
+        """The logo that an item's stamp shows."""
+        logo = item.details.logo
+        return None if logo is None else self.pictures.get(logo.sha256)
 
     @property
     def is_suspect(self) -> bool:
@@ -370,6 +379,8 @@ def key_interrupted(actor: str, items: Sequence[Item], intent: IntentRow) -> Aud
 async def _with_rows(records: Records, claim: Claim) -> Work:
     """Read what stands beside a claim, now: person and key may have changed."""
     views = await records.requests.named([item.request for item in claim.items])
+    shown = {item.details.logo: item.details for item in claim.items}
+    pictures = [await picture_of(records, details) for details in shown.values()]
     return Work(
         claim=claim,
         person=await records.people.get(claim.person),
@@ -381,4 +392,5 @@ async def _with_rows(records: Records, claim: Claim) -> Work:
             for item in claim.items
             if item.request in views
         },
+        pictures={made.logo.sha256: made for made in pictures if made is not None},
     )

@@ -11,6 +11,7 @@ from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.frame import FrameState, FrameView, Placement, SignOrder
 from appliance.domain.integration import EmbedSession
@@ -19,8 +20,8 @@ from appliance.domain.presets import Corner, preset
 from appliance.domain.records import Store
 from appliance.domain.records.requests import FRAME_ORIGIN
 from appliance.domain.request import SignCommand, SignedDocumentView, Signer
-from appliance.domain.stamp import stamp_lines
 from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.frame_views import FrameViews
 from appliance.services.links import Links
@@ -28,6 +29,7 @@ from appliance.services.requests import Requests
 from appliance.services.restrictions import nearest_permitted
 from appliance.services.signing import Signing
 from appliance.services.signing_password import normalize
+from appliance.services.stamping import Stamping
 
 FACTORS: Final = ("otp",)
 """What a signer in a frame has proven before the signing password."""
@@ -44,6 +46,7 @@ class FrameSigning:
         requests: hands documents out.
         links: makes download links.
         base_url: where those lead.
+        stamping: what marks show.
     """
 
     def __init__(
@@ -55,8 +58,10 @@ class FrameSigning:
         requests: Requests,
         links: Links,
         base_url: str,
+        stamping: Stamping,
     ) -> None:
         self._store = store
+        self._stamping = stamping
         self._clock = clock
         self._views = views
         self._signing = signing
@@ -82,14 +87,17 @@ class FrameSigning:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         async with self._store.read() as records:
             person = await records.people.get(person_id)
+            details = await self._stamping.details(
+                records, SignParameters(), view.session.integrator.id
+            )
         locale = person.locale if person is not None else "es"
-        signer = view.signer
-        lines = stamp_lines(signer.name, signer.cuil, self._clock.now(), locale)
+        named = StampSigner(view.signer.name, view.signer.cuil, locale)
         inspection = view.document.inspection
+        now = self._clock.now()
         params = nearest_permitted(
-            preset(corner, page, lines, inspection.pages), inspection
+            preset(corner, page, named, now, inspection, details), inspection
         )
-        return Placement(params, lay_out(params, lines, inspection))
+        return Placement(params, lay_out(params, named, now, inspection, details))
 
     async def sign(self, session: EmbedSession, order: SignOrder) -> FrameView:
         """Sign; or give what signing gave.

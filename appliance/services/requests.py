@@ -20,10 +20,11 @@ from appliance.domain.request import (
     Signer,
     check_move,
 )
-from appliance.domain.stamp import stamp_lines
 from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.inspections import Inspections
+from appliance.services.stamping import Stamping, picture_of
 from appliance.services.turns import end_rest
 
 PREVIEW_DPI: Final = 96
@@ -39,8 +40,10 @@ class Requests:
         documents: DocumentStore,
         inspector: PdfInspector,
         clock: Clock,
+        stamping: Stamping,
     ) -> None:
         self._store = store
+        self._stamping = stamping
         self._documents = documents
         self._inspector = inspector
         self._clock = clock
@@ -105,14 +108,17 @@ class Requests:
         async with self._store.read() as records:
             view = await own_request(records, person, request)
             signer = await records.people.get(person)
+            details = await self._stamping.details(records, params, view.integrator)
+            picture = await picture_of(records, details)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         view = await self._inspections.current(view)
-        lines = stamp_lines(signer.name, signer.cuil, self._clock.now(), signer.locale)
-        layout = lay_out(params, lines, view.inspection)
+        named = StampSigner(signer.name, signer.cuil, signer.locale)
+        now = self._clock.now()
+        layout = lay_out(params, named, now, view.inspection, details)
         pdf = await self._documents.get(view.integrator, view.sha256)
         page = params.page if layout is None else layout.page
-        png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI)
+        png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
         return Preview(layout, png)
 
     async def reject(

@@ -22,8 +22,9 @@ from appliance.domain.request import (
     Signer,
     SignOutcome,
 )
-from appliance.domain.stamp import stamp_lines
+from appliance.domain.stamp_details import StampDetails
 from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.restrictions import check_permitted
 
@@ -70,7 +71,11 @@ def check_document(
 
 
 def check_signable(
-    view: RequestView, params: SignParameters, person: Person, now: datetime
+    view: RequestView,
+    params: SignParameters,
+    person: Person,
+    now: datetime,
+    details: StampDetails,
 ) -> None:
     """Refuse a request that is over, or cannot be signed in this way.
 
@@ -79,6 +84,7 @@ def check_signable(
         params: of the command.
         person: its signer.
         now: the time.
+        details: what its stamp shows besides.
 
     Raises:
         ApplianceError: `STATE`, `PAGE_OUT_OF_RANGE`, `POSITION_OUT_OF_PAGE`; as
@@ -88,9 +94,9 @@ def check_signable(
         raise ApplianceError(
             ErrorCode.STATE, params={"estado": RequestState.EXPIRED.value}
         )
-    lines = stamp_lines(person.name, person.cuil, now, person.locale)
+    named = StampSigner(person.name, person.cuil, person.locale)
     check_permitted(view, params)
-    lay_out(params, lines, view.inspection)
+    lay_out(params, named, now, view.inspection, details)
 
 
 def standing(
@@ -167,7 +173,8 @@ def bind(
         credential=credential.id,
         key_version=credential.key_version,
         items=tuple(
-            BoundItem(item.request, item.document_sha256, item.params) for item in items
+            BoundItem(item.request, item.document_sha256, item.params, item.details)
+            for item in items
         ),
         factors=(*signer.factors, SIGNING_PASSWORD),
         created=created,

@@ -31,6 +31,7 @@ from appliance.domain.ids import (
 )
 from appliance.domain.records.activations import (
     Claim,
+    CodedItem,
     IntentRow,
     Item,
     KeyedItem,
@@ -38,7 +39,8 @@ from appliance.domain.records.activations import (
     Overdue,
     Terms,
 )
-from appliance.domain.vocab import ActivationState, ItemState
+from appliance.domain.stamp_details import PLAIN, StampDetails
+from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.storage.intents import (
     complete_intent,
     intents_of,
@@ -94,6 +96,8 @@ class SqlActivations:
                     "params_sha256": item.params_sha256,
                     "state": ItemState.WAITING.value,
                     "reason": "",
+                    "stamp": item.details.to_json() or None,
+                    "code": item.code,
                 }
                 for seq, item in enumerate(new.items)
             ],
@@ -116,6 +120,29 @@ class SqlActivations:
         if row is None:
             raise ApplianceError(ErrorCode.INTERNAL)
         return _A(row.state), row.reason
+
+    async def by_code(self, code: str) -> CodedItem | None:
+        """The published signature with a verification code."""
+        query = (
+            select(activation_item.c.request, activation.c.person, intent.c.at)
+            .join(activation, activation.c.id == activation_item.c.activation)
+            .join(
+                intent,
+                and_(
+                    intent.c.activation == activation_item.c.activation,
+                    intent.c.item == activation_item.c.seq,
+                    intent.c.state == IntentState.COMPLETED.value,
+                ),
+            )
+            .where(
+                activation_item.c.code == code,
+                activation_item.c.state == ItemState.DONE.value,
+            )
+        )
+        row = (await self._connection.execute(query)).first()
+        if row is None:
+            return None
+        return CodedItem(RequestId(row.request), PersonId(row.person), row.at)
 
     async def keying(self, person: PersonId) -> bool:
         """Whether an activation of a person is still to use their key."""
@@ -465,6 +492,7 @@ def _item(row: Row[Any]) -> Item:
         params=SignParameters.from_wire(row.params),
         params_sha256=row.params_sha256,
         state=ItemState(row.state),
+        details=PLAIN if row.stamp is None else StampDetails.from_json(row.stamp),
         increment=row.increment,
         contents_at=row.contents_at or 0,
         contents_length=row.contents_length or 0,

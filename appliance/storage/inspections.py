@@ -3,16 +3,22 @@
 from dataclasses import asdict
 from typing import Any
 
-from appliance.domain.document import FindingKind, Inspection, PageBox
+from appliance.domain.document import FindingKind, Inspection, PageBox, SignatureMark
 from appliance.domain.signature_fields import SigningFacts, from_json
 
 
 def inspection_to_json(inspection: Inspection) -> dict[str, object]:
-    """The stored form; page boxes as lists, to keep 5,000 of them small."""
+    """The stored form; page boxes as lists, to keep 5,000 of them small.
+
+    A unit of user space stands there only where it is not one point.
+    """
     fields = asdict(inspection)
     fields["pages"] = [
-        [box.x0, box.y0, box.x1, box.y1, box.rotate] for box in inspection.pages
+        [box.x0, box.y0, box.x1, box.y1, box.rotate]
+        + ([] if box.user_unit == 1 else [box.user_unit])
+        for box in inspection.pages
     ]
+    fields["marks"] = [[mark.page, *mark.rect] for mark in inspection.marks]
     fields["findings"] = [finding.value for finding in inspection.findings]
     return fields
 
@@ -26,6 +32,10 @@ def inspection_from_json(fields: dict[str, Any]) -> Inspection:
         signatures=fields["signatures"],
         docmdp=fields["docmdp"],
         # Absent from what the first version stored.
+        marks=tuple(
+            SignatureMark(page, (x0, y0, x1, y1))
+            for page, x0, y0, x1, y1 in fields.get("marks", ())
+        ),
         signing=from_json(fields["signing"]) if "signing" in fields else SigningFacts(),
         inspector_version=fields["inspector_version"],
     )

@@ -11,11 +11,13 @@ taken over can answer wrongly, but nothing else.
 import asyncio
 import base64
 import fcntl
+import hashlib
 import logging
 import os
 import socket
 import struct
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +32,13 @@ from appliance.domain.document import (
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.sandbox import LENGTH, MessageInvalidError, Operation
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import (
+    LOGO_FILE_BYTES,
+    LOGO_HEIGHT_PX,
+    LOGO_WIDTH_PX,
+    Logo,
+    LogoPicture,
+)
 
 _log = logging.getLogger(__name__)
 _SEALS: Final = (
@@ -95,7 +104,12 @@ class SandboxClient:
         return RepairedCopy(reply.binary, damage)
 
     async def render(
-        self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
     ) -> bytes:
         """Draw one page (1-based), with a stamp laid on it, as a PNG.
 
@@ -104,7 +118,8 @@ class SandboxClient:
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
         layout = None if stamp is None else sandbox.layout_to_json(stamp)
-        params = {"page": page, "dpi": dpi, "stamp": layout}
+        logo = None if picture is None else sandbox.picture_to_json(picture)
+        params = {"page": page, "dpi": dpi, "stamp": layout, "picture": logo}
         reply = await self._ask(Operation.RENDER, params, pdf)
         if not reply.binary.startswith(_PNG):
             raise _unavailable("a picture that is no PNG")
@@ -123,6 +138,20 @@ class SandboxClient:
             return sandbox.report_from_json(_result(reply))
         except MessageInvalidError as exc:
             raise _unavailable("a report of another shape") from exc
+
+    async def picture(self, content: bytes) -> LogoPicture:
+        """Make a logo of a PNG or JPEG file: only its pixels are kept.
+
+        Raises:
+            ApplianceError: `PICTURE_UNUSABLE`, `SANDBOX_UNAVAILABLE`.
+        """
+        if not 0 < len(content) <= LOGO_FILE_BYTES:
+            raise ApplianceError(ErrorCode.PICTURE_UNUSABLE)
+        reply = await self._ask(Operation.PICTURE, {}, content)
+        try:
+            return _logo_picture(_result(reply), reply.binary)
+        except MessageInvalidError as exc:
+            raise _unavailable("a picture of another shape") from exc
 
     async def ping(self) -> None:
         """Make sure that the sandbox answers.
@@ -271,6 +300,26 @@ def _result(reply: _Reply) -> Mapping[str, Any]:
     if not isinstance(result, dict):
         raise MessageInvalidError
     return result
+
+
+def _logo_picture(result: Mapping[str, Any], rows: bytes) -> LogoPicture:
+    """The logo that a picture became.
+
+    Raises:
+        MessageInvalidError: it is not as large as it says, or too large.
+    """
+    width, height = result.get("width"), result.get("height")
+    if (
+        not isinstance(width, int)
+        or not isinstance(height, int)
+        or not 1 <= width <= LOGO_WIDTH_PX
+        or not 1 <= height <= LOGO_HEIGHT_PX
+        or len(rows) != 3 * width * height
+    ):
+        raise MessageInvalidError
+    # Deflated here: what the sandbox says goes into PDFs as nothing but pixels.
+    logo = Logo(hashlib.sha256(rows).hexdigest(), width, height)
+    return LogoPicture(logo, zlib.compress(rows, 9))
 
 
 def _unavailable(why: str) -> ApplianceError:

@@ -29,6 +29,7 @@ from appliance.storage.engines import Engines
 from appliance.storage.inserting import insert_into
 from appliance.storage.integrators import SqlIntegrators
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
+from appliance.storage.logos import SqlLogos
 from appliance.storage.masters import SqlMasters
 from appliance.storage.people import SqlCredentials, SqlPeople
 from appliance.storage.publications import SqlPublications
@@ -64,6 +65,7 @@ class SqlRecords:
         self.documents = SqlDocuments(connection)
         self.document_keys = SqlDocumentKeys(connection)
         self.requests = SqlRequests(connection)
+        self.logos = SqlLogos(connection)
         self.slots = SqlSlots(connection)
         self.activations = SqlActivations(connection)
         self.batches = SqlBatches(connection)

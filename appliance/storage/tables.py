@@ -401,6 +401,31 @@ activation_item = Table(
     Column("contents_length", Integer),
     Column("signed_attributes", LargeBinary),
     Column("signature", LargeBinary),
+    # None: a plain stamp, or none.
+    Column("stamp", JsonText),
+    Column("code", String(26)),
+    Index("ix_activation_item_code", "code", unique=True),
+)
+
+# Pictures that stamps show, or showed: those of signatures that are still to be made
+# are found here, whatever took their place.
+logo = Table(
+    "logo",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("width", Integer, nullable=False),
+    Column("height", Integer, nullable=False),
+    Column("deflated", LargeBinary, nullable=False),
+    Column("added", Instant, nullable=False),
+)
+
+# Whose stamps show which; '' is the installation, for those that have none.
+logo_use = Table(
+    "logo_use",
+    metadata,
+    Column("scope", _Id, primary_key=True),
+    Column("logo", String(64), ForeignKey("logo.sha256"), nullable=False),
+    Column("since", Instant, nullable=False),
 )
 
 activation_seal = Table(

@@ -28,6 +28,7 @@ PUBLIC = {
     "/api/integration/session/new",
     "/alta/7",
     "/revocar",
+    "/verificar/7",
     "/static/7",
     *PKI,
     "/pki/ocsp",

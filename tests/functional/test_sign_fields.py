@@ -1,10 +1,14 @@
 """Every field of the signing command, read back from what was signed."""
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
+import pikepdf
 import pytest
+from PIL import Image
 
 from appliance.domain.stamp import natural_size, stamp_lines
 from appliance.domain.vocab import FontName, FontStyle
@@ -143,3 +147,80 @@ def test_one_coordinate_alone_refused(
     for given, missing in (("x", "y"), ("y", "x")):
         answer = sign(client, signer, request, **{given: 10})
         assert problem(answer, 400, "FIELD_INVALID")["field"] == missing
+
+
+def field_of(pdf: bytes) -> tuple[str, pikepdf.Dictionary]:
+    """What the first signature field says aloud, and its signature."""
+    with pikepdf.open(io.BytesIO(pdf)) as opened:
+        field = opened.Root.AcroForm.Fields[0]
+        signature = {str(k): str(v) for k, v in field.V.items() if k != "/Contents"}
+        return str(field.TU), pikepdf.Dictionary(signature)
+
+
+def test_stamp_shows_reason_place_code_and_logo(
+    appliance: Appliance, signer: TestPerson, client: httpx.Client, tmp_path: Path
+) -> None:
+    """The further fields; the code's page tells what anybody may know."""
+    picture = tmp_path / "logo.png"
+    Image.new("RGB", (300, 100), (200, 30, 30)).save(picture)
+    assert appliance.rubrica("logo", "set", str(picture)).returncode == 0
+    request = appliance.new_request(signer, pdfs.one_page())
+    fields: dict[str, object] = {
+        "motivo": "Conformidad", "lugar": "Rosario", "cuil": "ENMASCARADO", "qr": True,
+    }  # fmt: skip
+
+    told = client.post(f"/solicitudes/{request}/vista-previa", json=fields).json()
+    answer = sign(client, signer, request, **fields)
+    again = sign(client, signer, request, **fields)
+    other = sign(client, signer, request, **{**fields, "logo": False})
+    pdf = httpx.get(answer.json()["documentoFirmado"]).content
+    assert appliance.rubrica("logo", "clear").returncode == 0
+
+    masked = "CUIL \u2022\u2022-\u2022\u2022\u2022\u2022\u2022"
+    assert told["sello"]["texto"][2].startswith(masked)
+    assert told["sello"]["texto"][3:5] == ["Motivo: Conformidad", "Lugar: Rosario"]
+    stamp = read_stamp(pdf)
+    assert stamp is not None
+    assert (stamp.width, stamp.height) == pytest.approx(
+        (told["sello"]["ancho"], told["sello"]["alto"]), abs=0.01
+    )
+    assert again.json()["sha256"] == answer.json()["sha256"]
+    problem(other, 409, "ALREADY_SIGNED")
+    said, signature = field_of(pdf)
+    said_in = {name: str(signature[name]) for name in ("/Reason", "/Location")}
+    assert said_in == {"/Reason": "Conformidad", "/Location": "Rosario"}
+    address = said.rsplit(", ", 1)[1]
+    assert address.startswith(f"{appliance.base_url}/verificar/")
+    page = httpx.get(address.lower())
+    assert page.status_code == 200
+    assert page.headers["X-Robots-Tag"] == "noindex, nofollow"
+    assert answer.json()["sha256"] in page.text
+    assert signer.name not in page.text
+    assert signer.cuil not in page.text
+    assert "contrato" not in page.text
+
+
+@pytest.mark.parametrize("code", ["0" * 26, "7", "\u00f1" * 26, "A" * 300])
+def test_code_of_nothing_is_not_found(client: httpx.Client, code: str) -> None:
+    """As a page, whatever was typed."""
+    page = client.get(f"/verificar/{code}", headers={"Accept-Language": "es"})
+
+    assert page.status_code == 404
+    assert "no se firm\u00f3 nada" in page.text
+
+
+def test_second_signer_does_not_cover_the_first(
+    appliance: Appliance, signer: TestPerson, client: httpx.Client
+) -> None:
+    """Nobody named a place; both marks are seen."""
+    first = signed_pdf(client, signer, appliance.new_request(signer, pdfs.one_page()))
+
+    second = signed_pdf(client, signer, appliance.new_request(signer, first))
+
+    with pikepdf.open(io.BytesIO(second)) as opened:
+        one, two = (
+            [float(side) for side in annotation.Rect]
+            for annotation in opened.pages[0].Annots
+        )
+    assert two[0] == pytest.approx(one[2] + 6, abs=0.01)
+    assert two[1] == pytest.approx(one[1], abs=0.01)

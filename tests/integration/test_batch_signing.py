@@ -28,6 +28,7 @@ from appliance.services.envelope import open_seal
 from appliance.services.passwords import HashSlots
 from appliance.services.shielding import Shielded
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.stamping import Stamping
 from appliance.services.sweeping import Sweeping
 from appliance.settings import SigningSettings
 from tests.core_parts import (
@@ -138,6 +139,7 @@ async def desk_of(core: CoreParts, **settings: float) -> Desk:
         core.doorbell,
         core.clock,
         limits,
+        Stamping(core.settings.stamp, core.settings.verify_url),
     )
     shielded = Shielded()
     signing = BatchSigning(

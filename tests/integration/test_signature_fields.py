@@ -14,8 +14,8 @@ from appliance.domain.document import FindingKind, Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.signature_fields import EmptyField
-from appliance.domain.stamp import stamp_lines
 from appliance.domain.stamp_field import lay_out
+from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import Restriction
 from appliance.services.restrictions import check_permitted, nearest_permitted
 from tests.fakes import request_view
@@ -28,7 +28,7 @@ from worker.sandbox.inspect import inspect
 from worker.stamp import StampFonts, load_fonts
 
 C = ErrorCode
-LINES = stamp_lines("María José Ñandú", "20267565393", SIGNED_AT, "es")
+WHO = StampSigner("María José Ñandú", "20267565393", "es")
 ALL = {"Action": "/All"}
 
 
@@ -73,7 +73,7 @@ class Desk:
         """The plan of a command that is permitted."""
         inspection = looked_at(pdf)
         assert refusal(inspection, params) is None
-        layout = lay_out(params, LINES, inspection)
+        layout = lay_out(params, WHO, SIGNED_AT, inspection)
         made = make_plan(self.signer, layout, params.restriction)
         return replace(made, existing=params.field)
 
@@ -163,7 +163,7 @@ def test_text_is_scaled_down_and_never_up() -> None:
     def size(width: float, height: float, **params: Any) -> tuple[float, int]:
         pdf = with_fields(Field(rects=((10, 10, 10 + width, 10 + height),)))
         command = SignParameters(field="Firma", **params)
-        layout = lay_out(command, LINES, looked_at(pdf))
+        layout = lay_out(command, WHO, SIGNED_AT, looked_at(pdf))
         assert layout is not None
         assert (layout.width, layout.height) == (width, height)
         return round(layout.font_size_pt, 2), len(layout.lines)
@@ -195,7 +195,7 @@ def test_certified_document_takes_its_own_fields_or_no_stamp(
     with_stamp = pdf_samples.sign(
         pdf,
         desk.signer,
-        make_plan(desk.signer, lay_out(SignParameters(), LINES, seen)),
+        make_plan(desk.signer, lay_out(SignParameters(), WHO, SIGNED_AT, seen)),
         desk.fonts,
     )
     assert not validate(with_stamp, desk.signer)[0].bottom_line

@@ -33,6 +33,7 @@ from appliance.services.passwords import HashSlots
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.stamping import Stamping
 from appliance.services.sweeping import Sweeping
 from appliance.settings import SigningSettings
 from appliance.storage.engines import open_engines
@@ -180,6 +181,7 @@ async def front_of(core: CoreParts, **settings: float) -> Front:
         core.doorbell,
         core.clock,
         limits,
+        Stamping(core.settings.stamp, core.settings.verify_url),
     )
     signing = Signing(core.store, authorizing, core.outcomes, limits, shielded)
     return Front(core, signing, hashing, signer, secret, host, shielded)
@@ -747,6 +749,7 @@ async def test_sign_without_the_record_is_unavailable(tmp_path: Path) -> None:
         core.doorbell,
         SystemClock(),
         limits,
+        Stamping(core.settings.stamp, core.settings.verify_url),
     )
     signing = Signing(store, authorizing, core.outcomes, limits, Shielded())
     signer = Signer("x", "person:x", (), SystemClock().now())  # type: ignore[arg-type]  # an id

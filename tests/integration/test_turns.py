@@ -20,11 +20,13 @@ from appliance.domain.errors import (
 from appliance.domain.ids import ActivationId, IntegratorId, RequestId
 from appliance.domain.request import Signer
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import RequestState
 from appliance.services.inspections import Inspections
 from appliance.services.intake import Intake, IntakeOrder
 from appliance.services.requests import Requests
 from appliance.services.restrictions import check_permitted
+from appliance.services.stamping import Stamping
 from appliance.services.sweeping import Sweeping
 from appliance.services.turns import PROCESS_ENDED, Turns
 from appliance.settings import DocumentSettings
@@ -55,13 +57,22 @@ class OwnSandbox:
         raise NotImplementedError
 
     async def render(
-        self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
     ) -> bytes:
         """Not asked for here."""
         raise NotImplementedError
 
     async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
         """Not asked for here."""
+        raise NotImplementedError
+
+    async def picture(self, content: bytes) -> LogoPicture:
+        """Never asked for."""
         raise NotImplementedError
 
     async def ping(self) -> None:
@@ -101,7 +112,10 @@ class Scene:
     def desk(self) -> Requests:
         """What signers and operators do."""
         core = self.core
-        return Requests(core.store, one_document(core), self.sandbox, core.clock)
+        stamping = Stamping(core.settings.stamp, core.settings.verify_url)
+        return Requests(
+            core.store, one_document(core), self.sandbox, core.clock, stamping
+        )
 
     async def states(self) -> list[RequestState]:
         """Of the three."""
@@ -284,7 +298,7 @@ async def test_outdated_inspection_is_made_again(core: CoreParts) -> None:
     with pytest.raises(ApplianceError, match="SANDBOX_UNAVAILABLE"):
         check_permitted(view, SignParameters())
 
-    desk = Requests(core.store, one_document(core), sandbox, core.clock)
+    desk = Scene(core, [], [], sandbox).desk
     seen = await desk.get(signer.person, requests[0])
     inspections = Inspections(core.store, one_document(core), sandbox, core.clock)
     renewed = await inspections.renew()

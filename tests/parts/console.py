@@ -35,6 +35,7 @@ from appliance.domain.document import (
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.health import Health
 from appliance.services.intake import Intake, IntakeOrder
@@ -86,12 +87,21 @@ class FakeInspector:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
 
     async def render(
-        self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
     ) -> bytes:
         """Never asked for."""
         raise NotImplementedError
 
     async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
+        """Never asked for."""
+        raise NotImplementedError
+
+    async def picture(self, content: bytes) -> LogoPicture:
         """Never asked for."""
         raise NotImplementedError
 

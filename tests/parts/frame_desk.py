@@ -30,6 +30,7 @@ from appliance.domain.records.people import NewPerson, SigningSecret
 from appliance.domain.request import SignedDocumentView
 from appliance.domain.signature_fields import EmptyField, SigningFacts
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import PersonState, RequestState, VouchedBy
 from appliance.services.attempts import Attempts
 from appliance.services.authorizing import Authorizing
@@ -46,6 +47,7 @@ from appliance.services.requests import Requests
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.stamping import Stamping
 from appliance.services.throttle import Throttle
 from appliance.storage.documents import LocalDocuments
 from tests.fakes import FakeDoorbell, FakeOutcomes, FixedDocumentKeys
@@ -85,15 +87,24 @@ class FakeInspector:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
 
     async def render(
-        self, pdf: bytes, page: int, stamp: StampLayout | None, dpi: int
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
     ) -> bytes:
         """Draw one page."""
-        del pdf, stamp
+        del pdf, stamp, picture
         return b"\x89PNG page %d at %d" % (page, dpi)
 
     async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
         """Never asked here."""
         raise AssertionError(len(pdf), len(roots))
+
+    async def picture(self, content: bytes) -> LogoPicture:
+        """Never asked for."""
+        raise NotImplementedError
 
     async def ping(self) -> None:
         """Always there."""
@@ -236,7 +247,8 @@ async def open_frame_desk(
         )
         views = FrameViews(store, clock)
         throttle = Throttle(store, clock, settings.auth)
-        requests = Requests(store, documents, inspector, clock)
+        stamping = Stamping(settings.stamp, settings.verify_url)
+        requests = Requests(store, documents, inspector, clock, stamping)
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
         authorizing = Authorizing(
             store,
@@ -245,6 +257,7 @@ async def open_frame_desk(
             FakeDoorbell(),
             clock,
             settings.signing,
+            stamping,
         )
         signing = Signing(
             store, authorizing, FakeOutcomes(), settings.signing, Shielded()
@@ -277,6 +290,7 @@ async def open_frame_desk(
                 requests,
                 Links(store, desk.lookup, clock, 900),
                 "https://firma.example",
+                stamping,
             ),
             made.secret,
         )

@@ -27,6 +27,7 @@ from appliance.services.passwords import HashSlots, Passwords
 from appliance.services.shielding import Shielded
 from appliance.services.signing import Signing
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.stamping import Stamping
 from appliance.settings import SigningSettings
 from tests.core_parts import PASSWORD, CoreParts, new_credential
 from tests.fakes import error_code
@@ -131,7 +132,13 @@ async def locked_desk(
     attempts = Attempts(core.store, passwords, core.clock, limits, INSTALLATION)
     hosts, shielded = host.hosts(core.store, core.clock), Shielded()
     authorizing = Authorizing(
-        core.store, attempts, hosts, core.doorbell, core.clock, limits
+        core.store,
+        attempts,
+        hosts,
+        core.doorbell,
+        core.clock,
+        limits,
+        Stamping(core.settings.stamp, core.settings.verify_url),
     )
     signing = Signing(core.store, authorizing, core.outcomes, limits, shielded)
     change = PasswordChange(

@@ -67,12 +67,13 @@ def make_pdf(
     for number, box in enumerate(pages, 1):
         outer = media or (box.x0, box.y0, box.x1, box.y1)
         crop = b"/CropBox [%g %g %g %g]" % (box.x0, box.y0, box.x1, box.y1)
+        unit = b"" if box.user_unit == 1 else b"/UserUnit %g " % box.user_unit
         middle = ((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2)
         text = b"BT /F1 18 Tf %g %g Td (Page %d) Tj ET" % (*middle, number)
         objects += [
-            b"<< /Type /Page /Parent 2 0 R /MediaBox [%g %g %g %g] %s /Rotate %d "
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [%g %g %g %g] %s /Rotate %d %s"
             b"/Resources << /Font << /F1 3 0 R >> >> /Contents %d 0 R >>"
-            % (*outer, crop if media else b"", box.rotate, 2 * number + 3),
+            % (*outer, crop if media else b"", box.rotate, unit, 2 * number + 3),
             b"<< /Length %d >>\nstream\n%s\nendstream" % (len(text), text),
         ]
     out, offsets = bytearray(b"%PDF-1.7\n"), []

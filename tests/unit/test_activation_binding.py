@@ -36,7 +36,14 @@ from appliance.domain.ids import (
     RequestId,
     TaskId,
 )
-from appliance.domain.vocab import FontName, FontStyle, Restriction, VouchedBy
+from appliance.domain.stamp_details import Logo, StampDetails
+from appliance.domain.vocab import (
+    CuilDisplay,
+    FontName,
+    FontStyle,
+    Restriction,
+    VouchedBy,
+)
 from appliance.services.envelope import lock_outer, open_outer, open_seal, seal_to
 
 NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)
@@ -81,6 +88,16 @@ OTHER_PARAMETERS: dict[str, Any] = {
     "restriction": Restriction.FORM_FILLING,
     "visible": False,
     "field": "contrato.comprador",
+    "reason": "Conformidad",
+    "place": "Rosario",
+    "cuil": CuilDisplay.MASKED,
+    "qr": True,
+    "logo": False,
+}
+OTHER_DETAILS: dict[str, StampDetails] = {
+    "is_cuil_masked": StampDetails(is_cuil_masked=True),
+    "qr": StampDetails(qr="https://firma.example/verificar/0"),
+    "logo": StampDetails(logo=Logo("ab" * 32, 40, 20)),
 }
 OTHER_ISSUES: dict[str, Any] = {
     "task": TaskId("x"),
@@ -127,6 +144,7 @@ def test_every_field_is_bound() -> None:
     """The lists of changes here leave no field out."""
     assert {*OTHERS, "items"} == set(ActivationBinding.__slots__)
     assert set(OTHER_PARAMETERS) == set(SignParameters.__slots__)
+    assert set(OTHER_DETAILS) == set(StampDetails.__slots__)
     assert set(OTHER_ISSUES) == set(IssueBinding.__slots__)
 
 
@@ -138,6 +156,10 @@ def with_parameter(name: str) -> ActivationBinding:
 ALTERED: dict[str, Callable[[], ActivationBinding]] = {
     **{name: partial(replace, BINDING, **{name: OTHERS[name]}) for name in OTHERS},
     **{f"parameter {n}": partial(with_parameter, n) for n in OTHER_PARAMETERS},
+    **{
+        f"stamp's {name}": partial(with_item, details=details)
+        for name, details in OTHER_DETAILS.items()
+    },
     "request": lambda: with_item(request=RequestId(8)),
     "document": lambda: with_item(document_sha256="ac" + "ab" * 31),
     "one more": lambda: replace(BINDING, items=(ITEM, ITEM)),

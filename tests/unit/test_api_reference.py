@@ -19,9 +19,9 @@ from appliance.api import (
     tsa,
     wire,
 )
-from appliance.domain.command import OPTIONAL_FIELDS, SignParameters
+from appliance.domain.command import SignParameters
 from appliance.domain.errors import SENTENCES, ErrorCode
-from appliance.domain.vocab import FontName, FontStyle, Restriction
+from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 from appliance.web.app import Digits
 from appliance.web.problems import ANSWERS
 
@@ -66,11 +66,12 @@ def test_reference_lists_every_field_of_firmar() -> None:
     ]
     defaults = SignParameters().to_wire()
     shown = {"None": "by itself", "True": "true"}
+    absent = dict.fromkeys(("campo", "motivo", "lugar"), "none")
+    absent |= dict.fromkeys(("cuil", "qr", "logo"), "by setting")
 
     expected = []
     for name in wire.SIGN_FIELDS:
-        absent = "none" if name in OPTIONAL_FIELDS else "required"
-        default = str(defaults.get(name, absent))
+        default = str(defaults.get(name, absent.get(name, "required")))
         expected.append((name, shown.get(default, default)))
     assert sorted(told) == sorted(expected)
 
@@ -82,7 +83,7 @@ def test_batch_has_the_fields_of_firmar() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", [*fields.COLORS, *FontName, *FontStyle, *Restriction], ids=str
+    "word", [*fields.COLORS, *FontName, *FontStyle, *Restriction, *CuilDisplay], ids=str
 )
 def test_reference_names_every_word(word: str) -> None:
     """Each word that a field may be stands in the table."""

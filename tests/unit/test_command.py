@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.domain.command import SignParameters
-from appliance.domain.vocab import FontName, FontStyle, Restriction
+from appliance.domain.vocab import CuilDisplay, FontName, FontStyle, Restriction
 
 CHANGES: list[dict[str, object]] = [
     {"font_color": "RED"},
@@ -23,6 +23,14 @@ CHANGES: list[dict[str, object]] = [
     {"zoom_percent": 101},
     {"restriction": Restriction.FORM_FILLING},
     {"visible": False},
+    {"reason": "Conformidad"},
+    {"place": "Conformidad"},
+    {"cuil": CuilDisplay.WHOLE},
+    {"cuil": CuilDisplay.MASKED},
+    {"qr": True},
+    {"qr": False},
+    {"logo": True},
+    {"logo": False},
     {"field": "contrato.comprador"},
 ]
 PARAMETERS = st.builds(
@@ -37,6 +45,11 @@ PARAMETERS = st.builds(
     zoom_percent=st.integers(10, 400),
     restriction=st.sampled_from(Restriction),
     visible=st.booleans(),
+    reason=st.none() | st.text(min_size=1, max_size=120),
+    place=st.none() | st.text(min_size=1, max_size=60),
+    cuil=st.none() | st.sampled_from(CuilDisplay),
+    qr=st.none() | st.booleans(),
+    logo=st.none() | st.booleans(),
     field=st.none() | st.text(min_size=1),
 )
 

@@ -173,7 +173,7 @@ def test_zoom_scales_all_about_the_corner(zoom: int) -> None:
     assert layout.width == pytest.approx(plain.width * factor)
     assert layout.height == pytest.approx(plain.height * factor)
     assert layout.font_size_pt == pytest.approx(12 * factor)
-    assert layout.padding_pt == pytest.approx(6 * factor)
+    assert (layout.text_x, layout.text_y) == pytest.approx((6 * factor, 6 * factor))
 
 
 def test_stamp_may_touch_the_far_corner() -> None:
@@ -303,7 +303,7 @@ def test_automatic_place_scales_down_to_fit() -> None:
     assert layout.width == pytest.approx(100 - 2 * layout.x)
     assert layout.width / layout.height == pytest.approx(natural[0] / natural[1])
     assert 12 > layout.font_size_pt >= MIN_TEXT_PT
-    assert layout.padding_pt == pytest.approx(layout.font_size_pt / 2)
+    assert layout.text_x == pytest.approx(layout.font_size_pt / 2)
 
 
 @pytest.mark.parametrize("side", [0.5, 1, 3, 10, 40])

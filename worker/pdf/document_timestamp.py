@@ -9,6 +9,7 @@ Source: ISO 32000-2, 12.8.5; EN 319 142-1, 5.4.3.
 
 from dataclasses import dataclass, field
 
+from pyhanko.pdf_utils.generic import TextStringObject, pdf_name
 from pyhanko.sign.fields import SignatureFormField
 from pyhanko.sign.signers.pdf_byterange import DocumentTimestamp
 
@@ -57,6 +58,7 @@ def prepare_timestamp(
         widget = SignatureFormField(
             unique_name("Sello-de-tiempo", fields), include_on_page=page
         )
+        widget[pdf_name("/TU")] = TextStringObject("Sello de tiempo")
         hang(revision, widget, page, fields, revision.add_object(timestamp))
         reserved = reserve(revision, pdf, timestamp, digest)
     return PreparedTimestamp(

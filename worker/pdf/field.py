@@ -7,6 +7,7 @@ from pyhanko.pdf_utils.generic import (
     DictionaryObject,
     IndirectObject,
     NumberObject,
+    TextStringObject,
     pdf_name,
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
@@ -20,12 +21,14 @@ from pyhanko.sign.fields import (
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
 from worker.stamp import (
     SignatureField,
     StampFonts,
     add_annotation,
     find_page,
     signature_fields,
+    tag_widget,
     widget_rect,
     write_stamp,
 )
@@ -33,6 +36,18 @@ from worker.stamp.revision import entry
 
 _DIGEST_BIT = 64
 _NEAR_PT = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLook:
+    """How a signature's field is seen, and what is said of it where it is heard."""
+
+    layout: StampLayout | None
+    """The stamp, in the box of one of its widgets; None to show nothing."""
+    fonts: StampFonts
+    picture: LogoPicture | None
+    """The logo that the layout names."""
+    spoken: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +62,7 @@ class FieldLock:
 def add_field(
     revision: IncrementalPdfFileWriter,
     name: str,
-    layout: StampLayout | None,
-    fonts: StampFonts,
+    look: FieldLook,
     signature: IndirectObject,
 ) -> None:
     """Add a signature field, which is its own widget, and fill it.
@@ -59,11 +73,11 @@ def add_field(
     Args:
         revision: the open file.
         name: wished, without dots; made unique.
-        layout: the stamp, or None for an invisible signature.
-        fonts: of the stamp.
+        look: of the field.
         signature: reference of the signature dictionary.
     """
     fields = form_fields(revision)
+    layout = look.layout
     page = find_page(revision, layout.page if layout else 1)
     widget = SignatureFormField(
         unique_name(name, fields),
@@ -71,7 +85,8 @@ def add_field(
         include_on_page=page,
     )
     if layout:
-        _show(revision, widget, layout, fonts)
+        _show(revision, widget, layout, look)
+    _say(widget, look)
     hang(revision, widget, page, fields, signature)
 
 
@@ -93,6 +108,7 @@ def hang(
     """
     widget[pdf_name("/V")] = value
     widget_ref = revision.add_object(widget)
+    tag_widget(revision, widget, widget_ref, page)
     fields.append(widget_ref)
     revision.update_container(fields)
     add_annotation(revision, page, widget_ref)
@@ -102,8 +118,7 @@ def hang(
 def fill_field(
     revision: IncrementalPdfFileWriter,
     name: str,
-    layout: StampLayout | None,
-    fonts: StampFonts,
+    look: FieldLook,
     signature: IndirectObject,
     digest: DigestAlgorithm,
 ) -> FieldLock | None:
@@ -112,8 +127,7 @@ def fill_field(
     Args:
         revision: the open file.
         name: fully qualified.
-        layout: the stamp, in the box of one of its widgets; None to show nothing.
-        fonts: of the stamp.
+        look: of the field; what the document says of it aloud already stays.
         signature: reference of the signature dictionary.
         digest: of the signature, as seed values may demand one.
 
@@ -124,17 +138,22 @@ def fill_field(
         DocumentRefusedError: `SIGNATURE_FIELD_NOT_FOUND`, `SIGNATURE_FIELD_FILLED`,
             `SIGNATURE_FIELD_DEMANDS`.
     """
-    found = [field for field in signature_fields(revision.root) if field.name == name]
+    fields = [*signature_fields(revision.root)]
+    found = [field for field in fields if field.name == name]
     if not found:
         raise DocumentRefusedError(ErrorCode.SIGNATURE_FIELD_NOT_FOUND)
     field = next((each for each in found if each.value is None), None)
     if field is None:
         raise DocumentRefusedError(ErrorCode.SIGNATURE_FIELD_FILLED)
     _check_digest(field, digest)
-    if layout:
-        widget = _widget_at(field, layout)
-        _show(revision, widget, layout, fonts)
+    if look.layout:
+        widget = _widget_at(field, look.layout)
+        _show(revision, widget, look.layout, look)
         revision.update_container(widget)
+    # Earlier signatures would look broken: to validators this is a change of the form.
+    is_first = all(each.value is None for each in fields)
+    if is_first and "/TU" not in field.node:
+        _say(field.node, look)
     field.node[pdf_name("/V")] = signature
     revision.update_container(field.node)
     ensure_sig_flags(revision)
@@ -178,16 +197,20 @@ def _show(
     revision: IncrementalPdfFileWriter,
     widget: DictionaryObject,
     layout: StampLayout,
-    fonts: StampFonts,
+    look: FieldLook,
 ) -> None:
     """Give a widget the stamp's appearance."""
-    widget[pdf_name("/AP")] = DictionaryObject(
-        {pdf_name("/N"): write_stamp(revision, layout, fonts)}
-    )
+    stamp = write_stamp(revision, layout, look.fonts, look.picture)
+    widget[pdf_name("/AP")] = DictionaryObject({pdf_name("/N"): stamp})
     if layout.rotate and "/MK" not in widget:
         widget[pdf_name("/MK")] = DictionaryObject(
             {pdf_name("/R"): NumberObject(layout.rotate)}
         )
+
+
+def _say(node: DictionaryObject, look: FieldLook) -> None:
+    """Have a field read aloud, and shown by some readers, by more than its name."""
+    node[pdf_name("/TU")] = TextStringObject(look.spoken)
 
 
 def _lock(field: SignatureField) -> FieldLock | None:

@@ -32,9 +32,10 @@ from pyhanko.sign.signers.pdf_byterange import SignatureObject
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import Restriction
 from worker.pdf.cms import longest_signed_data, signed_attributes, signer_parts
-from worker.pdf.field import FieldLock, add_field, fill_field
+from worker.pdf.field import FieldLock, FieldLook, add_field, fill_field
 from worker.pdf.method import SignatureMethod
 from worker.pdf.reserved import FileDigests, reserve
 from worker.stamp import StampFonts, open_revision
@@ -68,6 +69,14 @@ class SignaturePlan:
     """How the certificate's key signs."""
     existing: str | None = None
     """Full name of the document's own empty field to be signed; None: a new one."""
+    picture: LogoPicture | None = None
+    """The logo that the layout names."""
+    spoken: str = ""
+    """What stands for its mark where that is read aloud; empty: the signer's name."""
+    reason: str | None = None
+    """Why it is signed."""
+    place: str | None = None
+    """Where it is signed."""
     token_bytes: int = 0
     """Room for a signature timestamp, in bytes; 0: none is to come."""
 
@@ -118,6 +127,8 @@ def prepare(
         timestamp=plan.signed_at,
         subfilter=SigSeedSubFilter.PADES,
         name=plan.signer_name,
+        location=plan.place,
+        reason=plan.reason,
         bytes_reserved=2 * longest_signed_data(parts, plan.token_bytes),
     )
     revision = open_revision(original)
@@ -125,14 +136,14 @@ def prepare(
         _refuse_if_closed(revision, plan.restriction)
         declare_pades(revision)
         reference = revision.add_object(signature)
+        said = plan.spoken or plan.signer_name
+        look = FieldLook(plan.layout, fonts, plan.picture, said)
         lock = None
         if plan.existing is None:
-            add_field(revision, plan.field_name, plan.layout, fonts, reference)
+            add_field(revision, plan.field_name, look, reference)
         else:
             digest = plan.method.digest
-            lock = fill_field(
-                revision, plan.existing, plan.layout, fonts, reference, digest
-            )
+            lock = fill_field(revision, plan.existing, look, reference, digest)
         _restrict(revision, plan, reference, lock)
         reserved = reserve(revision, original, signature, plan.method.digest, digests)
     attributes = signed_attributes(parts, reserved.digest)

@@ -26,11 +26,13 @@ from appliance.domain.sandbox import (
     damage_to_json,
     inspection_to_json,
     layout_from_json,
+    picture_from_json,
     report_to_json,
 )
 from worker.sandbox import confine
 from worker.sandbox.inspect import inspect
 from worker.sandbox.limits import SandboxLimits
+from worker.sandbox.picture import logo_rows
 from worker.sandbox.protocol import Answer, Request, answer_bytes, receive_request
 from worker.sandbox.render import render
 from worker.sandbox.repair import repair
@@ -138,26 +140,57 @@ def _perform(request: Request, tools: Tools) -> Answer:
         DocumentRefusedError: by one of the sandbox's codes.
         MessageInvalidError: the operation or its parameters are none of ours.
     """
-    limits, params = tools.limits, request.params
-    match request.operation:
-        case Operation.PING:
-            return Answer({})
-        case Operation.INSPECT:
-            return Answer(inspection_to_json(inspect(request.pdf, limits.pages)))
-        case Operation.REPAIR:
-            repaired = repair(request.pdf)
-            return Answer(damage_to_json(repaired.damage), repaired.pdf)
-        case Operation.RENDER:
-            stamp = params.get("stamp")
-            layout = None if stamp is None else layout_from_json(stamp)
-            page, dpi = _positive(params, "page"), _positive(params, "dpi")
-            return Answer({}, render(request.pdf, page, dpi, layout, tools.fonts))
-        case Operation.VERIFY:
-            return Answer(report_to_json(verify(request.pdf, _roots(params))))
-        case name if name in tools.probes:
-            return Answer(tools.probes[name](request.pdf))
-        case _:
-            raise MessageInvalidError
+    work = _WORK.get(request.operation)
+    if work is not None:
+        return work(request, tools)
+    if request.operation in tools.probes:
+        return Answer(tools.probes[request.operation](request.pdf))
+    raise MessageInvalidError
+
+
+def _ping(request: Request, tools: Tools) -> Answer:
+    del request, tools
+    return Answer({})
+
+
+def _inspect(request: Request, tools: Tools) -> Answer:
+    return Answer(inspection_to_json(inspect(request.pdf, tools.limits.pages)))
+
+
+def _repair(request: Request, tools: Tools) -> Answer:
+    del tools
+    repaired = repair(request.pdf)
+    return Answer(damage_to_json(repaired.damage), repaired.pdf)
+
+
+def _render(request: Request, tools: Tools) -> Answer:
+    params = request.params
+    stamp, drawn = params.get("stamp"), params.get("picture")
+    layout = None if stamp is None else layout_from_json(stamp)
+    picture = None if drawn is None else picture_from_json(drawn)
+    page, dpi = _positive(params, "page"), _positive(params, "dpi")
+    return Answer({}, render(request.pdf, page, dpi, layout, tools.fonts, picture))
+
+
+def _verify(request: Request, tools: Tools) -> Answer:
+    del tools
+    return Answer(report_to_json(verify(request.pdf, _roots(request.params))))
+
+
+def _picture(request: Request, tools: Tools) -> Answer:
+    del tools
+    width, height, rows = logo_rows(request.pdf)
+    return Answer({"width": width, "height": height}, rows)
+
+
+_WORK: Mapping[str, Callable[[Request, Tools], Answer]] = {
+    Operation.PING: _ping,
+    Operation.INSPECT: _inspect,
+    Operation.REPAIR: _repair,
+    Operation.RENDER: _render,
+    Operation.VERIFY: _verify,
+    Operation.PICTURE: _picture,
+}
 
 
 def _positive(params: Mapping[str, Any], name: str) -> int:

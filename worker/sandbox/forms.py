@@ -11,6 +11,7 @@ from pyhanko.pdf_utils.generic import (
     StreamObject,
 )
 
+from appliance.domain.document import MARKS_KEPT, SignatureMark
 from worker.sandbox.objects import (
     Budget,
     Key,
@@ -22,7 +23,7 @@ from worker.sandbox.objects import (
     raw_items,
     resolve,
 )
-from worker.sandbox.pages import Page
+from worker.sandbox.pages import Page, read_box
 
 _DYNAMIC_RENDER: Final = re.compile(rb"<dynamicRender[^>]{0,200}>\s*required\b")
 _PACKET_BYTES: Final = 8_388_608
@@ -118,3 +119,41 @@ def _packets(catalog: DictionaryObject) -> Iterator[bytes]:
         stream = resolve(raw)
         if isinstance(stream, StreamObject):
             yield stream.data[:_PACKET_BYTES]
+
+
+def signature_marks(
+    pages: Sequence[Page], fields: Sequence[object], budget: Budget
+) -> tuple[SignatureMark, ...]:
+    """Where signature fields are seen, found by the annotations of the pages.
+
+    Args:
+        pages: of the document.
+        fields: from `form_fields`.
+        budget: of steps.
+
+    Returns:
+        `MARKS_KEPT` of them at the most.
+
+    Raises:
+        DocumentRefusedError: `PDF_TOO_COMPLEX`, when the budget is used up.
+    """
+    if not any(_is_signature(resolve(raw)) for raw in fields):
+        return ()
+    marks: list[SignatureMark] = []
+    for at, page in enumerate(pages, 1):
+        for raw in raw_items(entry(page.node, "/Annots")):
+            budget.take()
+            widget = resolve(raw)
+            # The field itself, or the one that it is a widget of.
+            owner = dictionary(widget, "/Parent")
+            if not _is_signature(widget) and not _is_signature(owner):
+                continue
+            rect = read_box(entry(widget, "/Rect"))
+            if rect is not None and len(marks) < MARKS_KEPT:
+                marks.append(SignatureMark(at, rect))
+    return tuple(marks)
+
+
+def _is_signature(node: object) -> bool:
+    """Say whether a node is a signature field, be it signed or empty."""
+    return name(node, "/FT") == "/Sig"

@@ -20,6 +20,7 @@ from worker.sandbox.forms import (
     form_fields,
     has_xfa,
     is_xfa_dynamic,
+    signature_marks,
 )
 from worker.sandbox.hidden import find_hidden
 from worker.sandbox.objects import Budget
@@ -104,6 +105,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
         findings=tuple(sorted(findings)),
         signatures=count_signatures(fields),
         docmdp=certification_level(catalog),
+        marks=signature_marks(tree.pages, fields, budget),
         signing=signing_facts(catalog, tree.pages),
     )
 

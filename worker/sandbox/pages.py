@@ -32,6 +32,7 @@ _LETTER: Final[Box] = (0.0, 0.0, 612.0, 792.0)
 _DEPTH: Final = 256
 _INHERITED: Final = ("/MediaBox", "/CropBox", "/Rotate", "/Resources")
 _EDGE_PT: Final = 1e6  # coordinates beyond it are no page's
+_UNIT_MOST: Final = 75_000  # of readers in use
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,17 +171,23 @@ def page_box(page: Page) -> PageBox:
     that is missing, of other types or empty falls back: CropBox to MediaBox,
     MediaBox to Letter.
 
-    Source: ISO 32000-2, 7.7.3.3 and 14.11.2.
+    Source: ISO 32000-2, 7.7.3.3 (UserUnit is not inherited) and 14.11.2.
     """
-    media = _box(page.inherited.get("/MediaBox")) or _LETTER
-    crop = _box(page.inherited.get("/CropBox")) or media
+    media = read_box(page.inherited.get("/MediaBox")) or _LETTER
+    crop = read_box(page.inherited.get("/CropBox")) or media
     x0, y0, x1, y1 = _clip(crop, media) or media
     # Readers cut to quarter turns, towards zero.
     turns = int((number(page.inherited.get("/Rotate")) or 0) / 90) % 4
-    return PageBox(x0, y0, x1, y1, turns * 90)
+    return PageBox(x0, y0, x1, y1, turns * 90, _unit(page.node))
 
 
-def _box(raw: object) -> Box | None:
+def _unit(node: DictionaryObject) -> float:
+    """Points in a unit of the page's user space; what is no unit is a point."""
+    unit = number(entry(node, "/UserUnit"))
+    return unit if unit is not None and 0 < unit <= _UNIT_MOST else 1.0
+
+
+def read_box(raw: object) -> Box | None:
     """Read a rectangle given by any two opposite corners."""
     edges = [number(item) for item in raw_items(resolve(raw))]
     if len(edges) != 4:  # noqa: PLR2004 (two corners)

@@ -11,6 +11,7 @@ import pypdfium2
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
 from worker.stamp import StampFonts, draw_on_page
 
 _POINTS_PER_INCH: Final = 72
@@ -19,7 +20,12 @@ _PNG_LEVEL: Final = 3  # a third of the time of the usual 6 for a tenth more byt
 
 
 def render(
-    pdf: bytes, page: int, dpi: int, stamp: StampLayout | None, fonts: StampFonts
+    pdf: bytes,
+    page: int,
+    dpi: int,
+    stamp: StampLayout | None,
+    fonts: StampFonts,
+    picture: LogoPicture | None = None,
 ) -> bytes:
     """Draw one page as a reader shows it.
 
@@ -29,6 +35,7 @@ def render(
         dpi: dots an inch; less is used where a side would pass 4,000 pixels.
         stamp: laid on the page it names, or None.
         fonts: the stamp's fonts.
+        picture: the logo that the stamp names, if it names one.
 
     Returns:
         A PNG.
@@ -38,7 +45,7 @@ def render(
             `PDF_MALFORMED` where PDFium cannot read the file or the page.
     """
     if stamp is not None:
-        pdf = draw_on_page(pdf, stamp, fonts)
+        pdf = draw_on_page(pdf, stamp, fonts, picture)
     try:
         return _draw(pdf, page, dpi)
     except pypdfium2.PdfiumError as exc:

@@ -15,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from PIL import Image
 from pyhanko.pdf_utils import writer as pdf_writer
 from pyhanko.pdf_utils.generic import (
     ArrayObject,
@@ -31,6 +32,7 @@ from pyhanko_certvalidator.registry import SimpleCertificateStore
 from appliance.domain.document import FindingKind
 from worker.sandbox.child import Tools
 from worker.sandbox.inspect import inspect
+from worker.sandbox.picture import logo_rows
 from worker.sandbox.render import render
 from worker.sandbox.repair import repair
 from worker.sandbox.verify import verify
@@ -80,14 +82,23 @@ def warm(tools: Tools) -> None:
     described = inspect(signed, pages)
     report = verify(signed, [root])
     png = render(streams, 1, 96, None, tools.fonts)
+    drawn = [logo_rows(_picture(kind)) for kind in ("PNG", "JPEG")]
     if (
         described.signatures != 1
         or FindingKind.JAVASCRIPT not in described.findings
         or not report.valid
         or not png.startswith(b"\x89PNG")
+        or any((width, height) != (400, 200) for width, height, _ in drawn)
     ):
         msg = "the sandbox's libraries do not work here"
         raise RuntimeError(msg)
+
+
+def _picture(kind: str) -> bytes:
+    """A picture that has to be made smaller."""
+    out = io.BytesIO()
+    Image.new("RGB", (800, 400), "white").save(out, kind)
+    return out.getvalue()
 
 
 def _sample(*, stream_xrefs: bool, encrypted: bool = False) -> bytes:

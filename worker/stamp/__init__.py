@@ -19,6 +19,7 @@ from worker.stamp.revision import (
     is_extensible,
     open_revision,
 )
+from worker.stamp.tagging import tag_widget
 
 __all__ = [
     "EmbeddedFont",
@@ -32,6 +33,7 @@ __all__ = [
     "load_fonts",
     "open_revision",
     "signature_fields",
+    "tag_widget",
     "widget_rect",
     "write_stamp",
 ]

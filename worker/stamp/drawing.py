@@ -1,4 +1,4 @@
-"""The drawing of a stamp: a form XObject with its own embedded font."""
+"""The drawing of a stamp: a form XObject with all that it needs in itself."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -19,6 +19,8 @@ from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 
 from appliance.domain.font_metrics import UNITS_PER_EM
 from appliance.domain.stamp import LINE_HEIGHT, StampLayout
+from appliance.domain.stamp_details import LogoPicture
+from worker.stamp.figures import default_rgb, logo_content, qr_content, write_logo
 from worker.stamp.fonts import EmbeddedFont, StampFonts
 from worker.stamp.revision import (
     add_annotation,
@@ -31,10 +33,14 @@ from worker.stamp.revision import (
 _BORDER: Final = 0.045  # line width as a share of the font size: half a point at 12
 _TINT: Final = 0.45  # how much of the text's colour the border has
 _PRINT: Final = 4  # annotation flag
+PDF_2_0: Final = (2, 0)
 
 
 def write_stamp(
-    writer: IncrementalPdfFileWriter, layout: StampLayout, fonts: StampFonts
+    writer: IncrementalPdfFileWriter,
+    layout: StampLayout,
+    fonts: StampFonts,
+    picture: LogoPicture | None = None,
 ) -> IndirectObject:
     """Add the stamp's appearance to a file.
 
@@ -45,14 +51,25 @@ def write_stamp(
         writer: the revision it becomes part of.
         layout: from `appliance.domain.stamp.place`.
         fonts: from `load_fonts`.
+        picture: the logo that the layout names, if it names one.
 
     Returns:
         The reference to the form XObject.
 
+    Raises:
+        ValueError: the picture is not the one that the layout names.
+
     Source: ISO 32000-2, 12.5.5 (appearance streams).
     """
+    named = layout.logo.sha256 if layout.logo else None
+    if named is not None and (picture is None or picture.logo.sha256 != named):
+        raise ValueError(named)
     font = fonts[layout.font_name, layout.font_style]
-    resources = DictionaryObject()
+    resources = default_rgb(writer)
+    if picture is not None and named is not None:
+        resources[pdf_name("/XObject")] = DictionaryObject(
+            {pdf_name("/Logo"): write_logo(writer, picture)}
+        )
     if layout.lines:
         resources[pdf_name("/Font")] = DictionaryObject(
             {pdf_name("/F1"): _write_font(writer, font, layout)}
@@ -69,7 +86,12 @@ def write_stamp(
     return writer.add_object(StreamObject(form, stream_data=_content(layout, font)))
 
 
-def draw_on_page(pdf: bytes, layout: StampLayout, fonts: StampFonts) -> bytes:
+def draw_on_page(
+    pdf: bytes,
+    layout: StampLayout,
+    fonts: StampFonts,
+    picture: LogoPicture | None = None,
+) -> bytes:
     """Show the stamp on its page, as a signature there would.
 
     For previews in the sandbox only; the result is never stored. The stamp is
@@ -80,6 +102,7 @@ def draw_on_page(pdf: bytes, layout: StampLayout, fonts: StampFonts) -> bytes:
         pdf: the whole file.
         layout: from `appliance.domain.stamp.place`.
         fonts: from `load_fonts`.
+        picture: the logo that the layout names, if it names one.
 
     Returns:
         The file with one revision more.
@@ -90,7 +113,7 @@ def draw_on_page(pdf: bytes, layout: StampLayout, fonts: StampFonts) -> bytes:
     revision = open_revision(pdf)
     with refusing():
         page = find_page(revision, layout.page)
-        appearance = write_stamp(revision, layout, fonts)
+        appearance = write_stamp(revision, layout, fonts, picture)
         annotation = _dictionary(
             {
                 "/Type": pdf_name("/Annot"),
@@ -140,6 +163,8 @@ def _content(layout: StampLayout, font: EmbeddedFont) -> bytes:
         # Wholly inside the box: readers clip what lies on its very edge.
         f"{pen:.3f} {pen:.3f}",
         f"{layout.width - 2 * pen:.3f} {layout.height - 2 * pen:.3f} re S",
+        *logo_content(layout),
+        *qr_content(layout),
     ]
     if layout.lines:
         leading = LINE_HEIGHT * size
@@ -147,7 +172,7 @@ def _content(layout: StampLayout, font: EmbeddedFont) -> bytes:
         out += [
             f"BT /F1 {size:.3f} Tf {leading:.3f} TL",
             f"{red:.3f} {green:.3f} {blue:.3f} rg",
-            f"{layout.padding_pt:.3f} {baseline:.3f} Td",
+            f"{layout.text_x:.3f} {baseline:.3f} Td",
             *(f"<{_glyphs(line, font)}> Tj T*" for line in layout.lines),
             "ET",
         ]
@@ -160,7 +185,7 @@ def _first_baseline(layout: StampLayout, font: EmbeddedFont) -> float:
     ascent = font.metrics.ascent / UNITS_PER_EM
     descent = font.metrics.descent / UNITS_PER_EM
     above = (LINE_HEIGHT - ascent - descent) / 2 + ascent
-    return layout.height - layout.padding_pt - above * layout.font_size_pt
+    return layout.height - layout.text_y - above * layout.font_size_pt
 
 
 def _glyphs(line: str, font: EmbeddedFont) -> str:
@@ -222,7 +247,7 @@ def _descriptor(
         },
         encoded_data=font.program,
     )
-    return _dictionary(
+    descriptor = _dictionary(
         {
             "/Type": pdf_name("/FontDescriptor"),
             "/FontName": pdf_name(f"/{font.name}"),
@@ -236,6 +261,11 @@ def _descriptor(
             "/FontFile2": writer.add_object(program),
         }
     )
+    if writer.output_version < PDF_2_0:
+        # PDF/A-1 wants it of a subset (ISO 19005-1, 6.3.5); PDF 2.0 has dropped it.
+        glyphs = StreamObject(stream_data=font.cid_set)
+        descriptor[pdf_name("/CIDSet")] = writer.add_object(glyphs)
+    return descriptor
 
 
 def _thousandths(units: int) -> int:

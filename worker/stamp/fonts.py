@@ -63,6 +63,8 @@ class EmbeddedFont:
     """In 1/1000 em."""
     flags: int
     stem_v: int
+    cid_set: bytes
+    """A bit for each glyph of the program: all are set (ISO 32000-2, 9.8.3.2)."""
 
 
 StampFonts = Mapping[tuple[FontName, FontStyle], EmbeddedFont]
@@ -150,12 +152,19 @@ def _embedded(
         cap_height=_thousandths(cap_height),
         flags=flags,
         stem_v=140 if style in (FontStyle.BOLD, FontStyle.BOLD_ITALIC) else 80,
+        cid_set=_all_bits(font["maxp"].numGlyphs),
     )
 
 
 def _thousandths(units: int) -> int:
     """Font units as 1/1000 em."""
     return round(units * 1000 / UNITS_PER_EM)
+
+
+def _all_bits(count: int) -> bytes:
+    """So many bits, from the highest of the first byte on."""
+    whole, rest = divmod(count, 8)
+    return b"\xff" * whole + (bytes([0xFF00 >> rest & 0xFF]) if rest else b"")
 
 
 def _to_unicode(glyphs: dict[str, int]) -> bytes:

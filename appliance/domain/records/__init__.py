@@ -23,6 +23,7 @@ from appliance.domain.records.login import (
     LinkRecords,
     LoginRecords,
 )
+from appliance.domain.records.logos import LogoRecords
 from appliance.domain.records.masters import MasterRecords
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
@@ -120,6 +121,11 @@ class Records(Protocol):
     @property
     def requests(self) -> RequestRecords:
         """Signature requests."""
+        ...
+
+    @property
+    def logos(self) -> LogoRecords:
+        """Logos of stamps."""
         ...
 
     @property

@@ -11,6 +11,7 @@ from typing import Protocol
 from appliance.domain.activation import ActivationBinding, BoundItem, Seal
 from appliance.domain.command import SignParameters
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
+from appliance.domain.stamp_details import PLAIN, StampDetails
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 
 
@@ -22,6 +23,10 @@ class NewItem:
     document_sha256: str
     params: SignParameters
     params_sha256: str
+    details: StampDetails = PLAIN
+    """What its stamp shows besides."""
+    code: str | None = None
+    """Verification code in its QR code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,8 @@ class Item:
     params: SignParameters
     params_sha256: str
     state: ItemState
+    details: StampDetails = PLAIN
+    """What its stamp shows besides."""
     increment: bytes | None = field(repr=False, default=None)
     """What is appended to the document, its Contents still empty."""
     contents_at: int = 0
@@ -92,7 +99,7 @@ class Claim:
             credential=self.credential,
             key_version=key_version,
             items=tuple(
-                BoundItem(item.request, item.document_sha256, item.params)
+                BoundItem(item.request, item.document_sha256, item.params, item.details)
                 for item in self.items
             ),
             factors=self.factors,
@@ -139,6 +146,16 @@ class Overdue:
 
 
 @dataclass(frozen=True, slots=True)
+class CodedItem:
+    """A published signature, found by its verification code."""
+
+    request: RequestId
+    person: PersonId
+    signed_at: datetime
+    """When its key was used."""
+
+
+@dataclass(frozen=True, slots=True)
 class IntentRow:
     """One intended use of a key."""
 
@@ -158,6 +175,10 @@ class ActivationRecords(Protocol):
 
     async def state(self, activation: ActivationId) -> tuple[ActivationState, str]:
         """State and reason of an activation."""
+        ...
+
+    async def by_code(self, code: str) -> CodedItem | None:
+        """The published signature with a verification code."""
         ...
 
     async def keying(self, person: PersonId) -> bool:

@@ -1,0 +1,62 @@
+"""The page of a signature, behind the QR code of its stamp.
+
+Plain HTML for whoever holds the document. What it may tell, and what not, is
+`Verification`'s to say.
+"""
+
+from datetime import timedelta, timezone
+from http import HTTPStatus
+from typing import Final, cast
+
+from quart import Blueprint, Response, current_app
+
+from appliance.api import pages
+from appliance.api.core import core
+from appliance.domain.errors import ApplianceError
+from appliance.web.app import client_address
+from appliance.web.auth import public
+from appliance.web.rate import AddressRate
+
+blueprint = Blueprint("verificar", __name__)
+
+RATE: Final = "rubrica.verify_rate"
+"""Where the application keeps the counts."""
+_BUENOS_AIRES: Final = timezone(timedelta(hours=-3))
+
+
+@blueprint.get("/verificar/<code>")
+@public
+async def verify(code: str) -> Response:
+    """`GET /verificar/{code}`: what is known of that signature."""
+    cast("AddressRate", current_app.extensions[RATE]).count(client_address())
+    known = await core().verification.look(code)
+    if known is None:
+        return _unindexed(pages.show("verificar_nada.html", HTTPStatus.NOT_FOUND))
+    local = known.signed_at.astimezone(_BUENOS_AIRES)
+    return _unindexed(
+        pages.show(
+            "verificar.html",
+            HTTPStatus.OK,
+            signer=known.signer,
+            # To the minute: the stamp's own seconds are those of its drawing.
+            signed_at=f"{local:%Y-%m-%d %H:%M} -03:00",
+            level=known.level,
+            sha256=known.sha256,
+        )
+    )
+
+
+@blueprint.errorhandler(ApplianceError)
+async def refuse(error: ApplianceError) -> Response:
+    """Say in words, on a page, what went wrong.
+
+    Args:
+        error: raised by a view of this page.
+    """
+    return pages.refuse(error, "revocar_error.html")
+
+
+def _unindexed(response: Response) -> Response:
+    """Keep a page out of search engines: it is for whoever holds the document."""
+    response.headers["X-Robots-Tag"] = "noindex, nofollow"
+    return response

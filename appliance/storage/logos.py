@@ -1,0 +1,68 @@
+"""Logos in SQL."""
+
+from datetime import datetime
+
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.domain.records.logos import INSTALLATION
+from appliance.domain.stamp_details import Logo, LogoPicture
+from appliance.storage.inserting import insert_into
+from appliance.storage.tables import logo, logo_use
+
+
+class SqlLogos:
+    """Logos, and whose stamps show them."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def of(self, scope: str) -> Logo | None:
+        """The logo of an integrator, else the installation's."""
+        query = (
+            select(logo.c.sha256, logo.c.width, logo.c.height)
+            .join(logo_use, logo_use.c.logo == logo.c.sha256)
+            .where(logo_use.c.scope.in_({scope, INSTALLATION}))
+            # The installation's is the empty word, before every other.
+            .order_by(logo_use.c.scope.desc())
+            .limit(1)
+        )
+        row = (await self._connection.execute(query)).first()
+        return None if row is None else Logo(row.sha256, row.width, row.height)
+
+    async def picture(self, sha256: str) -> LogoPicture | None:
+        """A logo with its pixels, in use or not."""
+        query = select(logo).where(logo.c.sha256 == sha256)
+        row = (await self._connection.execute(query)).first()
+        if row is None:
+            return None
+        return LogoPicture(Logo(row.sha256, row.width, row.height), row.deflated)
+
+    async def use(self, scope: str, picture: LogoPicture, at: datetime) -> None:
+        """Show a logo from now on, in the place of another."""
+        own = picture.logo
+        await self._connection.execute(
+            insert_into(self._connection, logo)
+            .values(
+                sha256=own.sha256,
+                width=own.width_px,
+                height=own.height_px,
+                deflated=picture.deflated,
+                added=at,
+            )
+            .on_conflict_do_nothing()
+        )
+        await self._connection.execute(
+            insert_into(self._connection, logo_use)
+            .values(scope=scope, logo=own.sha256, since=at)
+            .on_conflict_do_update(
+                index_elements=["scope"], set_={"logo": own.sha256, "since": at}
+            )
+        )
+
+    async def drop(self, scope: str) -> bool:
+        """Show none of its own any more; False if there was none."""
+        result = await self._connection.execute(
+            delete(logo_use).where(logo_use.c.scope == scope)
+        )
+        return result.rowcount == 1
