@@ -175,6 +175,13 @@ class SignatureReport:
     docmdp: int | None
     reason: str
     """Why it is not valid, or empty."""
+    level: str = ""
+    """`B-B` … `B-LTA`, as trusted timestamps and the file's own data prove; empty:
+    it could not be checked."""
+    timestamp: str | None = None
+    """The oldest trusted timestamp, ISO 8601, or None."""
+    tsa: str = ""
+    """Whose that is."""
 
     @property
     def valid(self) -> bool:

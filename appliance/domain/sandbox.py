@@ -225,7 +225,7 @@ def report_from_json(message: Mapping[str, Any]) -> VerificationReport:
 
 def _signature(entry: Mapping[str, Any]) -> SignatureReport:
     """Read one signature."""
-    signed_at = entry["signed_at"]
+    signed_at, timestamp = entry["signed_at"], entry["timestamp"]
     return SignatureReport(
         field=_text(entry["field"]),
         signer=_text(entry["signer"]),
@@ -237,6 +237,9 @@ def _signature(entry: Mapping[str, Any]) -> SignatureReport:
         only_ltv_follows=_boolean(entry["only_ltv_follows"]),
         docmdp=_docmdp(entry["docmdp"]),
         reason=_text(entry["reason"]),
+        level=_text(entry["level"]),
+        timestamp=None if timestamp is None else _text(timestamp),
+        tsa=_text(entry["tsa"]),
     )
 
 

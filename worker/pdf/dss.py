@@ -65,13 +65,15 @@ def add_dss(pdf: bytes, validated: Sequence[Validated]) -> bytes:
             revision.update_root()
         changed = [_Shelf(revision, store, key) for key, _ in _KINDS]
         entries = _entries(store)
+        is_new = False
         for each in validated:
             key, made = pdf_name(vri_key(each.contents)), _vri(changed, each.data)
             # An entry that is there stays as it is: validators take any change of
             # one for an attack. What is younger is found in the store.
             if key not in entries:
                 entries[key] = revision.add_object(made)
-        if not any(shelf.has_more for shelf in changed):
+                is_new = True
+        if not is_new and not any(shelf.has_more for shelf in changed):
             return b""
         for shelf in changed:
             shelf.put()
