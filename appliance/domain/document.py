@@ -45,6 +45,8 @@ class FindingKind(StrEnum):
     """Annotations or fields that are there and not shown."""
     OFF_PAGE_CONTENT = "off_page_content"
     """Annotations or fields beside the visible page, or on no page."""
+    APPEARANCES_LEFT_OPEN = "appearances_left_open"
+    """Fields whose look the file leaves to the program that shows it."""
     OVERLAPPING_ANNOTATIONS = "overlapping_annotations"
     """Fields or opaque annotations that cover one another."""
     SIGNATURE_BROKEN = "signature_broken"

@@ -12,6 +12,7 @@ from pyhanko.sign.validation.dss import DocumentSecurityStore
 
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
+from appliance.domain.levels import ValidationData
 from tests.fakes import MovingClock
 from tests.parts.long_term import LongTermPki, SoftwareTsa
 from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan
@@ -26,7 +27,6 @@ from worker.pdf import (
     SignatureCheckError,
     SignatureMethod,
     Validated,
-    ValidationData,
     add_dss,
     assemble,
     check,
