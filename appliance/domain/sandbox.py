@@ -35,7 +35,7 @@ REQUEST_BYTES_MAX: Final = 1_048_576
 """JSON of a request: a layout, or the roots of a verification."""
 ANSWER_BYTES_MAX: Final = 4_194_304
 """JSON of an answer: the boxes of 5,000 pages take a tenth of it."""
-BINARY_BYTES_MAX: Final = 100_000_000
+BINARY_BYTES_MAX: Final = 110_000_000
 """Bytes after an answer: a PNG of 4,000 by 4,000 pixels, or a repaired copy."""
 
 _PARAM_CHARS: Final = 100
