@@ -68,6 +68,8 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.REQUEST_RETURNED: N_("Request pending again"),
     EventKind.REQUEST_SIGNED: N_("Request signed"),
     EventKind.REQUEST_FAILED: N_("Request failed"),
+    EventKind.DOCUMENT_RAISED: N_("Signature raised or renewed by itself"),
+    EventKind.UPKEEP_FAILED: N_("Signature not raised yet; it is tried again"),
     EventKind.LOGIN_PASSWORD_RIGHT: N_("Right login password"),
     EventKind.LOGIN_PASSWORD_WRONG: N_("Wrong login password"),
     EventKind.LOGIN_OTP_WRONG: N_("Wrong code at sign-in"),

@@ -14,9 +14,10 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from appliance.domain.document import FindingKind
-from appliance.domain.hsm import KeyAlgorithm, KeyMode
+from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm, KeyMode
+from appliance.domain.levels import SignatureProfile
 from appliance.domain.stamp_details import CODE_LENGTH, CONTENT_AT_MOST
-from appliance.domain.vocab import Environment
+from appliance.domain.vocab import Environment, SignatureLevel, TimestampPolicy
 
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
 
@@ -335,6 +336,22 @@ class SigningSettings(_Section):
     """Lifetime of `clave` in a download link, in seconds."""
 
 
+class ProfileSettings(_Section):
+    """How signatures are made, unless an integrator or a request says otherwise."""
+
+    level: SignatureLevel | None = None
+    """`B-B`, `B-T`, `B-LT` or `B-LTA`; the default is `B-LT` in a trial, else `B-T`."""
+    timestamp_policy: TimestampPolicy = TimestampPolicy.PREFERRED
+    """What becomes of a signature while no timestamp or no revocation data can be
+    had: `required`, it waits up to `signing.finish_s` and then fails; `preferred`, it
+    is handed out at the level reached and raised later."""
+    digest: DigestAlgorithm = DigestAlgorithm.SHA256
+    """`sha256`, `sha384` or `sha512`, of RSA keys; a curve has its own."""
+    renew_days: int = Field(default=180, ge=1, le=1095)
+    """Days before the end of a B-LTA document's newest timestamp's certificate that
+    the document is stamped anew."""
+
+
 class StampSettings(_Section):
     """What visible signatures show, where the command does not say it."""
 
@@ -405,6 +422,7 @@ class Settings(_Section):
     secrets: SecretSettings
     auth: AuthSettings = AuthSettings()
     signing: SigningSettings = SigningSettings()
+    profile: ProfileSettings = ProfileSettings()
     stamp: StampSettings = StampSettings()
     sandbox: SandboxSettings = SandboxSettings()
     log: LogSettings = LogSettings()
@@ -415,6 +433,16 @@ class Settings(_Section):
             msg = "trial: a trial cannot be PROD"
             raise ValueError(msg)
         return self
+
+    @property
+    def signature_profile(self) -> SignatureProfile:
+        """How signatures are made here (decisions "level")."""
+        default = SignatureLevel.B_LT if self.trial else SignatureLevel.B_T
+        return SignatureProfile(
+            self.profile.level or default,
+            self.profile.timestamp_policy,
+            self.profile.digest,
+        )
 
     @property
     def verify_url(self) -> str:

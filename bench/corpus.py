@@ -40,6 +40,8 @@ class Line:
     """`valid`, or what is wrong with it."""
     visible: str = ""
     """Likewise, with a stamp."""
+    repaired: str = ""
+    """What was wrong, where the repaired copy was signed."""
 
     @property
     def signed(self) -> bool:
@@ -65,7 +67,15 @@ def sign_corpus(
                 _sign(appliance, client, person, request, visible=visible)
                 for request, visible in zip(requests, (False, True), strict=True)
             )
-            return Line(path.name, size, invisible=invisible, visible=visible)
+            told = client.get(f"/solicitudes/{requests[0]}").json()["reparacion"]
+            damage = [each["codigo"] for each in told["danos"]] if told else []
+            return Line(
+                path.name,
+                size,
+                invisible=invisible,
+                visible=visible,
+                repaired=", ".join(damage),
+            )
 
         return list(pool.map(line, files, taken))
 
@@ -118,17 +128,22 @@ def _sign(
 
 def table(lines: Sequence[Line]) -> Iterator[str]:
     """The result as a table in Markdown, and a count."""
-    yield "| file | bytes | invisible | visible | refused |"
-    yield "|---|---:|---|---|---|"
+    yield "| file | bytes | repaired | invisible | visible | refused |"
+    yield "|---|---:|---|---|---|---|"
     for line in lines:
         yield (
-            f"| {line.name} | {line.size_bytes} | {line.invisible} | {line.visible} "
+            f"| {line.name} | {line.size_bytes} | {line.repaired} "
+            f"| {line.invisible} | {line.visible} "
             f"| {line.refused} |"
         )
     signed = sum(line.signed for line in lines)
     refused = sum(bool(line.refused) for line in lines)
+    repaired = sum(bool(line.repaired) for line in lines)
     yield ""
-    yield f"{len(lines)} files: {signed} signed both ways and valid, {refused} refused"
+    yield (
+        f"{len(lines)} files: {signed} signed both ways and valid, {repaired} of them "
+        f"as repaired copies, {refused} refused"
+    )
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ import datetime as dt
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,8 +29,8 @@ from appliance.domain.activation import (
 )
 from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, PageBox
-from appliance.domain.errors import FieldInvalidError
-from appliance.domain.hsm import KeyMode, WrappedKey
+from appliance.domain.errors import FieldInvalidError, TsaUnavailableError
+from appliance.domain.hsm import DigestAlgorithm, KeyMode, WrappedKey
 from appliance.domain.ids import (
     ActivationId,
     CredentialId,
@@ -43,24 +43,51 @@ from appliance.domain.person import Credential, parse_cuil
 from appliance.domain.records.activations import NewActivation, NewItem
 from appliance.domain.records.people import Integrator
 from appliance.domain.records.requests import NewRequest, StoredDocument
-from appliance.domain.vocab import CredentialState, VouchedBy
+from appliance.domain.vocab import CredentialState, SignatureLevel, VouchedBy
 from appliance.services.activation_keys import PublishedKeys
+from appliance.services.authority_files import AuthorityFiles
 from appliance.services.claiming import Claiming
 from appliance.services.envelope import lock_outer, seal_to
+from appliance.services.publishing import Publishing
 from appliance.services.turns import Turns
+from appliance.services.validation_data import ValidationSource
 from appliance.storage import tables
 from appliance.storage.engines import open_engines
 from tests import pdfs
 from worker.activation_folder import ActivationFolder
 from worker.activation_keys import ActivationKeys
+from worker.finish import ItemFinisher
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
+from worker.levels import Levels
 from worker.stamp import StampFonts
 
 HOST: Final = "bench"
 _BATCH: Final = 1_000
 _PAGE: Final = PageBox(0, 0, 595.28, 841.89, 0)
 _MS: Final = 1000.0
+
+
+class _NoTsa:
+    """Of signatures that are not stamped."""
+
+    async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
+        """See `TimestampAuthority`."""
+        raise TsaUnavailableError(f"not of this bench: {digest}, {len(imprint)}")
+
+
+def _finisher(core: Core, claiming: Claiming) -> ItemFinisher:
+    """Finishes at B-B: what is measured is the key's place."""
+    publishing = Publishing(core.store, core.clock, core.settings.pki, HOST)
+    nobody = AuthorityFiles(b"", b"", "", "", b"")
+    source = ValidationSource(core.store, core.clock, nobody, publishing)
+    return ItemFinisher(
+        claiming,
+        core.documents,
+        Turns(core.store, core.documents, core.inspector, core.clock),
+        Levels(_NoTsa(), source, core.clock, dt.timedelta(days=1), dt.timedelta(1)),
+        replace(core.settings.signature_profile, level=SignatureLevel.B_B),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +176,12 @@ class CredentialPlace:
         self._signer = ItemSigner(
             self._claiming,
             core.documents,
+            _finisher(core, self._claiming),
             session,
             self._keys,
             fonts,
             core.clock,
             installation,
-            Turns(core.store, core.documents, core.inspector, core.clock),
         )
         self._integrator = IntegratorId(new_id())
         self._document = ""

@@ -1,6 +1,6 @@
 """The signing engine against the HSM's own speed and against others.
 
-    python -m bench.engine [--rounds 30] [--json FILE]
+    python -m bench.engine [--rounds 30] [--documents small …] [--json FILE]
 
 One process and one thread sign a small PDF, one of 1 MB and one of 12 MB with an
 RSA-2048 key of a SoftHSM. All take turns, a few signatures each, round after round,
@@ -11,8 +11,8 @@ busy machine look at the CPU's time: whoever takes longer is interrupted more of
 import argparse
 import gc
 import json
+import logging
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,6 @@ from bench.engine_report import (
     LARGE,
     LIBPDF,
     MEDIUM,
-    MS,
     RAW,
     RESIDENT,
     RESIDENT_LT,
@@ -45,6 +44,7 @@ from bench.engine_report import (
     UNWRAP,
     WRAPPED,
     WRAPPED_SHOWN,
+    Summary,
     Took,
     reached,
     table,
@@ -137,11 +137,11 @@ def documents(folder: Path) -> Iterator[Document]:
 
 def measure(
     place: EnginePlace, peer: Libpdf | None, document: Document, rounds: int
-) -> tuple[dict[str, Took], list[str]]:
+) -> tuple[dict[str, Summary], list[str]]:
     """Have all sign one document, in turns.
 
     Returns:
-        The medians of each, and what is wrong with a sample of each.
+        The times of each, and what is wrong with a sample of each.
     """
     closing = ExitStack()
     signers = contenders(place, closing)
@@ -163,7 +163,7 @@ def measure(
         for name, (signed, to) in samples.items()
         for fault in faults_of(signed, to, is_long=name in {RESIDENT_LT, STOCK_LT})
     ]
-    return {name: _median(times) for name, times in took.items()}, faults
+    return {name: Summary.of(times) for name, times in took.items()}, faults
 
 
 def _timed(work: Callable[[], object]) -> Turn:
@@ -173,13 +173,6 @@ def _timed(work: Callable[[], object]) -> Turn:
         return Took(time.perf_counter() - begun, time.process_time() - cpu)
 
     return lambda times: [once() for _ in range(times)]
-
-
-def _median(times: Sequence[Took]) -> Took:
-    return Took(
-        statistics.median(one.wall_s for one in times),
-        statistics.median(one.cpu_s for one in times),
-    )
 
 
 def _take_turns(
@@ -216,7 +209,7 @@ def faults_of(pdf: bytes, root: bytes, *, is_long: bool) -> list[str]:
 
 def run(names: Sequence[str], rounds: int) -> tuple[dict[str, object], list[str]]:
     """All of it: the figures, and the lines that show them."""
-    medians: dict[str, dict[str, Took]] = {}
+    summaries: dict[str, dict[str, Summary]] = {}
     faults: list[str] = []
     with (
         short_folder() as folder,
@@ -230,26 +223,20 @@ def run(names: Sequence[str], rounds: int) -> tuple[dict[str, object], list[str]
             if document.name not in names:
                 continue
             took, bad = measure(place, peer, document, rounds)
-            medians[document.name] = took
+            summaries[document.name] = took
             faults += bad
-    goals = reached(medians)
+    goals = reached(summaries)
     figures = {
-        "median_ms": {
-            document: {
-                name: {
-                    "wall": round(one.wall_s * MS, 4),
-                    "cpu": round(one.cpu_s * MS, 4),
-                }
-                for name, one in took.items()
-            }
-            for document, took in medians.items()
+        "ms": {
+            document: {name: one.ms for name, one in took.items()}
+            for document, took in summaries.items()
         },
         "goals": goals,
         "faults": faults,
         "cores": os.cpu_count() or 0,
         "load_after": os.getloadavg()[0],
     }
-    return figures, [*table(medians, goals), *faults]
+    return figures, [*table(summaries, goals), *faults]
 
 
 def main() -> int:
@@ -259,6 +246,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures to a file too")
     parser.add_argument("--documents", nargs="+", choices=DOCUMENTS, default=DOCUMENTS)
     options = parser.parse_args()
+    # It warns of each signature that may not fetch what it has.
+    logging.getLogger("pyhanko").setLevel(logging.ERROR)
     figures, lines = run(options.documents, options.rounds)
     print("\n".join(lines))
     text = json.dumps(figures, indent=2, ensure_ascii=False)

@@ -25,6 +25,7 @@ from appliance.domain.hsm import (
     TokenRole,
     WrappedKey,
 )
+from appliance.domain.levels import ValidationData
 from appliance.domain.stamp import StampLayout, place, stamp_lines
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import Restriction, SignatureLevel
@@ -43,7 +44,6 @@ from worker.pdf import (
     FileDigests,
     SignaturePlan,
     Validated,
-    ValidationData,
     add_dss,
     assemble,
     check,

@@ -134,8 +134,7 @@ def _context(place: EnginePlace) -> ValidationContext:
         other_certs=_certificates(*evidence.certificates),
         ocsps=[ocsp.OCSPResponse.load(one) for one in evidence.ocsps],
         crls=[crl.CertificateList.load(one) for one in evidence.crls],
-        # All is at hand, so nothing is fetched; forbidden, it would warn each time.
-        allow_fetching=True,
+        allow_fetching=False,  # all is at hand
         revocation_mode="hard-fail",
     )
 

@@ -19,7 +19,7 @@ from appliance.domain.frame import (
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.person import format_cuil
 from appliance.domain.presets import Corner
-from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp import LogoFigure, QrFigure, StampLayout
 from appliance.web import language, problems
 from appliance.web.findings import FINDINGS
 from embed.fields import first_fault
@@ -228,7 +228,24 @@ def _stamp(layout: StampLayout) -> dict[str, object]:
         },
         "lines": list(layout.lines),
         "size": layout.font_size_pt,
+        "textX": layout.text_x,
+        "qr": _qr(layout.qr),
+        "logo": _logo(layout.logo),
     }
+
+
+def _qr(qr: QrFigure | None) -> dict[str, float] | None:
+    """Where the code lies in its stamp, in points from the stamp's top left."""
+    if qr is None:
+        return None
+    return {"x": qr.x, "y": qr.y, "width": qr.side, "height": qr.side}
+
+
+def _logo(logo: LogoFigure | None) -> dict[str, float] | None:
+    """Where the logo lies in its stamp, in points from the stamp's top left."""
+    if logo is None:
+        return None
+    return {"x": logo.x, "y": logo.y, "width": logo.width, "height": logo.height}
 
 
 class _InitInvalidError(ApplianceError):

@@ -26,6 +26,8 @@ PUBLISHED: Final = "published"
 """`firmada` is committed; nobody was told."""
 POINTS: Final = (BEFORE_SIGN, AFTER_SIGN, KEYED, FILE_WRITTEN, PUBLISHED)
 """Those of a signature, in the order in which it passes them."""
+UPKEEP_STORED: Final = "upkeep_stored"
+"""A later version of a document is stored; the record does not name it yet."""
 KEY_MADE: Final = "key_made"
 """A new key was made and tested; nobody has certified it."""
 CERTIFIED: Final = "certified"

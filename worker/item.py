@@ -10,9 +10,7 @@ Source: design §3, 4 and 5.
 """
 
 import asyncio
-from dataclasses import dataclass
-
-import structlog
+from dataclasses import dataclass, replace
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
@@ -22,41 +20,29 @@ from appliance.domain.errors import (
     HsmRefusedError,
 )
 from appliance.domain.hsm import KeyReference, WrappedKey
+from appliance.domain.levels import SignatureProfile
 from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
-from appliance.domain.records.activations import Claim, Item, KeyedItem
-from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.domain.records.activations import Item, KeyedItem
+from appliance.domain.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState
 from appliance.services.claiming import Claiming, Work
 from appliance.services.envelope import open_outer
-from appliance.services.turns import Turns
 from worker.activation_keys import ActivationKeys
 from worker.crash_points import (
     AFTER_SIGN,
     BEFORE_SIGN,
-    FILE_WRITTEN,
     KEYED,
-    PUBLISHED,
     crash_point,
 )
+from worker.finish import FencedOffError, ItemFinisher, stored
 from worker.hsm_session import HsmSession
-from worker.pdf.assemble import assemble
-from worker.pdf.check import check, method_of
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, prepare
 from worker.pdf.reserved import FileDigests
 from worker.plans import signature_plan
 from worker.stages import Stages
 from worker.stamp import StampFonts
-
-_log = structlog.get_logger(__name__)
-LEVEL = "B-B"
-"""PAdES baseline of what this version makes."""
-
-
-class FencedOffError(Exception):
-    """Another worker has claimed since; what this one does counts no more."""
-
 
 UsableKey = KeyReference | WrappedKey
 """What the HSM signs with; a wrapped one only within this HSM."""
@@ -69,23 +55,23 @@ class ItemSigner:
     Args:
         claiming: this worker's transactions.
         documents: where PDFs are.
+        finisher: takes it from its signature on.
         session: the HSM.
         keys: opens what was sealed to this host.
         fonts: of the stamp.
         clock: the time.
         installation: the setting of that name.
-        turns: of those who sign after.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
     """
 
     claiming: Claiming
     documents: DocumentStore
+    finisher: ItemFinisher
     session: HsmSession
     keys: ActivationKeys
     fonts: StampFonts
     clock: Clock
     installation: str
-    turns: Turns
     prefer_pss: bool = False
 
     def unlock(self, work: Work) -> UsableKey:
@@ -125,14 +111,12 @@ class ItemSigner:
         digests = FileDigests(original)
         stages.done("read")
         if item.state is not ItemState.WAITING:
-            made = _stored(item)
+            made = stored(item)
         elif key is not None:
             made = await self._use_key(work, item, view, digests, key, stages)
         else:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
-        increment = await asyncio.to_thread(_complete, digests, work.credential, made)
-        stages.done("check")
-        await self._publish(work.claim, item, view, (original, increment), stages)
+        await self.finisher.finish(work, item, view, digests, made, stages)
 
     async def _use_key(
         self,
@@ -151,8 +135,11 @@ class ItemSigner:
             or item.params.sha256(item.request) != item.params_sha256
         ):
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
+        profile = self.finisher.profile_of(view)
+        method = self._method(credential, profile)
+        room = await self.finisher.levels.token_bytes(profile, method.digest)
         prepared = await asyncio.to_thread(
-            self._prepare, work, item, view, person, credential, original
+            self._prepare, work, item, view, person, credential, original, method, room
         )
         digest = prepared.digest.hex()
         stages.done("prepare")
@@ -166,7 +153,6 @@ class ItemSigner:
             raise FencedOffError
         stages.done("intend")
         crash_point(BEFORE_SIGN, item.request)
-        method = self._method(credential)
         signature = await self._sign_digest(key, method, prepared.digest)
         stages.done("sign")
         crash_point(AFTER_SIGN, item.request)
@@ -207,55 +193,22 @@ class ItemSigner:
         person: Person,
         credential: Credential,
         original: FileDigests,
+        method: SignatureMethod,
+        token_bytes: int,
     ) -> PreparedSignature:
         """Lay the stamp out and make the revision; runs in a thread."""
         plan = signature_plan(
-            work, item, view, person, credential, self._method(credential),
-            self.clock.now(),
-        )  # fmt: skip
+            work, item, view, person, credential, method, self.clock.now()
+        )
+        plan = replace(plan, token_bytes=token_bytes)
         return prepare(original.content, plan, self.fonts, original)
 
-    def _method(self, credential: Credential) -> SignatureMethod:
+    def _method(
+        self, credential: Credential, profile: SignatureProfile
+    ) -> SignatureMethod:
         """How a credential's key signs."""
-        return method_for(credential.certificate, prefer_pss=self.prefer_pss)
-
-    async def _publish(
-        self,
-        claim: Claim,
-        item: Item,
-        view: RequestView,
-        signed: tuple[bytes, bytes],
-        stages: Stages,
-    ) -> None:
-        """Finish phase: needs no key; any worker may do it, any number of times.
-
-        The signed document comes in two parts: joined, they would be there twice.
-        """
-        sha256 = await self.documents.put(view.integrator, *signed, signed=True)
-        stages.done("store")
-        crash_point(FILE_WRITTEN, item.request)
-        document = SignedDocumentView(
-            request=item.request,
-            integrator=view.integrator,
-            file_name=view.document_name,
-            sha256=sha256,
-            size_bytes=sum(len(part) for part in signed),
-            level=LEVEL,
-        )
-        # Before the transaction: what publishes it gives the turn on as well.
-        inspection = await self.turns.inspect_for_next(view, *signed)
-        if not await self.claiming.finished(claim, item, document, inspection):
-            raise FencedOffError
-        stages.done("publish")
-        crash_point(PUBLISHED, item.request)
-        await self.claiming.announce(claim)
-        _log.info(
-            "document.signed",
-            activation=claim.id,
-            request=item.request,
-            attempt=claim.fence,
-            sha256=sha256,
-            ms=stages.ms,
+        return method_for(
+            credential.certificate, prefer_pss=self.prefer_pss, digest=profile.digest
         )
 
 
@@ -274,45 +227,3 @@ def _checked(work: Work, clock: Clock) -> tuple[Person, Credential]:
     ):
         raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
     return person, credential
-
-
-def _complete(original: FileDigests, credential: Credential, made: KeyedItem) -> bytes:
-    """The increment with the CMS in it, checked before anybody can have it.
-
-    Raises:
-        ApplianceError: `SIGNING_FAILED`: what was made must not be released.
-    """
-    method = method_of(credential.certificate, made.signed_attributes, made.signature)
-    increment = assemble(
-        made.increment,
-        contents_at=made.contents_at,
-        contents_length=made.contents_length,
-        signed_attributes=made.signed_attributes,
-        signature=made.signature,
-        method=method,
-        certificate=credential.certificate,
-        chain=credential.chain,
-    )
-    check(original.content, increment, credential.certificate, original)
-    return increment
-
-
-def _stored(item: Item) -> KeyedItem:
-    """What an earlier attempt stored of its use of the key.
-
-    Raises:
-        ApplianceError: `SIGNING_FAILED`: it is not there.
-    """
-    if (
-        item.increment is None
-        or item.signed_attributes is None
-        or item.signature is None
-    ):
-        raise ApplianceError(ErrorCode.SIGNING_FAILED)
-    return KeyedItem(
-        increment=item.increment,
-        contents_at=item.contents_at,
-        contents_length=item.contents_length,
-        signed_attributes=item.signed_attributes,
-        signature=item.signature,
-    )

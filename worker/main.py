@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import structlog
 
@@ -23,6 +24,7 @@ from appliance.domain.errors import ApplianceError
 from appliance.processes import stop_event
 from appliance.service_manager import ServiceManager
 from appliance.services.activation_keys import PublishedKeys
+from appliance.services.authority_files import read_authority
 from appliance.services.claiming import Claiming
 from appliance.services.csr import CsrWork
 from appliance.services.document_sweeping import DocumentSweeping
@@ -34,6 +36,8 @@ from appliance.services.signing_hosts import slot_host
 from appliance.services.sweeping import Sweeping
 from appliance.services.timestamps import TimestampWork
 from appliance.services.turns import Turns
+from appliance.services.upkeep import UpkeepWork
+from appliance.services.validation_data import ValidationSource
 from appliance.settings import Settings, SettingsError
 from hsm_config.certificates import read_ca, read_root
 from hsm_config.profile import load_profile
@@ -44,14 +48,17 @@ from worker.authority_chores import AuthorityChores
 from worker.certificate_tasks import CertificateTasks
 from worker.csr import CsrTasks
 from worker.ends import Ends
+from worker.finish import ItemFinisher
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
+from worker.levels import Levels
 from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
 from worker.timestamp_tasks import TimestampTasks
 from worker.tsa import InternalTsa
+from worker.upkeep import LevelUpkeep
 from worker.watchdog import calls_guarded
 
 _log = structlog.get_logger(__name__)
@@ -122,18 +129,29 @@ def _worker(
     tsa = InternalTsa(
         session, authority, publishing, clock, settings.timestamps.accuracy_s
     )
+    levels = Levels(
+        tsa,
+        ValidationSource(core.store, clock, read_authority(settings), publishing),
+        clock,
+        settles=timedelta(seconds=settings.pki.ocsp_validity_s),
+        renewal=timedelta(days=settings.profile.renew_days),
+    )
+    turns = Turns(core.store, core.documents, core.inspector, clock)
+    finisher = ItemFinisher(
+        claiming, core.documents, turns, levels, settings.signature_profile
+    )
     return SigningWorker(
         core=core,
         claiming=claiming,
         signer=ItemSigner(
             claiming,
             core.documents,
+            finisher,
             session,
             keys,
             fonts,
             clock,
             installation,
-            Turns(core.store, core.documents, core.inspector, clock),
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
         ),
         tasks=TaskRunner(
@@ -157,6 +175,7 @@ def _worker(
         keys=keys,
         session=session,
         slot=slot,
+        upkeep=LevelUpkeep(UpkeepWork(core.store, clock, slot), core.documents, levels),
     )
 
 

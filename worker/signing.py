@@ -17,6 +17,8 @@ import structlog
 
 from appliance.bootstrap import Core
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import TokenRole
+from appliance.domain.ids import ActivationId
 from appliance.domain.records.activations import Claim, Item
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import ItemState
@@ -25,15 +27,19 @@ from appliance.services.health import signing_workers
 from appliance.services.sweeping import Sweeping
 from worker.activation_keys import ActivationKeys
 from worker.bell import hear_rings
+from worker.finish import FencedOffError
 from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
-from worker.item import FencedOffError, ItemSigner, UsableKey
+from worker.item import ItemSigner, UsableKey
+from worker.levels import AWAY
 from worker.tasks import TaskRunner
+from worker.upkeep import LevelUpkeep
 
 _log = structlog.get_logger(__name__)
 _BEAT_S: Final = 2.0
 _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
+_UPKEEP_S: Final = 10.0
 _BATCHES: Final = 2
 _RETRIABLE: Final = frozenset(
     {
@@ -60,6 +66,7 @@ class SigningWorker:
         keys: what fronts seal to on this host.
         session: the HSM, for its status.
         slot: `signing/<host>/<n>`.
+        upkeep: keeps published documents at their level.
     """
 
     core: Core
@@ -69,10 +76,13 @@ class SigningWorker:
     keys: ActivationKeys
     session: HsmSession
     slot: str
+    upkeep: LevelUpkeep
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _batches: set[asyncio.Task[None]] = field(default_factory=set)
     """Those of the running that sign several documents."""
+    _waiting: dict[ActivationId, ErrorCode] = field(default_factory=dict)
+    """What activations in hand wait for."""
     _alone: bool = False
     """What is in hand may kill its worker: nothing is taken beside it."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -105,6 +115,7 @@ class SigningWorker:
                 _repeat(_BEAT_S, self._beat),
                 _repeat(_SWEEP_S, sweeping.expire_activations),
                 _repeat(_ORPHANS_S, self.tasks.sweep),
+                _repeat(_UPKEEP_S, self._keep_levels),
             )
         ]
         stopping = asyncio.create_task(stop.wait())
@@ -173,6 +184,11 @@ class SigningWorker:
             busy=bool(self._running), single=len(self._batches) >= self._batch_hands
         )
 
+    async def _keep_levels(self) -> None:
+        """Keep published documents at their level, where the TSA's key is there."""
+        if self.session.status_of(TokenRole.PKI) is HsmStatus.READY:
+            await self.upkeep.run()
+
     def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._running.add(task)
@@ -209,6 +225,9 @@ class SigningWorker:
             holding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await holding
+            waits_for = self._waiting.pop(work.claim.id, None)
+        if waits_for is not None:
+            await self.claiming.put_off(work.claim, waits_for)
 
     async def _unlock(self, work: Work) -> UsableKey | None:
         """The key for what waits for one; None when nothing does any more.
@@ -264,6 +283,13 @@ class SigningWorker:
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
+            if exc.code in AWAY:
+                # Its signature is made: a later try may do.
+                _log.warning(
+                    "document.waits", request=item.request, code=exc.code.value
+                )
+                self._waiting[work.claim.id] = exc.code
+                return
             await self._end(work.claim, [item], exc)
 
     async def _end(self, claim: Claim, items: list[Item], exc: ApplianceError) -> None:

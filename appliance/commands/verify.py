@@ -60,6 +60,10 @@ def _tell_signature(signature: SignatureReport) -> None:
     }
     say(f"  {signature.field}: {signature.signer} ({signature.signer_serial})")
     say(f"    signed at {signature.signed_at or 'an unknown time'}")
+    if signature.timestamp is not None:
+        say(f"    existed at {signature.timestamp}, by {signature.tsa}")
+    if signature.level:
+        say(f"    level {signature.level}")
     for words, holds in verdicts.items():
         say(f"    {'yes' if holds else 'NO '}  {words}")
     if signature.reason:

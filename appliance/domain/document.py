@@ -45,6 +45,8 @@ class FindingKind(StrEnum):
     """Annotations or fields that are there and not shown."""
     OFF_PAGE_CONTENT = "off_page_content"
     """Annotations or fields beside the visible page, or on no page."""
+    APPEARANCES_LEFT_OPEN = "appearances_left_open"
+    """Fields whose look the file leaves to the program that shows it."""
     OVERLAPPING_ANNOTATIONS = "overlapping_annotations"
     """Fields or opaque annotations that cover one another."""
     SIGNATURE_BROKEN = "signature_broken"
@@ -173,6 +175,13 @@ class SignatureReport:
     docmdp: int | None
     reason: str
     """Why it is not valid, or empty."""
+    level: str = ""
+    """`B-B` … `B-LTA`, as trusted timestamps and the file's own data prove; empty:
+    it could not be checked."""
+    timestamp: str | None = None
+    """The oldest trusted timestamp, ISO 8601, or None."""
+    tsa: str = ""
+    """Whose that is."""
 
     @property
     def valid(self) -> bool:

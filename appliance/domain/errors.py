@@ -133,6 +133,7 @@ class ErrorCode(StrEnum):
     STORAGE_FULL = "STORAGE_FULL"
     SANDBOX_UNAVAILABLE = "SANDBOX_UNAVAILABLE"
     TSA_UNAVAILABLE = "TSA_UNAVAILABLE"
+    REVOCATION_UNAVAILABLE = "REVOCATION_UNAVAILABLE"
     OVERLOADED = "OVERLOADED"
     INTERNAL = "INTERNAL"
     # Operators' commands
@@ -340,6 +341,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.STORAGE_FULL: "There is no room for documents; try again later.",
     ErrorCode.SANDBOX_UNAVAILABLE: "Documents cannot be examined right now.",
     ErrorCode.TSA_UNAVAILABLE: "No timestamp can be had right now; try again soon.",
+    ErrorCode.REVOCATION_UNAVAILABLE: (
+        "It cannot be told right now whether a certificate is revoked; try again soon."
+    ),
     ErrorCode.OVERLOADED: "The service is busy; try again soon.",
     ErrorCode.INTERNAL: "Something went wrong on our side.",
     ErrorCode.ALREADY_EXISTS: "There is one already: {field}.",

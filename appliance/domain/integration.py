@@ -13,8 +13,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, TaskId
-from appliance.domain.vocab import Environment, VouchedBy
+from appliance.domain.vocab import (
+    Environment,
+    SignatureLevel,
+    TimestampPolicy,
+    VouchedBy,
+)
 
 SESSION_S: Final = 1800
 """Lifetime of a session token, in seconds, sharp (spec "Limits")."""
@@ -62,6 +68,10 @@ class IntegratorView:
     may_vouch: bool
     """Whether its backend may vouch for who somebody is."""
     created: datetime
+    level: SignatureLevel | None = None
+    """Of its signatures; None: the installation's, as the next two."""
+    timestamp_policy: TimestampPolicy | None = None
+    digest: DigestAlgorithm | None = None
 
 
 @dataclass(frozen=True, slots=True)

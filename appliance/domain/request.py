@@ -8,6 +8,7 @@ from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, ProcessId, RequestId
+from appliance.domain.levels import NO_WISHES, ProfileWishes
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import RequestState
 
@@ -73,6 +74,8 @@ class RequestView:
     """Where the document comes from, when it is a repaired copy."""
     followed: bool = False
     """Whether somebody waits to sign after it."""
+    wishes: ProfileWishes = NO_WISHES
+    """How it is to be signed, where it or its integrator differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,9 @@ class SignedDocumentView:
     sha256: str
     size_bytes: int
     level: str
-    """`B-B` …"""
+    """The level reached, `B-B` …"""
+    version: int = 1
+    """From 1; a later one begins with the bytes of those before it."""
 
 
 @dataclass(frozen=True, slots=True)

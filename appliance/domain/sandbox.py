@@ -35,7 +35,7 @@ REQUEST_BYTES_MAX: Final = 1_048_576
 """JSON of a request: a layout, or the roots of a verification."""
 ANSWER_BYTES_MAX: Final = 4_194_304
 """JSON of an answer: the boxes of 5,000 pages take a tenth of it."""
-BINARY_BYTES_MAX: Final = 100_000_000
+BINARY_BYTES_MAX: Final = 110_000_000
 """Bytes after an answer: a PNG of 4,000 by 4,000 pixels, or a repaired copy."""
 
 _PARAM_CHARS: Final = 100
@@ -225,7 +225,7 @@ def report_from_json(message: Mapping[str, Any]) -> VerificationReport:
 
 def _signature(entry: Mapping[str, Any]) -> SignatureReport:
     """Read one signature."""
-    signed_at = entry["signed_at"]
+    signed_at, timestamp = entry["signed_at"], entry["timestamp"]
     return SignatureReport(
         field=_text(entry["field"]),
         signer=_text(entry["signer"]),
@@ -237,6 +237,9 @@ def _signature(entry: Mapping[str, Any]) -> SignatureReport:
         only_ltv_follows=_boolean(entry["only_ltv_follows"]),
         docmdp=_docmdp(entry["docmdp"]),
         reason=_text(entry["reason"]),
+        level=_text(entry["level"]),
+        timestamp=None if timestamp is None else _text(timestamp),
+        tsa=_text(entry["tsa"]),
     )
 
 

@@ -318,6 +318,10 @@ class EventKind(StrEnum):
     """From `en_proceso` back to `pendiente`; `detail.reason` says why."""
     REQUEST_SIGNED = "request.signed"
     REQUEST_FAILED = "request.failed"
+    DOCUMENT_RAISED = "document.raised"
+    """A later version of a signed document: the same, with more appended."""
+    UPKEEP_FAILED = "document.upkeep_failed"
+    """Its level could not be raised or kept now; it is tried again."""
     LOGIN_PASSWORD_RIGHT = "login.password_right"  # noqa: S105 (a word, no secret)
     LOGIN_PASSWORD_WRONG = "login.password_wrong"  # noqa: S105 (a word, no secret)
     LOGIN_OTP_WRONG = "login.otp_wrong"

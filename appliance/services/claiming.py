@@ -15,6 +15,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.document import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.levels import Upkeep
 from appliance.domain.person import Credential, Person
 from appliance.domain.ports import Outcomes
 from appliance.domain.records import Records, Store
@@ -174,6 +175,17 @@ class Claiming:
         async with self._store.write() as records:
             await records.activations.drop(claim, self._clock.now())
 
+    async def put_off(self, claim: Claim, code: ErrorCode) -> None:
+        """Let go of what waits for something from outside, for a moment.
+
+        Args:
+            claim: of the caller.
+            code: what it waits for; the reason, should its time run out.
+        """
+        async with self._store.write() as records:
+            until = self._clock.now() + self._lease
+            await records.activations.put_off(claim, until, code.value)
+
     async def intend(
         self, claim: Claim, item: Item, digest: str, certificate: bytes
     ) -> bool:
@@ -233,6 +245,7 @@ class Claiming:
         item: Item,
         document: SignedDocumentView,
         inspection: Inspection | None = None,
+        upkeep: Upkeep | None = None,
     ) -> bool:
         """Publish a signed document; `firmada` from here on, once for ever.
 
@@ -243,6 +256,7 @@ class Claiming:
             item: of it.
             document: what is published.
             inspection: of it; it is then given to who signs next.
+            upkeep: what the document will need by itself.
 
         Raises:
             ApplianceError: `INTERNAL`: the request is not `en_proceso`, so that
@@ -261,6 +275,8 @@ class Claiming:
             if not moved:
                 raise ApplianceError(ErrorCode.INTERNAL)
             await records.documents.sealed(item.request, document, now)
+            if upkeep is not None:
+                await records.upkeep.add(item.request, document.integrator, upkeep, now)
             await records.activations.settle(claim, now)
             records.audit.add(
                 self._event(

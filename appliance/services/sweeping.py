@@ -67,7 +67,8 @@ class Sweeping:
         keyed = [item for item in late.items if item.state is ItemState.KEYED]
         waiting = [item for item in late.items if item.state is ItemState.WAITING]
         if late.state is ActivationState.FINISHING:
-            then, code = ActivationState.FAILED, ErrorCode.SIGNING_FAILED
+            then = ActivationState.FAILED
+            code = ErrorCode(late.reason or ErrorCode.SIGNING_FAILED.value)
             await self._move(records, late, keyed, RequestState.FAILED, code)
         elif late.tries >= ATTEMPTS:
             # Items are signed in turn: the first that is not done is to blame.

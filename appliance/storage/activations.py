@@ -258,6 +258,10 @@ class SqlActivations:
         """Give the activation back unfinished, to be claimed again."""
         return await self._fenced(claim, {"lease_until": at})
 
+    async def put_off(self, claim: Claim, until: datetime, reason: str) -> bool:
+        """Give the activation back, to be claimed again only then, and say why."""
+        return await self._fenced(claim, {"lease_until": until, "reason": reason})
+
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""
         return await interrupt_intents(
@@ -353,7 +357,12 @@ class SqlActivations:
             _in(_A.FINISHING) & (activation.c.finish_until <= at),
         )
         rows = await self._connection.execute(
-            select(activation.c.id, activation.c.state, _TRIES.label("tries"))
+            select(
+                activation.c.id,
+                activation.c.state,
+                _TRIES.label("tries"),
+                activation.c.reason,
+            )
             .where(free, late)
             .with_for_update(skip_locked=True)
         )
@@ -363,6 +372,7 @@ class SqlActivations:
                 _A(row.state),
                 row.tries,
                 await self._items(row.id),
+                row.reason,
             )
             for row in rows.all()
         ]

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import IntegratorId
 from appliance.domain.integration import (
     BlockedView,
@@ -19,6 +20,7 @@ from appliance.domain.integration import (
     KeyView,
 )
 from appliance.domain.records.integration import DomainRow, KeyRow
+from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from appliance.storage.inserting import insert_into
 from appliance.storage.tables import (
     api_key,
@@ -57,7 +59,7 @@ class SqlIntegrators:
         await self._add(insert(integrator).values(**asdict(new)), "code")
 
     async def change(self, changed: IntegratorView) -> None:
-        """Set name, delivery limit and the right to vouch."""
+        """Set all but code and creation."""
         await self._connection.execute(
             update(integrator)
             .where(integrator.c.id == changed.id)
@@ -65,6 +67,9 @@ class SqlIntegrators:
                 name=changed.name,
                 delivery_limit_bytes=changed.delivery_limit_bytes,
                 may_vouch=changed.may_vouch,
+                level=changed.level,
+                timestamp_policy=changed.timestamp_policy,
+                digest=changed.digest,
             )
         )
 
@@ -262,6 +267,11 @@ def integrator_view(row: Row[Any]) -> IntegratorView:
         delivery_limit_bytes=row.i_delivery_limit_bytes,
         may_vouch=row.i_may_vouch,
         created=row.i_created,
+        level=row.i_level and SignatureLevel(row.i_level),
+        timestamp_policy=(
+            row.i_timestamp_policy and TimestampPolicy(row.i_timestamp_policy)
+        ),
+        digest=row.i_digest and DigestAlgorithm(row.i_digest),
     )
 
 

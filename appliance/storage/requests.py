@@ -3,7 +3,8 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from enum import StrEnum
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import (
     Row,
@@ -22,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.document import Damage, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import (
     ActivationId,
     DocumentId,
@@ -31,6 +33,7 @@ from appliance.domain.ids import (
     RequestId,
     new_id,
 )
+from appliance.domain.levels import ProfileWishes
 from appliance.domain.records.requests import (
     FRAME_ORIGIN,
     NewRequest,
@@ -42,7 +45,7 @@ from appliance.domain.request import (
     SignedDocumentView,
     check_move,
 )
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import RequestState, SignatureLevel, TimestampPolicy
 from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
@@ -144,10 +147,11 @@ class SqlDocuments:
     async def sealed(
         self, request: RequestId, view: SignedDocumentView, at: datetime
     ) -> None:
-        """Record the signed document of a request; there is at most one."""
+        """Record a version of a request's signed document, once."""
         await self._connection.execute(
             insert(signed_document).values(
                 request=request,
+                version=view.version,
                 integrator=view.integrator,
                 sha256=view.sha256,
                 size_bytes=view.size_bytes,
@@ -157,7 +161,7 @@ class SqlDocuments:
         )
 
     async def signed(self, request: RequestId) -> SignedDocumentView | None:
-        """The signed document of a request."""
+        """The newest version of a request's signed document."""
         return (await self.signed_of((request,))).get(request)
 
     async def signed_of(
@@ -171,6 +175,8 @@ class SqlDocuments:
                 signature_request.c.id == signed_document.c.request,
             )
             .where(signed_document.c.request.in_(requests))
+            # Of several versions the newest comes last, and stays.
+            .order_by(signed_document.c.version)
         )
         return {
             RequestId(row.request): SignedDocumentView(
@@ -180,6 +186,7 @@ class SqlDocuments:
                 sha256=row.sha256,
                 size_bytes=row.size_bytes,
                 level=row.level,
+                version=row.version,
             )
             for row in rows
         }
@@ -265,6 +272,9 @@ class SqlRequests:
                 origin=new.origin,
                 created=new.created,
                 expires=new.expires,
+                wished_level=new.wishes.level,
+                timestamp_policy=new.wishes.timestamp_policy,
+                digest=new.wishes.digest,
             )
             .returning(signature_request.c.id)
         )
@@ -444,6 +454,17 @@ class SqlRequests:
         )
         return result.rowcount == 1
 
+    async def raised(self, request: RequestId, level: str) -> None:
+        """Set the level that a signed request's document has reached."""
+        await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.state == RequestState.SIGNED.value,
+            )
+            .values(level=level)
+        )
+
     async def prolong(self, request: RequestId, until: datetime) -> None:
         """Give a request of a session more time to be signed."""
         await self._connection.execute(
@@ -497,6 +518,10 @@ class SqlRequests:
         return [RequestId(number) for number in rows.scalars()]
 
 
+_Word = TypeVar("_Word", bound=StrEnum)
+_WISHES: Final = ("level", "timestamp_policy", "digest")
+
+
 def _views() -> Select[Any]:
     later = signature_request.alias("later")
     followed = exists().where(
@@ -512,6 +537,7 @@ def _views() -> Select[Any]:
             document.c.inspection,
             *_REPAIR,
             integrator.c.name.label("integrator_name"),
+            *(integrator.c[name].label(f"i_{name}") for name in _WISHES),
         )
         .join(document, document.c.id == signature_request.c.document)
         .outerjoin(document_repair, document_repair.c.document == document.c.id)
@@ -535,11 +561,21 @@ def _view(row: Row[Any]) -> RequestView:
         params_sha256=row.params_sha256,
         activation=row.activation,
         origin=row.origin,
+        wishes=ProfileWishes(
+            _first(SignatureLevel, row.wished_level, row.i_level),
+            _first(TimestampPolicy, row.timestamp_policy, row.i_timestamp_policy),
+            _first(DigestAlgorithm, row.digest, row.i_digest),
+        ),
         repair=_repair(row),
         process=ProcessId(row.process),
         seq=row.seq,
         followed=bool(row.followed),
     )
+
+
+def _first(kind: type[_Word], *words: str | None) -> _Word | None:
+    """The first word that is there: of the request, then of its integrator."""
+    return next((kind(word) for word in words if word is not None), None)
 
 
 def _documents() -> Select[Any]:

@@ -28,6 +28,7 @@ from appliance.storage.document_keys import SqlDocumentKeys
 from appliance.storage.engines import Engines
 from appliance.storage.inserting import insert_into
 from appliance.storage.integrators import SqlIntegrators
+from appliance.storage.levels import SqlUpkeep
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.logos import SqlLogos
 from appliance.storage.masters import SqlMasters
@@ -82,6 +83,7 @@ class SqlRecords:
         self.console_views = SqlConsoleViews(connection)
         self.masters = SqlMasters(connection)
         self.secret_versions = SqlSecretVersions(connection)
+        self.upkeep = SqlUpkeep(connection)
         self.audit = SqlAudit(connection, writer, clock)
 
 

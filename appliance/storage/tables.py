@@ -51,6 +51,10 @@ integrator = Table(
         server_default=str(DELIVERY_LIMIT_BYTES),
     ),
     Column("may_vouch", Boolean, nullable=False, server_default=false()),
+    # How its signatures are made, where it differs from the installation.
+    Column("level", String(8)),
+    Column("timestamp_policy", String(16)),
+    Column("digest", String(8)),
 )
 
 api_key = Table(
@@ -344,7 +348,11 @@ signature_request = Table(
     Column("expires", Instant),
     Column("params_sha256", String(64)),
     Column("activation", _Id),
+    # The level reached; beside it what was wished for at its making.
     Column("level", String(8)),
+    Column("wished_level", String(8)),
+    Column("timestamp_policy", String(16)),
+    Column("digest", String(8)),
     UniqueConstraint("process", "seq"),
     Index("ix_signature_request_person_state", "person", "state"),
     Index("ix_signature_request_state_expires", "state", "expires"),
@@ -467,11 +475,37 @@ signed_document = Table(
     "signed_document",
     metadata,
     Column("request", _Serial, ForeignKey("signature_request.id"), primary_key=True),
+    # From 1; each one begins with the bytes of the one before it.
+    Column("version", Integer, primary_key=True, autoincrement=False),
     Column("integrator", _Id, ForeignKey("integrator.id"), nullable=False),
     Column("sha256", String(64), nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("level", String(8), nullable=False),
     Column("made", Instant, nullable=False),
+)
+
+# What published documents still need by themselves: a level, or a newer timestamp.
+level_upkeep = Table(
+    "level_upkeep",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column(
+        "request",
+        _Serial,
+        ForeignKey("signature_request.id"),
+        nullable=False,
+        unique=True,
+    ),
+    Column("integrator", _Id, ForeignKey("integrator.id"), nullable=False),
+    Column("wanted", String(8), nullable=False),
+    Column("due", Instant, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created", Instant, nullable=False),
+    Column("lease_owner", Text),
+    Column("lease_until", Instant),
+    Column("fence", Integer, nullable=False),
+    Index("ix_level_upkeep_due", "due"),
 )
 
 download_link = Table(

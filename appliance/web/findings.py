@@ -29,6 +29,9 @@ FINDINGS: Final[dict[FindingKind, str]] = {
     FindingKind.OFF_PAGE_CONTENT: (
         "The document has notes or fields that lie on no visible page."
     ),
+    FindingKind.APPEARANCES_LEFT_OPEN: (
+        "The document leaves it to each program how its fields look."
+    ),
     FindingKind.OVERLAPPING_ANNOTATIONS: (
         "The document has notes or fields that cover one another."
     ),

@@ -9,6 +9,16 @@ const MOST_PIXELS = 5_242_880; // of one canvas: more, and phones drop it
 const ZOOMS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
 const NEAR = "100% 0px";
 
+/** Where the stamp's QR code or logo will be: its place, not its picture. */
+function figure(kind, box, stamp) {
+  const element = h("div", { class: `figure ${kind}` });
+  element.style.left = `${(100 * box.x) / stamp.width}%`;
+  element.style.top = `${(100 * box.y) / stamp.height}%`;
+  element.style.width = `${(100 * box.width) / stamp.width}%`;
+  element.style.height = `${(100 * box.height) / stamp.height}%`;
+  return element;
+}
+
 export class Viewer {
   #root;
   #picture;
@@ -121,6 +131,8 @@ export class Viewer {
     style.width = `${(100 * box.width) / page.width}%`;
     style.height = `${(100 * box.height) / page.height}%`;
     style.fontSize = `calc(${stamp.size} * var(--total-scale-factor) * 1px)`;
+    style.paddingLeft = `calc(${stamp.textX} * var(--total-scale-factor) * 1px)`;
+    mark.append(...["qr", "logo"].filter((kind) => stamp[kind]).map((kind) => figure(kind, stamp[kind], box)));
     page.element.append(mark);
     this.#stamp = mark;
     this.#bring(mark);

@@ -270,6 +270,8 @@ async def test_mark_lies_where_it_was_shown(
     await frame.check(f"input[value={corner}]")
     await frame.fill("#page", str(page_number))
     await frame.locator("#page").blur()
+    # The mark of the choice before is on the screen until the answers are here.
+    await page.wait_for_load_state("networkidle")
     shown = None
     if corner != "none":
         await expect(

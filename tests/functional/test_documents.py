@@ -155,16 +155,15 @@ def test_firmar_answers_json_otherwise(
 def test_signed_pdf_is_valid_for_pdfsig_and_pyhanko(
     appliance: Appliance, signer: TestPerson, client: httpx.Client, request_id: int
 ) -> None:
-    """Two validators that are not ours agree: PAdES, valid, the whole document."""
+    """Two validators that are not ours agree: PAdES, valid, nothing else after it."""
     pdf = signed_pdf(client, signer, request_id)
 
     (seen,) = pdfsig(pdf)
     assert (seen.signer, seen.subfilter) == (signer.name, "ETSI.CAdES.detached")
     assert seen.valid
-    assert seen.whole_document
     (verdict,) = pyhanko_verdicts(pdf, appliance.roots)
     assert verdict.good, verdict.details
-    assert verdict.coverage == "ENTIRE_FILE"
+    assert (verdict.coverage, verdict.changes) == ("ENTIRE_REVISION", "LTA_UPDATES")
 
 
 def test_rubrica_verify_agrees(
@@ -362,6 +361,41 @@ def test_document_in_the_call_answered_by_the_pdf(
     assert pdf.headers["Content-Type"] == "application/pdf"
     assert pdf.content.startswith(pdfs.one_page())
     assert told.json()["sha256"] == hashlib.sha256(pdf.content).hexdigest()
+
+
+def test_damaged_document_is_signed_as_its_repaired_copy(
+    appliance: Appliance, signer: TestPerson, client: httpx.Client
+) -> None:
+    """The copy is told of, shown and signed; the file as it came is known again.
+
+    Source: docs/documents.md.
+    """
+    damaged = pdfs.junk_after_end()
+    request = appliance.new_request(signer, damaged)
+
+    told = client.get(f"/solicitudes/{request}").json()
+    copy = client.get(f"/solicitudes/{request}/original").content
+    options = {**command(signer, request), "visible": False}
+    signed = _multipart(client, damaged, options)
+
+    assert [each["codigo"] for each in told["avisos"]] == ["repaired"]
+    repair = told["reparacion"]
+    assert repair["sha256Original"] == hashlib.sha256(damaged).hexdigest()
+    codes = [each["codigo"] for each in repair["danos"]]
+    assert codes == ["cross_references", "surroundings"]
+    assert all(each["texto"] for each in repair["danos"])
+    assert hashlib.sha256(copy).hexdigest() == told["sha256"]
+    assert b"PK\x03\x04" not in copy
+    assert signed.status_code == 200
+    assert signed.content.startswith(copy)
+    (signature,) = pdfsig(signed.content)
+    assert signature.valid
+    assert signature.whole_document
+
+
+def test_sound_document_was_not_repaired(client: httpx.Client, request_id: int) -> None:
+    """Nothing is said of a repair."""
+    assert client.get(f"/solicitudes/{request_id}").json()["reparacion"] is None
 
 
 def test_other_document_in_the_call_refused(

@@ -10,9 +10,11 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from appliance.domain.clock import SystemClock
 from tests import pdfs
 from tests.functional.calls import problem, sign
 from tests.parts.appliance import Appliance, TestPerson
+from tests.tools.pdf_validation import lt_failures
 from tests.validators import pdfsig, pyhanko_valid
 
 
@@ -48,7 +50,9 @@ def test_flow_login_to_verified_download(
 
     (verdict,) = pdfsig(signed)
     assert verdict.valid
-    assert verdict.whole_document
+    # A trial signs B-LT: what its validation needs stands in the file.
+    assert answer.json()["nivel"] == "B-LT"
+    assert lt_failures(signed, appliance.roots[0], SystemClock().now()) == []
     assert pyhanko_valid(signed, appliance.roots)
 
 

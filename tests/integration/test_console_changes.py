@@ -1,5 +1,6 @@
 """What administrators do in the console: each change, its refusals, its audit row."""
 
+import hashlib
 import re
 from collections.abc import AsyncIterator
 from io import BytesIO
@@ -16,7 +17,16 @@ from appliance.domain.ids import PersonId
 from appliance.domain.trust import AnchorPurpose
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services.enrolment import Choice
-from tests.parts.console import BAD_PDF, NAME, PASSWORD, PDF, Answer, Site, open_site
+from tests.parts.console import (
+    BAD_PDF,
+    DAMAGED_PDF,
+    NAME,
+    PASSWORD,
+    PDF,
+    Answer,
+    Site,
+    open_site,
+)
 from tests.parts.held import hold
 from tests.parts.outside_ca import OutsideCa, bundle
 
@@ -602,6 +612,24 @@ async def test_request_is_made_from_a_file(site: Site) -> None:
     assert f"{NAME} (consola)" in page
     event = await audited(site, EventKind.REQUEST_CREATED)
     assert event.request == 1
+
+
+async def test_request_of_a_damaged_file_tells_of_the_copy(site: Site) -> None:
+    """The page names the file as it came, and what was wrong; so does the story."""
+    await site.person()
+
+    answer = await site.upload(
+        "/admin/requests", DAMAGED_PDF, "a.pdf", integrator="acme", cuil=ANA, days=""
+    )
+
+    page = (await site.get(answer.location)).text
+    original = hashlib.sha256(DAMAGED_PDF).hexdigest()
+    assert page.count(original) == 2
+    assert "El documento llegó dañado." in page
+    assert "El largo de su contenido estaba mal." in page
+    assert "Tenía bytes antes de su comienzo o después de su final." in page
+    event = await audited(site, EventKind.REQUEST_CREATED)
+    assert event.detail["damage"] == ["streams", "surroundings"]
 
 
 async def test_request_of_several_signers(site: Site) -> None:

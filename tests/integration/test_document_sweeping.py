@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.document import Inspection
+from appliance.domain.document import Damage, Inspection, Repair
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, new_id
 from appliance.domain.key_ring import KeyRing
@@ -96,6 +96,36 @@ async def test_unused_is_removed_and_used_is_kept(core: CoreParts) -> None:
     assert files(core) == {used, signed}
     assert rowless not in files(core)
     assert (await core.audited()).count(EventKind.DOCUMENT_REMOVED.value) == 2
+
+
+async def test_damaged_original_stays_as_long_as_its_copy(core: CoreParts) -> None:
+    """No row is the original's own; it goes a week after the copy is forgotten."""
+    documents, integrator = store_of(core), await core.integrator()
+    original = await documents.put(integrator, b"damaged")
+    copy = await documents.put(integrator, b"repaired")
+    repair = Repair(original, (Damage.SYNTAX,))
+    new = StoredDocument(
+        DocumentId(new_id()),
+        integrator,
+        copy,
+        Inspection(1, (A4,), (), 0, None),
+        repair,
+    )
+    async with core.store.write() as records:
+        kept = await records.documents.add(new, core.now)
+    age(core, WEEK + 1)
+
+    early = await sweeping(core).run()
+    async with core.store.read() as records:
+        found = await records.documents.repaired(integrator, original)
+    core.clock.forward(WEEK + 1)
+    age(core, WEEK + 1)
+    late = await sweeping(core).run()
+
+    assert (early, late) == (0, 2)
+    assert found == kept
+    async with core.store.read() as records:
+        assert await records.documents.repaired(integrator, original) is None
 
 
 async def test_what_comes_in_again_counts_as_new(core: CoreParts) -> None:

@@ -35,8 +35,10 @@ PUBLIC = {
     "revocar.revoke",
     "sessions.new_session",
     "solicitudes.download_signed",
+    "tsa.stamp",
+    "verificar.verify",
 }
-PAGES = ("/alta/", "/revocar", "/static/")
+PAGES = ("/alta/", "/revocar", "/static/", "/verificar/")
 JSON = {"Content-Type": "application/json"}
 LOGIN = {"usuario": CUIL, "password": "no es"}
 

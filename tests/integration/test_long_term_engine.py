@@ -12,9 +12,10 @@ from pyhanko.sign.validation.dss import DocumentSecurityStore
 
 from appliance.domain.clock import SystemClock
 from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
+from appliance.domain.levels import ValidationData
 from tests.fakes import MovingClock
 from tests.parts.long_term import LongTermPki, SoftwareTsa
-from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan
+from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan, make_signer
 from tests.tools.pdf_validation import (
     lt_failures,
     lta_failures,
@@ -26,7 +27,6 @@ from worker.pdf import (
     SignatureCheckError,
     SignatureMethod,
     Validated,
-    ValidationData,
     add_dss,
     assemble,
     check,
@@ -36,6 +36,7 @@ from worker.pdf import (
     prepare,
     prepare_timestamp,
 )
+from worker.sandbox.verify import verify
 from worker.stamp import StampFonts, load_fonts
 
 ROOM = 8192
@@ -285,3 +286,24 @@ def test_document_timestamp_refuses_other_bytes(pki: LongTermPki) -> None:
 
     with pytest.raises(SignatureCheckError, match="other bytes"):
         check_timestamp(pdf, increment)
+
+
+def test_verification_names_level_and_timestamp(fonts: StampFonts) -> None:
+    """By the roots and the file alone, also when the signer's certificate has ended."""
+    clock = MovingClock(now() - 2.5 * YEAR)
+    pki = LongTermPki(clock)
+    signer, tsa = pki.signer(), pki.tsa()
+    at = clock.now()
+    b_t_only, contents = b_t(make_pdf(), signer, tsa, fonts)
+    clock.forward(60)
+    data = pki.evidence(signer.certificate).with_more(pki.evidence(tsa.certificate))
+    lt = b_lt(b_t_only, Validated(contents, data))
+    lta, _ = stamped(lt, tsa)
+
+    told = [verify(pdf, [pki.chain[-1]]).signatures[0] for pdf in (b_t_only, lt, lta)]
+
+    assert [one.level for one in told] == ["B-T", "B-LT", "B-LTA"]
+    assert {one.timestamp for one in told} == {at.isoformat()}
+    assert all(one.valid and "TSA" in one.tsa for one in told)
+    other = verify(lta, [make_signer().chain[-1]]).signatures[0]
+    assert (other.level, other.timestamp, other.valid) == ("B-B", None, False)

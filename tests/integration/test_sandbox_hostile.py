@@ -165,6 +165,10 @@ FOUND = {
         ),
         FindingKind.OFF_PAGE_CONTENT,
     ),
+    "fields drawn by whoever shows them": (
+        hostile.plain(b"/AcroForm<</Fields[]/NeedAppearances true>>"),
+        FindingKind.APPEARANCES_LEFT_OPEN,
+    ),
     "field over a field": (
         hostile.annotated(
             b"/Subtype/Widget/FT/Tx/T(a)/Rect[9 9 90 90]",

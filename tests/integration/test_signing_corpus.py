@@ -6,13 +6,16 @@ import pypdfium2 as pdfium
 import pytest
 
 from appliance.domain.command import SignParameters
-from appliance.domain.document import PageBox
+from appliance.domain.document import FindingKind
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.stamp import StampLayout, place, stamp_lines
 from appliance.domain.vocab import Restriction
+from tests.parts.pictures import Box, difference, digest, pictures
 from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner, make_signer
 from tests.tools.pdf_validation import assert_valid
 from worker.pdf import SignaturePlan, check, method_for, prepare
+from worker.sandbox.inspect import inspect
+from worker.sandbox.repair import repair
 from worker.stamp import StampFonts, load_fonts
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
@@ -23,6 +26,8 @@ REFUSED = {
     "encrypted-attachment.pdf": ErrorCode.PDF_MALFORMED,
     "issue9418.pdf": ErrorCode.PDF_MALFORMED,
 }
+LEFT_OPEN = {"issue15557.pdf"}
+"""It lets each program draw its empty field, and PDFium does so until it is signed."""
 
 pytestmark = pytest.mark.skipif(
     not FILES, reason="the shared corpus does not stand beside the project"
@@ -42,12 +47,9 @@ def signer() -> SoftwareSigner:
 
 
 def automatic(pdf: bytes) -> StampLayout | None:
-    """The stamp placed by itself on the first page, as PDFium sees that page."""
-    page = pdfium.PdfDocument(pdf)[0]
-    x0, y0, x1, y1 = page.get_cropbox()
-    box = PageBox(x0, y0, x1, y1, page.get_rotation())
+    """The stamp placed by itself on the first page, as intake describes that page."""
     lines = stamp_lines("María José Ñandú", "20267565393", SIGNED_AT, "es")
-    return place(SignParameters(), lines, [box])
+    return place(SignParameters(), lines, inspect(pdf, 5_000).pages)
 
 
 def plan(signer: SoftwareSigner, layout: StampLayout | None) -> SignaturePlan:
@@ -78,6 +80,56 @@ def test_corpus_file_is_signed_and_valid(
 
     check(original, increment, signer.certificate)
     assert_valid(original + increment, signer, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, id=p.name, marks=[] if at % 8 == 0 else pytest.mark.long)
+        for at, p in enumerate(p for p in FILES if p.name not in REFUSED)
+    ],
+)
+def test_corpus_file_looks_the_same_but_for_the_stamp(
+    path: Path, signer: SoftwareSigner, fonts: StampFonts
+) -> None:
+    """Every page, for PDFium: repaired, signed without a stamp, and with one."""
+    original = path.read_bytes()
+    if FindingKind.DAMAGED in inspect(original, 5_000).findings:
+        copy = repair(original).pdf
+        assert looks(copy) == looks(original)
+        original = copy
+    before = pictures(original)
+
+    for layout in (None, automatic(original)):
+        wanted = plan(signer, layout)
+        increment = signer.complete(prepare(original, wanted, fonts), wanted)
+        after = pictures(original + increment)
+
+        found = [difference(a, b) for a, b in zip(before, after, strict=True)]
+        if layout is None:
+            assert found[0] is None or path.name in LEFT_OPEN
+        else:
+            assert found[0] is not None
+            page = pdfium.PdfDocument(original)[0]
+            size = page.get_size()
+            assert path.name in LEFT_OPEN or is_within(found[0], layout, size)
+        assert not any(found[1:])
+
+
+def looks(pdf: bytes) -> list[str]:
+    """Every page's picture, in short."""
+    return [digest(picture) for picture in pictures(pdf)]
+
+
+def is_within(box: Box, layout: StampLayout, size: tuple[float, float]) -> bool:
+    """Whether a difference lies in the stamp's box, to a point."""
+    width, height = size
+    return (
+        box[0] * width >= layout.x - 1
+        and box[1] * height >= layout.y - 1
+        and box[2] * width <= layout.x + layout.width + 1
+        and box[3] * height <= layout.y + layout.height + 1
+    )
 
 
 @pytest.mark.parametrize(("name", "code"), REFUSED.items())

@@ -15,6 +15,7 @@ import pytest
 
 from appliance.bootstrap import Core
 from appliance.bootstrap.core import Bell
+from appliance.domain.hsm import TokenRole
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.records.activations import Item
 from appliance.domain.request import Signer
@@ -28,6 +29,7 @@ from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
 from worker.signing import SigningWorker
 from worker.tasks import TaskRunner
+from worker.upkeep import LevelUpkeep
 
 
 @dataclass
@@ -60,6 +62,14 @@ class PlayedSigner:
         assert await self.claiming.finished(work.claim, item, signed_view(view))
 
 
+class NoUpkeep:
+    """Nothing is due."""
+
+    async def run(self) -> int:
+        """See `LevelUpkeep`."""
+        return 0
+
+
 class NoTasks:
     """There is no task."""
 
@@ -76,6 +86,11 @@ class ReadyHsm:
 
     status = HsmStatus.READY
     reason = ""
+
+    def status_of(self, role: TokenRole) -> HsmStatus:
+        """The same of each token."""
+        del role
+        return HsmStatus.READY
 
 
 class NoKeys:
@@ -168,6 +183,7 @@ async def scene_of(core: CoreParts, hands: int) -> Scene:
         cast("ActivationKeys", NoKeys()),
         cast("HsmSession", ReadyHsm()),
         "signing/h/1",
+        cast("LevelUpkeep", NoUpkeep()),
     )
     return Scene(core, worker, signer, await core.add_signer(), asyncio.Event())
 

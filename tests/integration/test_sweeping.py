@@ -226,6 +226,27 @@ async def test_finish_phase_that_takes_too_long_fails(core: CoreParts) -> None:
         assert await records.documents.signed(item.request) is None
 
 
+async def test_finish_phase_that_waits_in_vain_says_for_what(core: CoreParts) -> None:
+    """What was put off is taken again, and told why when its time is over (F22)."""
+    work = await claimed(core)
+    worker = core.claiming()
+    item = work.claim.items[0]
+    await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
+    await worker.keyed(work.claim, item, MADE, DIGEST)
+    await worker.put_off(work.claim, ErrorCode.TSA_UNAVAILABLE)
+    assert await worker.claim_next() is None
+    core.clock.forward(10)
+    again = await worker.claim_next()
+    assert again is not None
+    await worker.put_off(again.claim, ErrorCode.TSA_UNAVAILABLE)
+
+    core.clock.forward(660)
+    await sweeping(core).expire_activations()
+
+    assert await core.request_states([item.request]) == [(R.FAILED, "TSA_UNAVAILABLE")]
+    assert await core.activation_state(work.claim.id) == (A.FAILED, "TSA_UNAVAILABLE")
+
+
 async def test_every_intent_ends_one_way_or_the_other(core: CoreParts) -> None:
     """Whatever became of them, no intent is left open."""
     for fate in ("keyed", "given back", "dies"):

@@ -26,6 +26,7 @@ from admin_ui.app import create_console
 from admin_ui.session import COOKIE
 from appliance.bootstrap import AdminFront, open_admin
 from appliance.domain.document import (
+    Damage,
     FindingKind,
     Inspection,
     PageBox,
@@ -48,6 +49,7 @@ NAME: Final = "marta"
 PASSWORD: Final = "una clave muy larga"
 PDF: Final = b"%PDF-1.7\n%fake\n%%EOF\n"
 BAD_PDF: Final = b"%PDF-1.7\n%bad\n%%EOF\n"
+DAMAGED_PDF = b"%PDF-damaged"
 ACTOR: Final = "console:test"
 _CSRF: Final = re.compile(r'name="csrf" value="([0-9a-f]+)"')
 
@@ -72,19 +74,20 @@ _COMPILED: Final = _Compiled()
 
 
 class FakeInspector:
-    """Describes every PDF alike, and refuses one."""
+    """Describes every PDF alike, refuses one, and repairs another."""
 
     async def inspect(self, pdf: bytes) -> Inspection:
         """One page, one finding."""
-        if pdf == BAD_PDF:
+        if pdf in {BAD_PDF, DAMAGED_PDF}:
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED)
         page = PageBox(0, 0, 595.28, 841.89, 0)
         return Inspection(len(pdf), (page,), (FindingKind.JAVASCRIPT,), 0, None)
 
     async def repair(self, pdf: bytes) -> RepairedCopy:
-        """Nothing can be repaired."""
-        del pdf
-        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
+        """One file can be."""
+        if pdf != DAMAGED_PDF:
+            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
+        return RepairedCopy(b"%PDF-repaired", (Damage.STREAMS, Damage.SURROUNDINGS))
 
     async def render(
         self,

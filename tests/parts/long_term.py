@@ -26,10 +26,10 @@ from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.levels import ValidationData
 from tests.fakes import MovingClock
 from tests.parts.outside_ca import Form, der, make, named, rsa_key, spki_of, usage
 from tests.tools.pdf_samples import SoftwareSigner
-from worker.pdf.dss import ValidationData
 from worker.pdf.method import PublicKey
 
 _LIFE = dt.timedelta(days=60 * 366)

@@ -1,6 +1,5 @@
 """What independent validators say of a signed PDF."""
 
-import asyncio
 import io
 import subprocess
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from pyhanko.sign.ades.report import AdESPassed
 from pyhanko.sign.validation import (
     PdfSignatureStatus,
     SignatureCoverageLevel,
+    async_validate_pdf_signature,
     validate_pdf_signature,
 )
 from pyhanko.sign.validation.ades import ades_lta_validation
@@ -35,6 +35,7 @@ from pyhanko_certvalidator.policy_decl import (
 )
 from pyhanko_certvalidator.registry import SimpleTrustManager
 
+from tests.parts.loops import run_apart
 from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner
 
 
@@ -107,7 +108,7 @@ def lta_failures(pdf: bytes, root: bytes, at: datetime) -> list[str]:
     )
     failures = []
     for signature in read_pdf(pdf).embedded_regular_signatures:
-        result = asyncio.run(
+        result = run_apart(
             ades_lta_validation(
                 signature,
                 spec,
@@ -123,13 +124,16 @@ def lta_failures(pdf: bytes, root: bytes, at: datetime) -> list[str]:
     return failures
 
 
-def lt_failures(pdf: bytes, root: bytes, at: datetime) -> list[str]:
+def lt_failures(
+    pdf: bytes, root: bytes, at: datetime, *, stamped: bool = True
+) -> list[str]:
     """What pyHanko finds wrong by the data that the file carries and no other.
 
     Args:
         pdf: the whole file, not yet stamped as a whole.
         root: the one trusted certificate, DER.
         at: the time for which it is checked, soon after the signatures.
+        stamped: whether each signature has a timestamp of its own.
     """
     reader = read_pdf(pdf)
     context = DocumentSecurityStore.read_dss(reader).as_validation_context(
@@ -141,15 +145,20 @@ def lt_failures(pdf: bytes, root: bytes, at: datetime) -> list[str]:
         }
     )
     statuses = [
-        validate_pdf_signature(signature, context, context)
+        run_apart(async_validate_pdf_signature(signature, context, context))
         for signature in reader.embedded_regular_signatures
     ]
     return [
         status.pretty_print_details()
         for status in statuses
         if not status.bottom_line
-        or status.timestamp_validity is None
-        or not status.timestamp_validity.trusted
+        or (
+            stamped
+            and (
+                status.timestamp_validity is None
+                or not status.timestamp_validity.trusted
+            )
+        )
     ]
 
 

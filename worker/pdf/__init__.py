@@ -19,7 +19,7 @@ from worker.pdf.document_timestamp import (
     fill_timestamp,
     prepare_timestamp,
 )
-from worker.pdf.dss import Validated, ValidationData, add_dss
+from worker.pdf.dss import Validated, add_dss
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, SignaturePlan, prepare
 from worker.pdf.reserved import FileDigests
@@ -35,7 +35,6 @@ __all__ = [
     "SignaturePlan",
     "TimestampToken",
     "Validated",
-    "ValidationData",
     "add_dss",
     "assemble",
     "check",

@@ -40,6 +40,22 @@ def assemble(
     return fill_contents(increment, contents_at, contents_length, content)
 
 
+def token_fits(
+    contents_length: int,
+    *,
+    signed_attributes: bytes,
+    signature: bytes,
+    method: SignatureMethod,
+    certificate: bytes,
+    chain: tuple[bytes, ...],
+    token: bytes,
+) -> bool:
+    """Whether `assemble` could put a token in, of the same arguments."""
+    parts = signer_parts(certificate, chain, method)
+    content = signed_data(parts, signed_attributes, signature, token)
+    return 2 * len(content) <= contents_length
+
+
 def fill_contents(
     increment: bytes, contents_at: int, contents_length: int, content: bytes
 ) -> bytes:

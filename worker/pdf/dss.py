@@ -22,6 +22,7 @@ from pyhanko.pdf_utils.generic import (
 )
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 
+from appliance.domain.levels import ValidationData
 from worker.stamp import open_revision
 from worker.stamp.revision import entry, refusing, write_increment
 
@@ -31,25 +32,6 @@ _KINDS: Final = (
     ("/OCSPs", "/OCSP"),
     ("/CRLs", "/CRL"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ValidationData:
-    """What proves, later and without a network, that certificates were good."""
-
-    certificates: tuple[bytes, ...] = field(default=(), repr=False)
-    """DER, as all of it."""
-    ocsps: tuple[bytes, ...] = field(default=(), repr=False)
-    """OCSPResponse."""
-    crls: tuple[bytes, ...] = field(default=(), repr=False)
-
-    def with_more(self, other: "ValidationData") -> "ValidationData":
-        """Both, each piece once."""
-        return ValidationData(
-            tuple(dict.fromkeys(self.certificates + other.certificates)),
-            tuple(dict.fromkeys(self.ocsps + other.ocsps)),
-            tuple(dict.fromkeys(self.crls + other.crls)),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +67,13 @@ def add_dss(pdf: bytes, validated: Sequence[Validated]) -> bytes:
         entries = _entries(store)
         is_new = False
         for each in validated:
-            made = _vri(changed, each.data)
-            key = pdf_name(vri_key(each.contents))
-            if _same(entries.get(key), made):
-                continue
-            entries[key] = revision.add_object(made)
-            is_new = True
-        if not is_new:
+            key, made = pdf_name(vri_key(each.contents)), _vri(changed, each.data)
+            # An entry that is there stays as it is: validators take any change of
+            # one for an attack. What is younger is found in the store.
+            if key not in entries:
+                entries[key] = revision.add_object(made)
+                is_new = True
+        if not is_new and not any(shelf.has_more for shelf in changed):
             return b""
         for shelf in changed:
             shelf.put()
@@ -123,6 +105,8 @@ class _Shelf:
         self._revision = revision
         self._store = store
         self._key = key
+        self.has_more = False
+        """Whether something was put there."""
         present = entry(store, key, ArrayObject) or ArrayObject()
         self._references = [present.raw_get(at) for at in range(len(present))]
         self._by_digest = {
@@ -140,6 +124,7 @@ class _Shelf:
             found = self._revision.add_object(StreamObject(stream_data=content))
             self._by_digest[digest] = found
             self._references.append(found)
+            self.has_more = True
         return found
 
     def put(self) -> None:
@@ -166,26 +151,5 @@ def _vri(shelves: Sequence[_Shelf], data: ValidationData) -> DictionaryObject:
     pieces = (data.certificates, data.ocsps, data.crls)
     for shelf, (_, key), contents in zip(shelves, _KINDS, pieces, strict=True):
         if contents:
-            made[pdf_name(key)] = ArrayObject(
-                [shelf.reference(content) for content in contents]
-            )
+            made[pdf_name(key)] = ArrayObject(map(shelf.reference, contents))
     return made
-
-
-def _same(present: object, made: DictionaryObject) -> bool:
-    """Whether an entry that stands there says all that a new one would."""
-    if isinstance(present, IndirectObject):
-        present = present.get_object()
-    return isinstance(present, DictionaryObject) and all(
-        _references(present, key) >= _references(made, key) for _, key in _KINDS
-    )
-
-
-def _references(vri: DictionaryObject, key: str) -> set[tuple[int, int]]:
-    array = entry(vri, key, ArrayObject) or ArrayObject()
-    found = (array.raw_get(at) for at in range(len(array)))
-    return {
-        (each.idnum, each.generation)
-        for each in found
-        if isinstance(each, IndirectObject)
-    }

@@ -89,6 +89,15 @@ def certification_level(catalog: DictionaryObject) -> int | None:
     return 2
 
 
+def leaves_appearances_open(catalog: DictionaryObject) -> bool:
+    """Say whether readers are to draw the fields as they like.
+
+    Source: ISO 32000-2, 12.7.3 (NeedAppearances, which signed files should not set).
+    """
+    needs = entry(dictionary(catalog, "/AcroForm"), "/NeedAppearances")
+    return isinstance(needs, BooleanObject) and needs.value
+
+
 def has_xfa(catalog: DictionaryObject) -> bool:
     """Say whether the form has an XFA description."""
     return entry(dictionary(catalog, "/AcroForm"), "/XFA") is not None

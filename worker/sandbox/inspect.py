@@ -1,11 +1,10 @@
 """Describes one PDF, or refuses it by name; runs in a confined job only."""
 
-import hashlib
 import io
 from dataclasses import replace
 from typing import Final
 
-from pyhanko.pdf_utils.crypt import AuthStatus, StandardSecurityHandler
+from pyhanko.pdf_utils.crypt import AuthStatus
 from pyhanko.pdf_utils.crypt.permissions import StandardPermissions
 from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 from pyhanko.pdf_utils.reader import PdfFileReader
@@ -20,6 +19,7 @@ from worker.sandbox.forms import (
     form_fields,
     has_xfa,
     is_xfa_dynamic,
+    leaves_appearances_open,
     signature_marks,
 )
 from worker.sandbox.hidden import find_hidden
@@ -29,7 +29,7 @@ from worker.sandbox.signable import prove_signable
 from worker.sandbox.signing_facts import signing_facts
 from worker.sandbox.tail import is_well_ended
 from worker.sandbox.verify import has_broken
-from worker.stamp import is_extensible
+from worker.stamp import demand_extensible
 
 _STEPS: Final = 500_000
 # Either lets a reader sign (ISO 32000-2, table 22).
@@ -95,6 +95,7 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
     for finding, is_so in (
         (FindingKind.HYBRID_XREF, reader.xrefs.hybrid_xrefs_present),
         (FindingKind.COUNT_LIES, tree.count_lies),
+        (FindingKind.APPEARANCES_LEFT_OPEN, leaves_appearances_open(catalog)),
         (FindingKind.DAMAGED, tree.gaps),
     ):
         if is_so:
@@ -122,19 +123,15 @@ def _open(reader: PdfFileReader) -> set[FindingKind]:
     if "/Encrypt" not in reader.trailer:
         return set()
     try:
-        handler = reader.security_handler
-        opened = reader.decrypt("") if is_extensible(handler) else None
-    except MemoryError:
+        demand_extensible(reader.security_handler)
+        opened = reader.decrypt("")
+    except (DocumentRefusedError, MemoryError):
         raise
     except Exception as exc:
         if reader.strict:
             raise  # tolerant reading may still understand it
         reason = type(exc).__name__
         raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, reason) from exc
-    if opened is None:
-        if isinstance(handler, StandardSecurityHandler) and not _opens_draft(handler):
-            raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
-        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "another handler")
     if opened.status is AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
     found = {FindingKind.ENCRYPTED_EMPTY_PASSWORD}
@@ -145,15 +142,6 @@ def _open(reader: PdfFileReader) -> set[FindingKind]:
     ):
         found.add(FindingKind.SIGNING_RESTRICTED)
     return found
-
-
-def _opens_draft(handler: StandardSecurityHandler) -> bool:
-    """Say whether a file of revision 5 opens with the empty password.
-
-    Source: Adobe Supplement to ISO 32000, ExtensionLevel 3, algorithm 3.11.
-    """
-    digest, salt = handler.udata[:32], handler.udata[32:40]
-    return bool(hashlib.sha256(salt).digest() == digest)
 
 
 def _prove(pdf: bytes, limit: int, described: Inspection) -> None:

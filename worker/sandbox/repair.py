@@ -15,6 +15,7 @@ import pypdfium2
 
 from appliance.domain.document import Damage, RepairedCopy
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.sandbox import BINARY_BYTES_MAX
 from worker.sandbox.tail import is_well_ended
 
 _HEADER: Final = b"%PDF-"
@@ -46,8 +47,9 @@ def repair(pdf: bytes) -> RepairedCopy:
         pdf: the whole file.
 
     Raises:
-        DocumentRefusedError: `PDF_PASSWORD_NEEDED`, or `PDF_MALFORMED`: it cannot
-            be read, was cut off, holds a signature, or would lose a page.
+        DocumentRefusedError: `PDF_PASSWORD_NEEDED`; `PDF_TOO_COMPLEX`, the copy is
+            too large; or `PDF_MALFORMED`: it cannot be read, was cut off, holds a
+            signature, or would lose a page.
 
     Source: decisions "PDFs"; ISO 32000-2, 7.5.
     """
@@ -65,6 +67,8 @@ def repair(pdf: bytes) -> RepairedCopy:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED) from exc
     except pikepdf.PdfError as exc:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "not repairable") from exc
+    if len(copy) > BINARY_BYTES_MAX:
+        raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "a large copy")
     _demand_same_pages(pdf, copy, pages)
     return RepairedCopy(copy, _damage(pdf, warnings))
 

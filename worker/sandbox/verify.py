@@ -8,7 +8,7 @@ import asyncio
 import io
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from asn1crypto import x509
@@ -27,6 +27,7 @@ from pyhanko_certvalidator import ValidationContext
 from appliance.domain.document import SignatureReport, VerificationReport
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from worker.sandbox.objects import name, resolve
+from worker.sandbox.proof import Proofs
 
 _SIGNATURES_MAX: Final = 500
 _CHECKED_BEFORE: Final = 10
@@ -73,8 +74,12 @@ def verify(pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
     found = _signatures(reader)
     titles = {each.title for each in found}
     trusted = [x509.Certificate.load(root) for root in roots]
+    stamps = [each.signature for each in found if each.is_timestamp and each.signature]
+    proofs = _proofs(reader, stamps, trusted)
     reports = [
-        _report(each, trusted, titles) for each in found if not each.is_timestamp
+        _report(each, trusted, titles, proofs)
+        for each in found
+        if not each.is_timestamp
     ]
     return VerificationReport(
         signatures=tuple(reports), ends_at_eof=_ends_at_eof(pdf, reader, found)
@@ -147,16 +152,42 @@ def _open(reader: PdfFileReader, title: str, value: Any, field: Any) -> _Found:
     return _Found(title, signature, is_timestamp, "")
 
 
+def _proofs(
+    reader: PdfFileReader,
+    stamps: list[EmbeddedPdfSignature],
+    roots: list[x509.Certificate],
+) -> Proofs | None:
+    """What the timestamps prove; nothing where one cannot be read at all."""
+    try:
+        return Proofs(reader, stamps, roots)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 (a forged one raises anything)
+        return None
+
+
 def _report(
-    found: _Found, roots: list[x509.Certificate], titles: set[str]
+    found: _Found,
+    roots: list[x509.Certificate],
+    titles: set[str],
+    proofs: Proofs | None,
 ) -> SignatureReport:
     """Check one signature."""
     signature = found.signature
     if signature is None:
         return _invalid(found.title, found.reason)
     try:
-        status = _status(signature, roots)
-        return _checked(found.title, signature, status, titles)
+        if proofs is None:
+            status = _status(signature, roots)
+            return _checked(found.title, signature, status, titles)
+        status, proof, level = proofs.check(signature)
+        report = _checked(found.title, signature, status, titles)
+        return replace(
+            report,
+            level=level.value,
+            timestamp=None if proof is None else proof.at.isoformat(),
+            tsa="" if proof is None else proof.tsa,
+        )
     except MemoryError:
         raise
     except Exception as exc:  # noqa: BLE001 (a forged one raises anything)

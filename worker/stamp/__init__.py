@@ -15,8 +15,8 @@ from worker.stamp.fonts import (
 )
 from worker.stamp.revision import (
     add_annotation,
+    demand_extensible,
     find_page,
-    is_extensible,
     open_revision,
 )
 from worker.stamp.tagging import tag_widget
@@ -27,9 +27,9 @@ __all__ = [
     "SignatureField",
     "StampFonts",
     "add_annotation",
+    "demand_extensible",
     "draw_on_page",
     "find_page",
-    "is_extensible",
     "load_fonts",
     "open_revision",
     "signature_fields",

@@ -4,10 +4,11 @@ Trusts nothing that a file says of itself: pages are found by walking the tree,
 and whatever pyHanko makes of a broken file becomes a refusal by name.
 """
 
+import hashlib
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
 from pyhanko.pdf_utils.crypt import (
     AuthStatus,
@@ -122,8 +123,8 @@ def open_revision(pdf: bytes) -> Revision:
     return revision
 
 
-def is_extensible(handler: object) -> TypeGuard[StandardSecurityHandler]:
-    """Say whether an encryption is by password, and of a revision known here.
+def demand_extensible(handler: object) -> StandardSecurityHandler:
+    """Make sure that an encryption is by password, and of a revision known here.
 
     Those are 2 to 4 (RC4, AES-128) and 6 (AES-256). Revision 5 was one vendor's
     draft of 6 and derives its keys in another way.
@@ -131,12 +132,21 @@ def is_extensible(handler: object) -> TypeGuard[StandardSecurityHandler]:
     Args:
         handler: an encrypted file's security handler.
 
-    Source: ISO 32000-2, 7.6.4 and table 21.
+    Raises:
+        DocumentRefusedError: `PDF_ENCRYPTED`; `PDF_PASSWORD_NEEDED` for a file of
+            revision 5 that the empty password does not open.
+
+    Source: ISO 32000-2, 7.6.4 and table 21; Adobe Supplement to ISO 32000,
+    ExtensionLevel 3, algorithm 3.11.
     """
-    return (
-        isinstance(handler, StandardSecurityHandler)
-        and handler.revision is not StandardSecuritySettingsRevision.OTHER
-    )
+    if not isinstance(handler, StandardSecurityHandler):
+        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "another handler")
+    if handler.revision is not StandardSecuritySettingsRevision.OTHER:
+        return handler
+    digest, salt = handler.udata[:32], handler.udata[32:40]
+    if hashlib.sha256(salt).digest() != digest:
+        raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
+    raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "another revision")
 
 
 def _decrypt(revision: IncrementalPdfFileWriter) -> None:
@@ -146,9 +156,7 @@ def _decrypt(revision: IncrementalPdfFileWriter) -> None:
         DocumentRefusedError: the password is another, or the encryption cannot
             be extended.
     """
-    handler = revision.security_handler
-    if not is_extensible(handler):
-        raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "another handler")
+    handler = demand_extensible(revision.security_handler)
     if revision.encrypt("").status == AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
     if handler.pdf_mac_enabled:

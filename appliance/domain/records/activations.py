@@ -143,6 +143,8 @@ class Overdue:
     tries: int
     """Claims since one of the items last came to a result."""
     items: tuple[Item, ...]
+    reason: str = ""
+    """What it waited for at last, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,10 @@ class ActivationRecords(Protocol):
 
     async def drop(self, claim: Claim, at: datetime) -> bool:
         """Give the activation back unfinished, to be claimed again."""
+        ...
+
+    async def put_off(self, claim: Claim, until: datetime, reason: str) -> bool:
+        """Give the activation back, to be claimed again only then, and say why."""
         ...
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:

@@ -14,6 +14,7 @@ from appliance.domain.ids import (
     ProcessId,
     RequestId,
 )
+from appliance.domain.levels import NO_WISHES, ProfileWishes
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import RequestState
 
@@ -57,6 +58,7 @@ class NewRequest:
     """Where it came from: `operador`, or `FRAME_ORIGIN`."""
     created: datetime
     expires: datetime | None
+    wishes: ProfileWishes = NO_WISHES
 
 
 class DocumentRecords(Protocol):
@@ -79,11 +81,15 @@ class DocumentRecords(Protocol):
     async def sealed(
         self, request: RequestId, view: SignedDocumentView, at: datetime
     ) -> None:
-        """Record the signed document of a request; there is at most one."""
+        """Record a version of a request's signed document.
+
+        Once for each version: whoever comes second fails, and with it all else
+        of its transaction.
+        """
         ...
 
     async def signed(self, request: RequestId) -> SignedDocumentView | None:
-        """The signed document of a request."""
+        """The newest version of a request's signed document."""
         ...
 
     async def signed_of(
@@ -200,6 +206,10 @@ class RequestRecords(Protocol):
         level: str | None = None,
     ) -> bool:
         """Move along a legal edge; False if it was not in state `now`."""
+        ...
+
+    async def raised(self, request: RequestId, level: str) -> None:
+        """Set the level that a signed request's document has reached."""
         ...
 
     async def prolong(self, request: RequestId, until: datetime) -> None:

@@ -1,0 +1,89 @@
+"""Levels of signatures: what is wished for, what is reached, what is due later.
+
+Source: EN 319 142-1, 6; decisions "level"; docs/levels.md.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.ids import IntegratorId, RequestId
+from appliance.domain.vocab import SignatureLevel, TimestampPolicy
+
+_ORDER: Final = tuple(SignatureLevel)
+
+
+def reaches(reached: SignatureLevel, wanted: SignatureLevel) -> bool:
+    """Whether a level has all of another one."""
+    return _ORDER.index(reached) >= _ORDER.index(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileWishes:
+    """What an integrator or a request asks for; None: nothing of its own."""
+
+    level: SignatureLevel | None = None
+    timestamp_policy: TimestampPolicy | None = None
+    digest: DigestAlgorithm | None = None
+    """Of RSA keys; a curve has its own."""
+
+
+NO_WISHES: Final = ProfileWishes()
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureProfile:
+    """How one signature is made."""
+
+    level: SignatureLevel
+    timestamp_policy: TimestampPolicy
+    digest: DigestAlgorithm
+
+    def narrowed(self, wishes: ProfileWishes) -> "SignatureProfile":
+        """The same, with what a narrower scope asks for."""
+        return SignatureProfile(
+            wishes.level or self.level,
+            wishes.timestamp_policy or self.timestamp_policy,
+            wishes.digest or self.digest,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationData:
+    """What proves, later and without a network, that certificates were good."""
+
+    certificates: tuple[bytes, ...] = field(default=(), repr=False)
+    """DER, as all of it."""
+    ocsps: tuple[bytes, ...] = field(default=(), repr=False)
+    """OCSPResponse."""
+    crls: tuple[bytes, ...] = field(default=(), repr=False)
+
+    def with_more(self, other: "ValidationData") -> "ValidationData":
+        """Both, each piece once."""
+        return ValidationData(
+            tuple(dict.fromkeys(self.certificates + other.certificates)),
+            tuple(dict.fromkeys(self.ocsps + other.ocsps)),
+            tuple(dict.fromkeys(self.crls + other.crls)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """What a published document still needs, by itself and later."""
+
+    wanted: SignatureLevel
+    due: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepClaim:
+    """A published document's upkeep in the hands of one worker."""
+
+    id: str
+    request: RequestId
+    integrator: IntegratorId
+    wanted: SignatureLevel
+    tries: int
+    """How often it failed since it last got on."""
+    fence: int

@@ -1,0 +1,137 @@
+"""What a worker writes of the upkeep of published documents.
+
+A later version of a signed document is a row of its own; the newest is handed out,
+all are kept. Two workers may believe that they have the same one in hand; the record
+believes one of them.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.levels import Upkeep, UpkeepClaim
+from appliance.domain.records import Store
+from appliance.domain.request import SignedDocumentView
+from appliance.domain.vocab import EventKind, SignatureLevel
+
+_LEASE: Final = timedelta(minutes=2)
+
+
+class UpkeepWork:
+    """The use cases of a worker that keeps levels.
+
+    Args:
+        store: the record.
+        clock: the time.
+        worker: the worker's slot.
+    """
+
+    def __init__(self, store: Store, clock: Clock, worker: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._worker = worker
+
+    async def claim_next(self) -> UpkeepClaim | None:
+        """Take one document that something is due of; most looks take no lock."""
+        now = self._clock.now()
+        async with self._store.read() as records:
+            if not await records.upkeep.any_due(now):
+                return None
+        async with self._store.write() as records:
+            return await records.upkeep.claim_next(self._worker, now, _LEASE)
+
+    async def newest(self, claim: UpkeepClaim) -> SignedDocumentView:
+        """The newest version of the document in hand.
+
+        Raises:
+            ApplianceError: `INTERNAL`: there is none.
+        """
+        async with self._store.read() as records:
+            found = await records.documents.signed(claim.request)
+        if found is None:
+            raise ApplianceError(ErrorCode.INTERNAL)
+        return found
+
+    async def raised(
+        self,
+        claim: UpkeepClaim,
+        before: SignedDocumentView,
+        sha256: str,
+        size_bytes: int,
+        level: SignatureLevel,
+        following: Upkeep | None,
+    ) -> bool:
+        """Publish a later version, and note what is due of it next.
+
+        Args:
+            claim: of the caller.
+            before: the version that it begins with.
+            sha256: of the new one; the same as before when nothing was to be added.
+            size_bytes: of the new one.
+            level: that it has.
+            following: what is due next.
+
+        Returns:
+            False when another claim came since: nothing was changed.
+        """
+        now = self._clock.now()
+        async with self._store.write() as records:
+            if not await records.upkeep.done(claim, following):
+                return False
+            if sha256 == before.sha256:
+                return True
+            after = SignedDocumentView(
+                request=before.request,
+                integrator=before.integrator,
+                file_name=before.file_name,
+                sha256=sha256,
+                size_bytes=size_bytes,
+                level=level.value,
+                version=before.version + 1,
+            )
+            await records.documents.sealed(before.request, after, now)
+            await records.requests.raised(before.request, level.value)
+            records.audit.add(
+                AuditEvent(
+                    EventKind.DOCUMENT_RAISED,
+                    f"worker:{self._worker}",
+                    integrator=before.integrator,
+                    request=before.request,
+                    attempt=claim.fence,
+                    detail={
+                        "version": after.version,
+                        "before": {"sha256": before.sha256, "level": before.level},
+                        "after": {"sha256": sha256, "level": level.value},
+                    },
+                )
+            )
+            return True
+
+    async def failed(
+        self, claim: UpkeepClaim, code: ErrorCode, rest: timedelta
+    ) -> bool:
+        """Put one off; the audit tells of the first failure in a row.
+
+        Args:
+            claim: of the caller.
+            code: why.
+            rest: until the next try.
+        """
+        async with self._store.write() as records:
+            due = self._clock.now() + rest
+            if not await records.upkeep.failed(claim, due, code.value):
+                return False
+            if claim.tries == 0:
+                records.audit.add(
+                    AuditEvent(
+                        EventKind.UPKEEP_FAILED,
+                        f"worker:{self._worker}",
+                        integrator=claim.integrator,
+                        request=claim.request,
+                        attempt=claim.fence,
+                        detail={"wanted": claim.wanted.value, "reason": code.value},
+                    )
+                )
+            return True

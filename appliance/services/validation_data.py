@@ -1,0 +1,172 @@
+"""What proves that certificates were good: the paths, OCSP answers and CRLs.
+
+Of the internal CA all of it lies on the record, signed ahead; no network is asked.
+
+Source: EN 319 142-1, 5.4.2; design §3, 5.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ocsp
+
+from appliance.domain.certificates import STATUS_KINDS, serial_text
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.levels import ValidationData
+from appliance.domain.records import Records, Store
+from appliance.domain.vocab import CertificateState
+from appliance.services.authority_files import AuthorityFiles
+from appliance.services.publishing import Publishing
+
+_WAIT_S: Final = 5.0
+_LOOK_AGAIN_S: Final = 0.1
+_PATH_MOST: Final = 8
+
+
+class ValidationSource:
+    """Gathers validation data.
+
+    Args:
+        store: the record.
+        clock: the time.
+        authority: certificates of the internal CA.
+        publishing: asks for an answer that is missing, as of a new certificate.
+        wait_s: longest wait for that, in seconds.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        authority: AuthorityFiles,
+        publishing: Publishing,
+        wait_s: float = _WAIT_S,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._authority = authority
+        self._publishing = publishing
+        self._wait_s = wait_s
+
+    async def of(
+        self, certificate: bytes, others: Sequence[bytes] = ()
+    ) -> ValidationData:
+        """What the validation of one certificate needs, as of now.
+
+        Args:
+            certificate: a signer's or a TSA's, DER.
+            others: what may stand above it, in any order, DER.
+
+        Raises:
+            ApplianceError: `REVOCATION_UNAVAILABLE`: not all of it is there now;
+                `CERTIFICATE_NOT_USABLE`: one of them is revoked.
+        """
+        path = _path(certificate, (*others, self._authority.ca, self._authority.root))
+        deadline = asyncio.get_running_loop().time() + self._wait_s
+        found = await self._look(path)
+        if found is None:
+            await self._publishing.submit()
+        while found is None:
+            if asyncio.get_running_loop().time() > deadline:
+                raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
+            await asyncio.sleep(_LOOK_AGAIN_S)
+            found = await self._look(path)
+        return found
+
+    async def _look(self, path: tuple[bytes, ...]) -> ValidationData | None:
+        """What the record has; None when something is still to be published.
+
+        Raises:
+            ApplianceError: as `of`.
+        """
+        data = ValidationData(certificates=path)
+        async with self._store.read() as records:
+            for certificate, issuer in pairwise(path):
+                found = await self._status(records, certificate, issuer)
+                if found is None:
+                    return None
+                data = data.with_more(found)
+        return data
+
+    async def _status(
+        self, records: Records, certificate: bytes, issuer: bytes
+    ) -> ValidationData | None:
+        """Whether one certificate is revoked, told by its issuer; None: not yet.
+
+        Raises:
+            ApplianceError: as `of`.
+        """
+        now = self._clock.now()
+        issuers = {
+            self._authority.ca: self._authority.ca_id,
+            self._authority.root: self._authority.root_id,
+        }
+        if issuer not in issuers:
+            raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
+        serial = _serial(certificate)
+        answer = await records.publications.answer(serial)
+        known = await records.certificates.get(serial)
+        if known is not None and known.state is not CertificateState.VALID:
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        if answer is not None and _is_current(answer.next_update, now):
+            return ValidationData(_responders(answer.der), ocsps=(answer.der,))
+        if known is not None and known.kind in STATUS_KINDS and known.not_after > now:
+            return None
+        crl = await records.publications.crl(issuers[issuer])
+        if crl is None or not _is_current(crl.next_update, now):
+            return None
+        return ValidationData(crls=(crl.der,))
+
+
+def _is_current(next_update: datetime, now: datetime) -> bool:
+    return next_update > now
+
+
+@lru_cache(maxsize=256)
+def _serial(certificate: bytes) -> str:
+    return serial_text(x509.load_der_x509_certificate(certificate).serial_number)
+
+
+@lru_cache(maxsize=256)
+def _path(certificate: bytes, others: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """From a certificate up to its root, by names and keys.
+
+    Raises:
+        ApplianceError: `REVOCATION_UNAVAILABLE`: no root is among the others.
+    """
+    pool = {each: x509.load_der_x509_certificate(each) for each in others}
+    path, last = [certificate], x509.load_der_x509_certificate(certificate)
+    while last.issuer != last.subject:
+        above = next(
+            (der for der, each in pool.items() if _issued(each, last)),
+            None,
+        )
+        if above is None or len(path) >= _PATH_MOST:
+            raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
+        path.append(above)
+        last = pool[above]
+    return tuple(path)
+
+
+def _issued(issuer: x509.Certificate, certificate: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except Exception:  # noqa: BLE001 (whatever is wrong, it is not the issuer)
+        return False
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _responders(answer: bytes) -> tuple[bytes, ...]:
+    """Certificates that an answer carries, DER."""
+    carried: Iterable[x509.Certificate] = ocsp.load_der_ocsp_response(
+        answer
+    ).certificates
+    return tuple(each.public_bytes(Encoding.DER) for each in carried)

@@ -1,0 +1,109 @@
+"""The upkeep of published documents' levels in SQL."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, and_, delete, insert, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.domain.ids import IntegratorId, RequestId, new_id
+from appliance.domain.levels import Upkeep, UpkeepClaim
+from appliance.domain.vocab import SignatureLevel
+from appliance.storage.leases import claim_one, fenced_update
+from appliance.storage.tables import level_upkeep
+
+
+class SqlUpkeep:
+    """What published documents still need."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def add(
+        self, request: RequestId, integrator: IntegratorId, new: Upkeep, at: datetime
+    ) -> None:
+        """Record what a document will need."""
+        await self._connection.execute(
+            insert(level_upkeep).values(
+                id=new_id(),
+                request=request,
+                integrator=integrator,
+                wanted=new.wanted.value,
+                due=new.due,
+                tries=0,
+                reason="",
+                created=at,
+                fence=0,
+            )
+        )
+
+    async def any_due(self, at: datetime) -> bool:
+        """Whether `claim_next` would give one."""
+        query = select(level_upkeep.c.id).where(_claimable(at)).limit(1)
+        return (await self._connection.execute(query)).first() is not None
+
+    async def claim_next(
+        self, owner: str, at: datetime, lease: timedelta
+    ) -> UpkeepClaim | None:
+        """Take one that is due and that nobody has in hand."""
+        row = await claim_one(
+            self._connection, level_upkeep, _claimable(at), owner, at + lease, {}
+        )
+        if row is None:
+            return None
+        return UpkeepClaim(
+            id=row.id,
+            request=RequestId(row.request),
+            integrator=IntegratorId(row.integrator),
+            wanted=SignatureLevel(row.wanted),
+            tries=row.tries,
+            fence=row.fence,
+        )
+
+    async def renew(self, claim: UpkeepClaim, until: datetime) -> bool:
+        """Prolong the lease; False when another claim came since."""
+        return await self._fenced(claim, {"lease_until": until})
+
+    async def done(self, claim: UpkeepClaim, following: Upkeep | None) -> bool:
+        """End a claim: with what is due next, or with nothing any more."""
+        if following is not None:
+            values = {
+                "wanted": following.wanted.value,
+                "due": following.due,
+                "tries": 0,
+                "reason": "",
+                "lease_until": None,
+            }
+            return await self._fenced(claim, values)
+        result = await self._connection.execute(
+            delete(level_upkeep).where(
+                level_upkeep.c.id == claim.id, level_upkeep.c.fence == claim.fence
+            )
+        )
+        return result.rowcount == 1
+
+    async def failed(self, claim: UpkeepClaim, due: datetime, reason: str) -> bool:
+        """End a claim that did not get on, to be taken again; False as `done`."""
+        values = {
+            "due": due,
+            "tries": claim.tries + 1,
+            "reason": reason,
+            "lease_until": None,
+        }
+        return await self._fenced(claim, values)
+
+    async def of_request(self, request: RequestId) -> Upkeep | None:
+        """What a document still needs."""
+        query = select(level_upkeep).where(level_upkeep.c.request == request)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else Upkeep(SignatureLevel(row.wanted), row.due)
+
+    async def _fenced(self, claim: UpkeepClaim, values: Mapping[str, object]) -> bool:
+        return await fenced_update(
+            self._connection, level_upkeep, claim.id, claim.fence, values
+        )
+
+
+def _claimable(at: datetime) -> ColumnElement[bool]:
+    free = or_(level_upkeep.c.lease_until.is_(None), level_upkeep.c.lease_until <= at)
+    return and_(level_upkeep.c.due <= at, free)

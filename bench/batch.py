@@ -1,0 +1,162 @@
+"""How many documents a second one firmar/lote call signs, against single calls.
+
+    python -m bench.batch [--documents 200] [--rounds 3] [--json FILE]
+
+A whole appliance on SQLite (or `--postgres URL`) in a folder of its own; a small
+PDF; calls over HTTP on warm connections. A round signs as many documents by one
+call for all, then one call after the other, then eight calls at a time. While a
+batch goes on, somebody else signs single documents, one after the other. What the
+last round signed is looked at by the auditor.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from bench.firmar import call_all, summary
+from tests import pdfs
+from tests.ledger import read_ledger
+from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.places import short_folder
+
+_WARM: Final = 20
+_AT_A_TIME: Final = 8
+_BESIDE: Final = 20
+"""Single documents signed in turn while a batch goes on."""
+
+
+def sign_all(
+    client: httpx.Client, person: TestPerson, requests: Sequence[int]
+) -> dict[str, Any]:
+    """Sign them by one call, looking again until it is over.
+
+    Raises:
+        RuntimeError: some were not signed.
+    """
+    answer = client.post(
+        "/solicitudes/firmar/lote",
+        json={"solicitudIds": requests, "password": person.signing_password},
+    )
+    answer.raise_for_status()
+    while answer.json()["status"] == "en_proceso":
+        time.sleep(float(answer.headers["Retry-After"]))
+        answer = client.get(f"/solicitudes/lotes/{answer.json()['loteId']}")
+        answer.raise_for_status()
+    told: dict[str, Any] = answer.json()
+    if told["status"] != "success":
+        raise RuntimeError(told["status"])
+    return told
+
+
+class Bench:
+    """Two people and their clients on one appliance.
+
+    Args:
+        appliance: that runs.
+        documents: of a batch.
+    """
+
+    def __init__(self, appliance: Appliance, documents: int) -> None:
+        self._appliance = appliance
+        self._documents = documents
+        self._signer, self._other = appliance.new_person(), appliance.new_person()
+
+    def round(self) -> dict[str, float]:
+        """Documents a second, each way; and what single calls beside it take."""
+        with (
+            self._appliance.client(self._signer) as client,
+            self._appliance.client(self._other) as other,
+        ):
+            call_all(client, self._signer, self._take_in(_WARM), _AT_A_TIME)
+            found = {
+                "batch_per_s": self._rate(
+                    lambda requests: sign_all(client, self._signer, requests)
+                ),
+                "single_per_s": self._rate(
+                    lambda requests: call_all(client, self._signer, requests, 1)
+                ),
+                "eight_per_s": self._rate(
+                    lambda requests: call_all(
+                        client, self._signer, requests, _AT_A_TIME
+                    )
+                ),
+            }
+            alone = self._singles(other)
+            with ThreadPoolExecutor(1) as pool:
+                requests = self._take_in(self._documents)
+                going_on = pool.submit(sign_all, client, self._signer, requests)
+                beside = self._singles(other)
+                # Where the batch was over first, it was too small for that.
+                outlasted = not going_on.done()
+                going_on.result()
+        found |= {"single_alone_ms": alone}
+        return found | ({"single_beside_batch_ms": beside} if outlasted else {})
+
+    def _take_in(self, count: int, person: TestPerson | None = None) -> list[int]:
+        owner = person or self._signer
+        return self._appliance.new_requests(owner, pdfs.one_page(), count)
+
+    def _rate(self, work: Any) -> float:
+        requests = self._take_in(self._documents)
+        begun = time.perf_counter()
+        work(requests)
+        return self._documents / (time.perf_counter() - begun)
+
+    def _singles(self, client: httpx.Client) -> float:
+        """Median of single calls of the other person, in milliseconds."""
+        requests = self._take_in(_BESIDE, self._other)
+        calls = call_all(client, self._other, requests, 1)
+        return float(summary(call.ms for call in calls)["median"])
+
+
+def run(documents: int, rounds: int, postgres: str | None) -> dict[str, object]:
+    """All of it."""
+    options = {} if postgres is None else {"database": postgres}
+    with short_folder() as folder, Appliance.made(folder, **options) as appliance:
+        bench = Bench(appliance, documents)
+        found = [bench.round() for _ in range(rounds)]
+        newest = read_ledger(appliance).newest
+        faults = read_ledger(appliance, after=newest - documents).faults()
+    medians = {
+        name: round(statistics.median(each[name] for each in found if name in each), 1)
+        for name in {name: 0 for each in found for name in each}
+    }
+    return {
+        "documents": documents,
+        "rounds": rounds,
+        **medians,
+        "batch_to_single": round(medians["batch_per_s"] / medians["single_per_s"], 2),
+        "batch_to_eight": round(medians["batch_per_s"] / medians["eight_per_s"], 2),
+        "faults_of_the_last_batch": faults,
+        "cores": os.cpu_count() or 0,
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def main() -> int:
+    """Print the figures as JSON; exit status 1 when the auditor finds a fault."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--documents", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--postgres", help="URL of a fresh database")
+    parser.add_argument("--json", type=Path, help="write them to a file too")
+    options = parser.parse_args()
+    found = run(options.documents, options.rounds, options.postgres)
+    text = json.dumps(found, indent=2, ensure_ascii=False)
+    print(text)
+    if options.json is not None:
+        options.json.write_text(text, "utf-8")
+    return 1 if found["faults_of_the_last_batch"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,68 @@
+"""The verifier finds every known attack on signed PDFs out, and never fails.
+
+Source: reliability §4.6; docs/documents.md.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from pyhanko.sign.fields import MDPPerm
+
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from tests import pdfs
+from tests.parts import hostile
+from tests.parts.attacks import ATTACKS, update
+from tests.parts.sandbox import SandboxServer, running_sandbox
+from tests.signers import signed, software_signer
+
+UNREADABLE = {"SWA: shifted range"}
+"""Attacks that move the table of objects away, so that there is nothing to read."""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxServer]:
+    """A sandbox for all tests here."""
+    with running_sandbox() as server:
+        yield server
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_attacked_document_is_not_valid(
+    sandbox: SandboxServer, attack: str
+) -> None:
+    """A report comes back that says no, of each bad signature with its reason."""
+    content = ATTACKS[attack](signed)
+
+    if attack in UNREADABLE:
+        with pytest.raises(DocumentRefusedError) as caught:
+            await sandbox.client.verify(content, [software_signer().root])
+        assert caught.value.code is ErrorCode.PDF_MALFORMED
+        return
+    report = await sandbox.client.verify(content, [software_signer().root])
+
+    assert not report.valid
+    assert all(each.valid or each.reason for each in report.signatures)
+
+
+@pytest.mark.parametrize("certify", [None, MDPPerm.FILL_FORMS, MDPPerm.ANNOTATE])
+async def test_what_is_allowed_stays_valid(
+    sandbox: SandboxServer, certify: MDPPerm | None
+) -> None:
+    """The attacks' own signatures are good ones, and a second one is no attack."""
+    content = signed(hostile.plain(), certify=certify)
+    twice = signed(content, field="Firma2")
+
+    for each in (content, twice):
+        report = await sandbox.client.verify(each, [software_signer().root])
+        assert report.valid
+
+
+async def test_revision_of_the_attacks_is_one_that_readers_follow(
+    sandbox: SandboxServer,
+) -> None:
+    """An unsigned document is another after it: the attacks do change something."""
+    before = pdfs.one_page()
+    changed = update(hostile.plain(), {3: hostile.PAGE.replace(b"200 300", b"100 100")})
+
+    assert (await sandbox.client.inspect(before)).pages[0].width_pt == 595
+    assert (await sandbox.client.inspect(changed)).pages[0].width_pt == 100

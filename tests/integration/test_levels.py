@@ -1,0 +1,355 @@
+"""Levels of signatures as the worker reaches and keeps them, with the real record."""
+
+import datetime as dt
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from appliance.domain.certificates import (
+    CertificateRecord,
+    Crl,
+    OcspAnswer,
+    serial_text,
+)
+from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.ids import RequestId
+from appliance.domain.levels import SignatureProfile, Upkeep
+from appliance.domain.records import Records
+from appliance.domain.request import SignedDocumentView
+from appliance.domain.vocab import (
+    CertificateKind,
+    CertificateState,
+    SignatureLevel,
+    TimestampPolicy,
+)
+from appliance.services.authority_files import AuthorityFiles
+from appliance.services.publishing import Publishing
+from appliance.services.upkeep import UpkeepWork
+from appliance.services.validation_data import ValidationSource
+from appliance.storage.documents import LocalDocuments
+from hsm_config.certificates import key_identifier
+from tests.core_parts import CoreParts
+from tests.fakes import FixedDocumentKeys, MovingClock
+from tests.parts.long_term import LongTermPki, SoftwareTsa
+from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan
+from tests.tools.pdf_validation import lt_failures, openssl_accepts
+from tests.validators import pyhanko_verdicts
+from worker.levels import Levels, Reached
+from worker.pdf import CheckedSignature, assemble, check, prepare
+from worker.stamp import StampFonts, load_fonts
+from worker.upkeep import LevelUpkeep
+
+L = SignatureLevel
+P = TimestampPolicy
+YEAR = dt.timedelta(days=365)
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def fonts() -> StampFonts:
+    """Every font, prepared."""
+    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
+
+
+@dataclass
+class RenewingTsa:
+    """A TSA whose key is certified anew when half a year of its certificate is left."""
+
+    pki: LongTermPki
+    days: int
+    is_away: bool = False
+    certificates: list[bytes] = field(default_factory=list)
+    _now: SoftwareTsa | None = None
+
+    async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
+        """See `TimestampAuthority`.
+
+        Raises:
+            ApplianceError: `TSA_UNAVAILABLE` when it is away.
+        """
+        if self.is_away:
+            raise ApplianceError(ErrorCode.TSA_UNAVAILABLE)
+        at = self.pki.clock.now()
+        if self._now is None or _end(self._now.certificate) - at < DAY * 180:
+            self._now = self.pki.tsa(days=self.days)
+            self.certificates.append(self._now.certificate)
+        return self._now.token(imprint, digest)
+
+
+def _end(certificate: bytes) -> dt.datetime:
+    return x509.load_der_x509_certificate(certificate).not_valid_after_utc
+
+
+@dataclass
+class Scene:
+    """A record, a PKI whose CRLs stand in it, a TSA, and what adds levels."""
+
+    core: CoreParts
+    pki: LongTermPki
+    tsa: RenewingTsa
+    levels: Levels
+    documents: LocalDocuments
+    signer: SoftwareSigner
+    fonts: StampFonts
+    _number: int = 0
+
+    @property
+    def clock(self) -> MovingClock:
+        """What the test moves."""
+        return self.pki.clock
+
+    async def publish_crls(self) -> None:
+        """Put the CRLs of this moment on the record, as the CA does by itself."""
+        self._number += 1
+        now = self.clock.now().replace(microsecond=0)
+        async with self.core.store.write() as records:
+            for issuer, of_root in ((self.pki.ca, False), (self.pki.root, True)):
+                crl = self.pki.crl(of_root=of_root)
+                new = Crl(key_identifier(issuer), self._number, crl, now, now + 7 * DAY)
+                assert await records.publications.put_crl(new)
+            for der in (self.signer.certificate, *self.tsa.certificates):
+                if _end(der) > now:
+                    await self._answer(records, der, now)
+
+    async def _answer(self, records: Records, der: bytes, now: dt.datetime) -> None:
+        """Put a certificate on the record, and its OCSP answer of this moment."""
+        leaf = x509.load_der_x509_certificate(der)
+        serial = serial_text(leaf.serial_number)
+        if await records.certificates.get(serial) is None:
+            kind = CertificateKind.TSA
+            if der == self.signer.certificate:
+                kind = CertificateKind.SIGNER
+            await records.certificates.add(
+                CertificateRecord(
+                    serial, kind, key_identifier(self.pki.ca), None, der,
+                    leaf.not_valid_before_utc, leaf.not_valid_after_utc,
+                )
+            )  # fmt: skip
+        answer, _ = self.pki.answer(leaf)
+        good = CertificateState.VALID
+        new = OcspAnswer(serial, good, answer, now, now + DAY)
+        assert await records.publications.put_answer(new)
+
+    async def sign(self, profile: SignatureProfile) -> tuple[bytes, Reached]:
+        """The file that is signed by a profile, and what came of it."""
+        original = make_pdf()
+        plan = make_plan(self.signer)
+        room = await self.levels.token_bytes(profile, plan.method.digest)
+        plan = replace(plan, signed_at=self.clock.now(), token_bytes=room)
+        prepared = prepare(original, plan, self.fonts)
+        value = self.signer.value(prepared.digest, plan.method)
+        token = await self.levels.token(value, plan.method.digest, profile)
+        increment = assemble(
+            prepared.increment,
+            contents_at=prepared.contents_at,
+            contents_length=prepared.contents_length,
+            signed_attributes=prepared.signed_attributes,
+            signature=value,
+            method=plan.method,
+            certificate=plan.certificate,
+            chain=plan.chain,
+            token=token,
+        )
+        checked: CheckedSignature = check(original, increment, plan.certificate)
+        reached = await self.levels.complete(
+            (original, increment), checked, plan.certificate, plan.chain, profile
+        )
+        return original + increment + reached.appended, reached
+
+    async def publish(self, pdf: bytes, reached: Reached) -> RequestId:
+        """Record a signed document, and what is due of it."""
+        signer = await self.core.add_signer()
+        request = await self.core.add_request(signer.person)
+        view = await self.core.view(request)
+        sha256 = await self.documents.put(view.integrator, pdf)
+        async with self.core.store.write() as records:
+            document = SignedDocumentView(
+                request, view.integrator, "a.pdf", sha256, len(pdf), reached.level
+            )
+            await records.documents.sealed(request, document, self.clock.now())
+            if reached.upkeep is not None:
+                await records.upkeep.add(
+                    request, view.integrator, reached.upkeep, self.clock.now()
+                )
+        return request
+
+    def upkeep(self, slot: str = "signing/h/1") -> LevelUpkeep:
+        """What a worker runs."""
+        work = UpkeepWork(self.core.store, self.clock, slot)
+        return LevelUpkeep(work, self.documents, self.levels)
+
+    async def newest(self, request: RequestId) -> tuple[SignedDocumentView, bytes]:
+        """The newest version, and its bytes."""
+        async with self.core.store.read() as records:
+            view = await records.documents.signed(request)
+        assert view is not None
+        return view, await self.documents.get(view.integrator, view.sha256)
+
+    async def due(self, request: RequestId) -> Upkeep | None:
+        """What a document still needs."""
+        async with self.core.store.read() as records:
+            return await records.upkeep.of_request(request)
+
+
+async def make_scene(
+    core: CoreParts, fonts: StampFonts, start: dt.datetime, tsa_days: int = 1095
+) -> Scene:
+    """A scene at a time, its CRLs published."""
+    clock = MovingClock(start.replace(microsecond=0))
+    pki = LongTermPki(clock)
+    files = AuthorityFiles(
+        pki.chain[1],
+        pki.chain[0],
+        key_identifier(pki.root),
+        key_identifier(pki.ca),
+        b"",
+    )
+    publishing = Publishing(core.store, clock, core.settings.pki, "test")
+    source = ValidationSource(core.store, clock, files, publishing, wait_s=0.2)
+    tsa = RenewingTsa(pki, tsa_days)
+    documents = LocalDocuments(core.settings.data_dir / "signed", FixedDocumentKeys())
+    levels = Levels(tsa, source, clock, settles=DAY, renewal=DAY * 180)
+    scene = Scene(core, pki, tsa, levels, documents, pki.signer(), fonts)
+    await scene.publish_crls()
+    return scene
+
+
+def profile(level: SignatureLevel, policy: TimestampPolicy) -> SignatureProfile:
+    """With SHA-256."""
+    return SignatureProfile(level, policy, DigestAlgorithm.SHA256)
+
+
+def a_moment_ago() -> dt.datetime:
+    """Pyhanko compares with the machine's time."""
+    return SystemClock().now() - dt.timedelta(minutes=30)
+
+
+@pytest.mark.parametrize("level", [L.B_T, L.B_LT, L.B_LTA])
+async def test_preferred_level_comes_later_while_the_tsa_is_away(
+    sqlite_core: CoreParts, fonts: StampFonts, tmp_path: Path, level: SignatureLevel
+) -> None:
+    """B-B at once, raised by appended revisions when it is back (F22)."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 2 * DAY)
+    scene.tsa.is_away = True
+    pdf, reached = await scene.sign(profile(level, P.PREFERRED))
+    assert reached.level is L.B_B
+    request = await scene.publish(pdf, reached)
+
+    scene.clock.forward(60)
+    assert await scene.upkeep().run() == 0
+    scene.tsa.is_away = False
+    scene.clock.forward(120)
+    assert await scene.upkeep().run() == 1
+
+    view, raised = await scene.newest(request)
+    assert (view.version, view.level) == (2, level)
+    assert raised.startswith(pdf)
+    audited = await scene.core.audited()
+    assert audited.count("document.upkeep_failed") == 1
+    assert audited.count("document.raised") == 1
+    due, chain = await scene.due(request), scene.pki.chain
+    assert (due is not None) == (level is L.B_LTA)
+    stamps = 2 if level is L.B_LTA else 1
+    said = openssl_accepts(raised, tmp_path, chain, scene.clock.now())
+    assert said == ["Verification: OK"] * stamps
+    if level is L.B_LT:
+        assert lt_failures(raised, chain[-1], scene.clock.now(), stamped=False) == []
+
+
+@pytest.mark.parametrize("level", [L.B_T, L.B_LT, L.B_LTA])
+async def test_required_level_is_waited_for(
+    sqlite_core: CoreParts, fonts: StampFonts, level: SignatureLevel
+) -> None:
+    """Nothing is handed out below it (F22)."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago())
+    scene.tsa.is_away = True
+
+    with pytest.raises(ApplianceError) as caught:
+        await scene.sign(profile(level, P.REQUIRED))
+
+    assert caught.value.code is ErrorCode.TSA_UNAVAILABLE
+
+
+@pytest.mark.parametrize("policy", list(P))
+async def test_stale_revocation_data_counts_for_nothing(
+    sqlite_core: CoreParts, fonts: StampFonts, policy: TimestampPolicy
+) -> None:
+    """Past nextUpdate: B-T now and B-LT later, or a wait, by policy (F24)."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 8 * DAY)
+    scene.clock.at = a_moment_ago()
+
+    if policy is P.REQUIRED:
+        with pytest.raises(ApplianceError) as caught:
+            await scene.sign(profile(L.B_LT, policy))
+        assert caught.value.code is ErrorCode.REVOCATION_UNAVAILABLE
+        return
+    pdf, reached = await scene.sign(profile(L.B_LT, policy))
+    assert (reached.level, reached.appended) == (L.B_T, b"")
+    request = await scene.publish(pdf, reached)
+    await scene.publish_crls()
+    scene.clock.forward(60)
+    assert await scene.upkeep().run() == 1
+    view, raised = await scene.newest(request)
+    assert view.level == L.B_LT
+    assert lt_failures(raised, scene.pki.chain[-1], scene.clock.now()) == []
+
+
+async def test_two_workers_raise_a_document_once(
+    sqlite_core: CoreParts, fonts: StampFonts
+) -> None:
+    """A worker that was frozen publishes nothing when another came since."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago())
+    scene.tsa.is_away = True
+    pdf, reached = await scene.sign(profile(L.B_LT, P.PREFERRED))
+    request = await scene.publish(pdf, reached)
+    scene.tsa.is_away = False
+    scene.clock.forward(60)
+    frozen = UpkeepWork(scene.core.store, scene.clock, "signing/h/1")
+    claim = await frozen.claim_next()
+    assert claim is not None
+    before = await frozen.newest(claim)
+    assert await scene.upkeep("signing/h/2").run() == 0
+
+    scene.clock.forward(180)
+    assert await scene.upkeep("signing/h/2").run() == 1
+
+    assert not await frozen.raised(claim, before, "ab" * 32, 1, L.B_LT, None)
+    assert not await frozen.failed(claim, ErrorCode.TSA_UNAVAILABLE, DAY)
+    view, _ = await scene.newest(request)
+    assert (view.version, view.level) == (2, L.B_LT)
+
+
+async def test_document_is_kept_through_ten_certificates_of_the_tsa(
+    sqlite_core: CoreParts, fonts: StampFonts, tmp_path: Path
+) -> None:
+    """Thirty years of looks: stamped anew in time, every version the next's start."""
+    start = SystemClock().now() - 30 * YEAR
+    scene = await make_scene(sqlite_core, fonts, start, tsa_days=3 * 365)
+    pdf, reached = await scene.sign(profile(L.B_LTA, P.PREFERRED))
+    assert reached.level is L.B_LTA
+    request = await scene.publish(pdf, reached)
+
+    versions = [pdf]
+    while (due := await scene.due(request)) is not None:
+        if due.due >= SystemClock().now():
+            break
+        scene.clock.at = due.due
+        await scene.publish_crls()
+        assert await scene.upkeep().run() == 1
+        versions.append((await scene.newest(request))[1])
+
+    assert len(scene.tsa.certificates) >= 10
+    view, newest = await scene.newest(request)
+    assert (view.version, view.level) == (len(versions), L.B_LTA)
+    assert all(b.startswith(a) for a, b in pairwise(versions))
+    said = openssl_accepts(newest, tmp_path, scene.pki.chain, scene.clock.now())
+    assert len(said) == len(versions)
+    assert said[-1] == "Verification: OK"
+    (verdict,) = pyhanko_verdicts(newest, [scene.pki.chain[-1]])
+    assert (verdict.intact, verdict.valid) == (True, True)
+    assert verdict.changes == "LTA_UPDATES"

@@ -1,0 +1,226 @@
+"""Signed documents as attackers have altered them; each is to be found out.
+
+    content = ATTACKS["shadow: hide"](sign)
+
+`sign` signs a prepared document; what comes back shows something else than what
+was signed, or nothing that is signed at all.
+
+Source: V. Mladenov et al.: 1 Trillion Dollar Refund (CCS 2019: USF, ISA, SWA);
+C. Mainka et al.: Shadow Attacks (NDSS 2021); S. Rohlmann et al.: Breaking the
+Specification (S&P 2021: EAA, SSA).
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from pyhanko.sign.fields import MDPPerm
+
+from tests.parts import hostile
+
+
+class Sign(Protocol):
+    """Signs or certifies a document."""
+
+    def __call__(
+        self, pdf: bytes, *, certify: MDPPerm | None = None, field: str = "Firma1"
+    ) -> bytes:
+        """Give the signed document."""
+        ...
+
+
+Attack = Callable[[Sign], bytes]
+
+_STARTXREF: Final = re.compile(rb"startxref\s+(\d+)")
+_SIZE: Final = re.compile(rb"/Size (\d+)")
+_SEEN: Final = b"<</Length 27>>stream\n0 0 1 rg 0 0 100 100 re f  \nendstream"
+_MEANT: Final = b"<</Length 27>>stream\n1 0 0 rg 0 0 200 300 re f  \nendstream"
+
+
+def update(pdf: bytes, objects: Mapping[int, bytes], root: bytes = b"1 0 R") -> bytes:
+    """Append a revision that is right in form.
+
+    Args:
+        pdf: the document.
+        objects: new or replaced, by number.
+        root: the catalog from then on.
+    """
+    out = bytearray(pdf if pdf.endswith(b"\n") else pdf + b"\n")
+    places = {}
+    for number, body in sorted(objects.items()):
+        places[number] = len(out)
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    previous = _STARTXREF.findall(pdf)[-1]
+    size = max(*map(int, _SIZE.findall(pdf)), *(n + 1 for n in objects))
+    start = len(out)
+    out += b"xref\n0 1\n0000000000 65535 f \n"
+    for number, place in places.items():
+        out += b"%d 1\n%010d 00000 n \n" % (number, place)
+    out += b"trailer\n<</Size %d/Root %s/Prev %s>>\n" % (size, root, previous)
+    return bytes(out + b"startxref\n%d\n%%%%EOF\n" % start)
+
+
+def _root_of(pdf: bytes) -> bytes:
+    """The catalog's reference."""
+    return bytes(re.findall(rb"/Root (\d+ \d+ R)", pdf)[-1])
+
+
+def _saved(pdf: bytes, objects: Mapping[int, bytes]) -> bytes:
+    return update(pdf, objects, _root_of(pdf))
+
+
+def incremental_saving(sign: Sign) -> bytes:
+    """ISA: the page's content is replaced by a later revision."""
+    return _saved(sign(hostile.plain()), {4: _MEANT})
+
+
+def incremental_page(sign: Sign) -> bytes:
+    """ISA: a page is added by a later revision."""
+    pages = b"<</Type/Pages/Kids[3 0 R 90 0 R]/Count 2>>"
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>"
+    return _saved(sign(hostile.plain()), {2: pages, 90: page})
+
+
+def objects_without_table(sign: Sign) -> bytes:
+    """ISA without a table: an object after the end, for readers that search."""
+    return sign(hostile.plain()) + b"4 0 obj\n%s\nendobj\n" % _MEANT
+
+
+def wrapped(sign: Sign) -> bytes:
+    """SWA: a second ByteRange in the gap points to a tail that was moved away."""
+    pdf = sign(hostile.plain())
+    found = re.search(rb"/ByteRange \[(\d+) (\d+) (\d+) (\d+)\]", pdf)
+    assert found is not None
+    _, head, tail, length = map(int, found.groups())
+    gap = pdf[head:tail]
+    value = gap.rstrip(b">").rstrip(b"0")
+    value += b"0" * (len(value) % 2 == 0)  # an even count of digits after `<`
+    evil = b"\n4 0 obj\n%s\nendobj\n" % _MEANT
+    moved = len(pdf) + len(evil)
+    forged = value + b">/ByteRange [0 %d %d %d]" % (head, moved, length)
+    return pdf[:head] + forged.ljust(len(gap)) + pdf[tail:] + evil + pdf[tail:]
+
+
+def shifted(sign: Sign) -> bytes:
+    """SWA: the ByteRange itself skips what was put between."""
+    pdf = sign(hostile.plain())
+    found = re.search(rb"/ByteRange (\[(\d+) (\d+) (\d+) (\d+)\] *)", pdf)
+    assert found is not None
+    _, head, tail, length = map(int, found.groups()[1:])
+    evil = b" " * 64
+    ranges = b"[0 %d %d %d]" % (head, tail + len(evil), length)
+    start, end = found.span(1)
+    forged = pdf[:start] + ranges.ljust(end - start) + pdf[end:tail]
+    return forged + evil + pdf[tail:]
+
+
+def without_contents(sign: Sign) -> bytes:
+    """USF: the signature has no value at all."""
+    return sign(hostile.plain()).replace(b"/Contents <", b"/Kontents <")
+
+
+def without_range(sign: Sign) -> bytes:
+    """USF: the signature covers nothing that it names."""
+    return sign(hostile.plain()).replace(b"/ByteRange [", b"/ByteRangf [")
+
+
+def annotated_certified(sign: Sign) -> bytes:
+    """EAA: a certified document gets a note that covers the page."""
+    pdf = sign(
+        hostile.plain(page=b"/Annots[5 0 R]", o5=b"<<>>"), certify=MDPPerm.ANNOTATE
+    )
+    look = b"<</Type/XObject/Subtype/Form/BBox[0 0 200 300]" + _MEANT[2:]
+    note = (
+        b"<</Type/Annot/Subtype/FreeText/Rect[0 0 200 300]/F 4/Contents(x)"
+        b"/DA(/F 9 Tf)/AP<</N 91 0 R>>>>"
+    )
+    return _saved(pdf, {5: note, 91: look})
+
+
+def sneaked_signature(sign: Sign) -> bytes:
+    """SSA: a certified document gets a signature field that covers the page."""
+    pdf = sign(hostile.plain(), certify=MDPPerm.FILL_FORMS)
+    form = re.findall(rb"/AcroForm (\d+) 0 R", pdf)
+    look = b"<</Type/XObject/Subtype/Form/BBox[0 0 200 300]" + _MEANT[2:]
+    field = (
+        b"<</Type/Annot/Subtype/Widget/FT/Sig/T(b)/Rect[0 0 200 300]/F 4/P 3 0 R"
+        b"/V 92 0 R/AP<</N 91 0 R>>>>"
+    )
+    value = b"<</Type/Sig/Filter/Adobe.PPKLite/SubFilter/ETSI.CAdES.detached>>"
+    page = hostile.PAGE[:-2] + b"/Annots[90 0 R]>>"
+    new = {3: page, 90: field, 91: look, 92: value}
+    if form:
+        new[int(form[-1])] = b"<</SigFlags 3/Fields[90 0 R]>>"
+    return _saved(pdf, new)
+
+
+def shadow_hide(sign: Sign) -> bytes:
+    """Shadow, hide: what covered the content is taken away after signing."""
+    cover = b"<</Type/Annot/Subtype/Stamp/Rect[0 0 200 300]/F 4/AP<</N 6 0 R>>>>"
+    look = b"<</Type/XObject/Subtype/Form/BBox[0 0 200 300]" + _SEEN[2:]
+    pdf = hostile.plain(page=b"/Annots[5 0 R]", o5=cover, o6=look)
+    empty = (
+        b"<</Type/XObject/Subtype/Form/BBox[0 0 200 300]/Length 0>>stream\n\nendstream"
+    )
+    return _saved(sign(pdf), {6: empty})
+
+
+def shadow_replace(sign: Sign) -> bytes:
+    """Shadow, replace: a field shows another value than it showed when signed."""
+    field = (
+        b"<</Type/Annot/Subtype/Widget/FT/Tx/T(a)/V(100)/Rect[0 0 200 30]/F 4"
+        b"/P 3 0 R/AP<</N 6 0 R>>>>"
+    )
+    look = b"<</Type/XObject/Subtype/Form/BBox[0 0 200 30]" + _SEEN[2:]
+    other = b"<</Type/XObject/Subtype/Form/BBox[0 0 200 30]" + _MEANT[2:]
+    pdf = hostile.plain(
+        b"/AcroForm<</Fields[5 0 R]>>", b"/Annots[5 0 R]", o5=field, o6=look
+    )
+    return _saved(sign(pdf), {6: other})
+
+
+def shadow_font(sign: Sign) -> bytes:
+    """Shadow, replace: a font is replaced, so that other figures are read."""
+    font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+    pdf = hostile.plain(page=b"/Resources<</Font<</F 5 0 R>>>>", o5=font)
+    return _saved(sign(pdf), {5: font.replace(b"Helvetica", b"ZapfDingbats")})
+
+
+def shadow_hide_and_replace(sign: Sign) -> bytes:
+    """Shadow, hide and replace: a second document inside becomes the document."""
+    pdf = sign(
+        hostile.plain(
+            o5=b"<</Type/Catalog/Pages 6 0 R>>",
+            o6=b"<</Type/Pages/Kids[7 0 R]/Count 1>>",
+            o7=b"<</Type/Page/Parent 6 0 R/MediaBox[0 0 200 300]/Contents 8 0 R>>",
+            o8=_MEANT,
+        )
+    )
+    form = re.findall(rb"/AcroForm (\d+ 0 R)", pdf)
+    kept = b"/AcroForm " + form[-1] if form else b""
+    root = b"<</Type/Catalog/Pages 6 0 R" + kept + b">>"
+    return update(pdf, {5: root}, b"5 0 R")
+
+
+ATTACKS: Final[dict[str, Attack]] = {
+    "ISA: content": incremental_saving,
+    "ISA: page": incremental_page,
+    "ISA: objects without a table": objects_without_table,
+    "SWA: second range": wrapped,
+    "SWA: shifted range": shifted,
+    "USF: null range": lambda sign: hostile.null_byte_range(sign(hostile.plain())),
+    "USF: negative range": lambda sign: hostile.negative_byte_range(
+        sign(hostile.plain())
+    ),
+    "USF: zeros": lambda sign: hostile.no_contents(sign(hostile.plain())),
+    "USF: no contents": without_contents,
+    "USF: no range": without_range,
+    "EAA": annotated_certified,
+    "SSA": sneaked_signature,
+    "shadow: hide": shadow_hide,
+    "shadow: replace": shadow_replace,
+    "shadow: font": shadow_font,
+    "shadow: hide and replace": shadow_hide_and_replace,
+    "blank lines": lambda sign: sign(hostile.plain()) + b"\n\n\n",
+}
+"""What is known, by its name."""

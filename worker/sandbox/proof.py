@@ -1,0 +1,188 @@
+"""What a file's timestamps prove, by trusted roots and the file's own data alone.
+
+Each is checked for its own time, and its TSA's certificate must last to the time at
+which it is known to have existed: of the newest that is now, of the one before it
+the time that the newest proves, and so on back. Runs in a confined job only.
+
+Source: ETSI EN 319 102-1, 5.6.3.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from asn1crypto import cms, x509
+from pyhanko.pdf_utils.reader import PdfFileReader
+from pyhanko.sign.validation import (
+    EmbeddedPdfSignature,
+    PdfSignatureStatus,
+    async_validate_pdf_signature,
+    async_validate_pdf_timestamp,
+)
+from pyhanko.sign.validation.dss import DocumentSecurityStore
+from pyhanko.sign.validation.generic_cms import extract_tst_data_iter
+from pyhanko_certvalidator import ValidationContext
+from pyhanko_certvalidator.policy_decl import (
+    CertRevTrustPolicy,
+    FreshnessReqType,
+    RevocationCheckingPolicy,
+    RevocationCheckingRule,
+)
+
+from appliance.domain.clock import SystemClock
+from appliance.domain.vocab import SignatureLevel
+
+_TEXT_CHARS: Final = 200
+_ANY_AGE: Final = timedelta(days=200 * 365)
+_RULES: Final = {
+    "soft-fail": RevocationCheckingRule.CHECK_IF_DECLARED_SOFT,
+    "require": RevocationCheckingRule.CRL_OR_OCSP_REQUIRED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A trusted timestamp."""
+
+    at: datetime
+    tsa: str
+    """Subject of its certificate, for people."""
+    revision: int
+    """Of the document timestamp, or of the signature that carries it."""
+
+
+class Proofs:
+    """What is known of times in one file.
+
+    Args:
+        reader: the open file.
+        stamps: its document timestamps, oldest first.
+        roots: the trusted certificates.
+    """
+
+    def __init__(
+        self,
+        reader: PdfFileReader,
+        stamps: Sequence[EmbeddedPdfSignature],
+        roots: list[x509.Certificate],
+    ) -> None:
+        self._roots = roots
+        self._store = _store_of(reader)
+        self._stamps: list[Proof] = []
+        for stamp in reversed(stamps):
+            proof = self._of_stamp(stamp, self._known_at(stamp.signed_revision))
+            if proof is not None:
+                self._stamps.insert(0, proof)
+
+    def check(
+        self, signature: EmbeddedPdfSignature
+    ) -> tuple[PdfSignatureStatus, Proof | None, SignatureLevel]:
+        """A signature's status at the time that is proven for it, and its level.
+
+        Args:
+            signature: any of the file.
+        """
+        proof = self._of_signature(signature)
+        moment = None if proof is None else proof.at
+        status = self._status(signature, moment, "soft-fail")
+        if proof is None:
+            return status, None, SignatureLevel.B_B
+        if self._store is None or not (
+            self._status(signature, moment, "require").trusted
+        ):
+            return status, proof, SignatureLevel.B_T
+        later = [
+            each for each in self._stamps if each.revision > signature.signed_revision
+        ]
+        # A stamp that stands for the signature's own is not one over its data.
+        own = sum(each.at == proof.at for each in later)
+        level = SignatureLevel.B_LTA if len(later) > own else SignatureLevel.B_LT
+        return status, proof, level
+
+    def _known_at(self, revision: int) -> datetime | None:
+        """The oldest proof of a revision; None when there is none: it is known now."""
+        return next((p.at for p in self._stamps if p.revision > revision), None)
+
+    def _of_stamp(
+        self, stamp: EmbeddedPdfSignature, moment: datetime | None
+    ) -> Proof | None:
+        at = _time_of(stamp.signed_data)
+        status = asyncio.run(
+            async_validate_pdf_timestamp(
+                stamp, self._context(at, "soft-fail"), skip_diff=True
+            )
+        )
+        if not (status.intact and status.valid and status.trusted) or _has_ended(
+            status.signing_cert, moment
+        ):
+            return None
+        tsa = _name(status.signing_cert)
+        return Proof(status.timestamp, tsa, stamp.signed_revision)
+
+    def _of_signature(self, signature: EmbeddedPdfSignature) -> Proof | None:
+        """The oldest that is trusted: its own timestamp, or a document's after it."""
+        known = self._known_at(signature.signed_revision)
+        token = next(extract_tst_data_iter(signature.signer_info, signed=False), None)
+        moment = None if token is None else _time_of(token)
+        own = self._status(signature, moment, "soft-fail").timestamp_validity
+        if (
+            own is not None
+            and (own.intact and own.valid and own.trusted)
+            and not _has_ended(own.signing_cert, known)
+        ):
+            tsa = _name(own.signing_cert)
+            return Proof(own.timestamp, tsa, signature.signed_revision)
+        return next(
+            (p for p in self._stamps if p.revision > signature.signed_revision), None
+        )
+
+    def _status(
+        self, signature: EmbeddedPdfSignature, moment: datetime | None, mode: str
+    ) -> PdfSignatureStatus:
+        context = self._context(moment, mode)
+        return asyncio.run(async_validate_pdf_signature(signature, context, context))
+
+    def _context(self, moment: datetime | None, mode: str) -> ValidationContext:
+        """Roots, the file's own data, and nothing fetched."""
+        rule = _RULES[mode]
+        options: dict[str, Any] = {
+            "trust_roots": self._roots,
+            "allow_fetching": False,
+            "moment": moment,
+            # The file's own data is the youngest there is, however old it has become.
+            "revinfo_policy": CertRevTrustPolicy(
+                RevocationCheckingPolicy(rule, rule),
+                freshness=_ANY_AGE,
+                freshness_req_type=FreshnessReqType.MAX_DIFF_REVOCATION_VALIDATION,
+            ),
+        }
+        if self._store is None:
+            return ValidationContext(**options)
+        return self._store.as_validation_context(options)
+
+
+def _store_of(reader: PdfFileReader) -> DocumentSecurityStore | None:
+    try:
+        return DocumentSecurityStore.read_dss(reader)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 (none, or a forged one: nothing is gained by it)
+        return None
+
+
+def _time_of(token: cms.SignedData) -> datetime:
+    """What a timestamp says, as yet unchecked. Source: RFC 3161, 2.4.2."""
+    info = token["encap_content_info"]["content"].parsed
+    at: datetime = info["gen_time"].native
+    return at
+
+
+def _has_ended(certificate: x509.Certificate, known: datetime | None) -> bool:
+    """Whether a TSA's time was over when its timestamp is known to have existed."""
+    return bool(certificate.not_valid_after < (known or SystemClock().now()))
+
+
+def _name(certificate: x509.Certificate) -> str:
+    return str(certificate.subject.human_friendly)[:_TEXT_CHARS]
