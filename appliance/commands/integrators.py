@@ -10,6 +10,7 @@ from pathlib import Path
 
 from appliance.bootstrap import Front
 from appliance.commands.fronts import handle
+from appliance.commands.profiles import add_profile, wishes_of
 from appliance.commands.terminal import ask, say, show_totp, table
 from appliance.domain.integration import KeyView, NewKey
 
@@ -29,6 +30,12 @@ def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
     create.add_argument("code", help="a-z, 0-9 and -, up to 40")
     create.add_argument("name")
     handle(create, _create)
+    profile = parts.add_parser(
+        "profile", help="how signatures for it are made; sets all three"
+    )
+    profile.add_argument("code")
+    add_profile(profile, "the installation's")
+    handle(profile, _set_profile)
     listing = parts.add_parser("list", help="every integrator")
     handle(listing, _list)
     _register_keys(parts)
@@ -90,6 +97,15 @@ def _register_domains(parts: "_Subparsers[argparse.ArgumentParser]") -> None:
 async def _create(front: Front, args: argparse.Namespace) -> int:
     made = await front.integrators.create(_ACTOR, args.code, args.name)
     say(f"integrator {made.code}: {made.id}")
+    return 0
+
+
+async def _set_profile(front: Front, args: argparse.Namespace) -> int:
+    view = await front.integrators.set_profile(_ACTOR, args.code, wishes_of(args))
+    inherited = "(the installation's)"
+    say(f"level {view.level or inherited}")
+    say(f"timestamp policy {view.timestamp_policy or inherited}")
+    say(f"digest {view.digest or inherited}")
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from appliance.bootstrap import Front
 from appliance.commands.fronts import handle
+from appliance.commands.profiles import add_profile, wishes_of
 from appliance.commands.terminal import ask, say, show_totp, table
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId, TaskId
@@ -108,6 +109,7 @@ def _register_request(
     )
     create.add_argument("--name", help="file name to show (default: the file's)")
     create.add_argument("--days", type=int, help="days until it lapses")
+    add_profile(create, "the integrator's")
     handle(create, _create_request)
     listing = parts.add_parser("list", help="the newest requests of everybody")
     listing.add_argument("--limit", type=int, default=50)
@@ -220,6 +222,7 @@ async def _create_request(front: Front, args: argparse.Namespace) -> int:
             origin="operador",
             actor="operator",
             then=tuple(others),
+            wishes=wishes_of(args),
         ),
         pdf,
     )

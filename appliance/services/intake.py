@@ -15,6 +15,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
 )
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
+from appliance.domain.levels import NO_WISHES, ProfileWishes
 from appliance.domain.person import Person
 from appliance.domain.ports import DocumentStore, PdfInspector
 from appliance.domain.records import Store
@@ -64,6 +65,8 @@ class IntakeOrder:
     actor: str
     then: tuple[str, ...] = ()
     """CUILs of those who sign after, each in turn, on what the one before made."""
+    wishes: ProfileWishes = NO_WISHES
+    """How it is to be signed, where the integrator's profile is not meant."""
 
 
 class Intake:
@@ -119,6 +122,7 @@ class Intake:
                     origin=order.origin,
                     created=now,
                     expires=order.expires,
+                    wishes=order.wishes,
                 )
                 requests.append(
                     await records.requests.follow(requests[-1], new)

@@ -17,6 +17,7 @@ from appliance.domain.integration import (
     DomainView,
     IntegratorView,
 )
+from appliance.domain.levels import ProfileWishes
 from appliance.domain.origins import parse_origin
 from appliance.domain.vocab import EventKind
 from appliance.services.api_keys import ApiKeys, audit, integrator_of, words
@@ -129,6 +130,41 @@ class Integrators(ApiKeys):
                 )
         return after
 
+    async def set_profile(
+        self, actor: str, code: str, wishes: ProfileWishes
+    ) -> IntegratorView:
+        """Set how signatures for an integrator are made from now on.
+
+        Args:
+            actor: for the audit.
+            code: of the integrator.
+            wishes: all three; None: the installation's.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.write() as records:
+            before = await integrator_of(records, code)
+            after = replace(
+                before,
+                level=wishes.level,
+                timestamp_policy=wishes.timestamp_policy,
+                digest=wishes.digest,
+            )
+            if after != before:
+                await records.integrators.change(after)
+                audit(
+                    records,
+                    EventKind.INTEGRATOR_CHANGED,
+                    actor,
+                    after,
+                    {
+                        "before": _integrator_json(before),
+                        "after": _integrator_json(after),
+                    },
+                )
+        return after
+
     async def domains(self, code: str) -> _Domains:
         """Origins whose pages may show the frame.
 
@@ -217,4 +253,11 @@ def _integrator_json(view: IntegratorView) -> dict[str, object]:
         "name": view.name,
         "deliveryLimitBytes": view.delivery_limit_bytes,
         "mayVouch": view.may_vouch,
+        **({"level": view.level.value} if view.level else {}),
+        **(
+            {"timestampPolicy": view.timestamp_policy.value}
+            if view.timestamp_policy
+            else {}
+        ),
+        **({"digest": view.digest.value} if view.digest else {}),
     }

@@ -17,9 +17,10 @@ from appliance.domain.certificates import (
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import DigestAlgorithm
-from appliance.domain.ids import RequestId
-from appliance.domain.levels import SignatureProfile, Upkeep
+from appliance.domain.ids import DocumentId, RequestId, new_id
+from appliance.domain.levels import ProfileWishes, SignatureProfile, Upkeep
 from appliance.domain.records import Records
+from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.request import SignedDocumentView
 from appliance.domain.vocab import (
     CertificateKind,
@@ -353,3 +354,39 @@ async def test_document_is_kept_through_ten_certificates_of_the_tsa(
     (verdict,) = pyhanko_verdicts(newest, [scene.pki.chain[-1]])
     assert (verdict.intact, verdict.valid) == (True, True)
     assert verdict.changes == "LTA_UPDATES"
+
+
+async def test_narrower_profile_wins(sqlite_core: CoreParts) -> None:
+    """Of the request, else of its integrator, else of the installation."""
+    core = sqlite_core
+    signer = await core.add_signer()
+    request = await core.add_request(signer.person)
+    installation = SignatureProfile(L.B_T, P.PREFERRED, DigestAlgorithm.SHA256)
+    view = await core.view(request)
+    assert installation.narrowed(view.wishes) == installation
+    async with core.store.write() as records:
+        (integrator,) = [
+            each
+            for each in await records.integrators.all()
+            if each.id == view.integrator
+        ]
+        changed = replace(integrator, level=L.B_LTA, digest=DigestAlgorithm.SHA512)
+        await records.integrators.change(changed)
+        document = await records.documents.add(
+            StoredDocument(
+                DocumentId(new_id()), view.integrator, view.sha256, view.inspection
+            ),
+            core.now,
+        )
+        own = await records.requests.add(
+            NewRequest(
+                signer.person, view.integrator, document.id, "a.pdf", "operador",
+                core.now, None, ProfileWishes(L.B_LT, P.REQUIRED),
+            )
+        )  # fmt: skip
+
+    inherited = installation.narrowed((await core.view(request)).wishes)
+    narrowest = installation.narrowed((await core.view(own)).wishes)
+
+    assert inherited == SignatureProfile(L.B_LTA, P.PREFERRED, DigestAlgorithm.SHA512)
+    assert narrowest == SignatureProfile(L.B_LT, P.REQUIRED, DigestAlgorithm.SHA512)
