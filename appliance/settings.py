@@ -251,8 +251,8 @@ class TimestampSettings(_Section):
     """Timestamps (RFC 3161): who makes them, and for whom."""
 
     outside: tuple[OutsideTsaSettings, ...] = Field(default=(), max_length=8)
-    """Authorities outside, asked in this order by the chores worker until one
-    answers well; none: the internal one stamps."""
+    """Authorities outside, asked in this order until one answers well: so far by
+    `rubrica timestamps try` alone; documents are stamped by the internal one."""
     proxy: str | None = Field(default=None, pattern=r"^http://[^@\s/?#]+/?$")
     """HTTP proxy by which the ones outside are reached."""
     timeout_s: float = Field(default=10, gt=0, le=60)
