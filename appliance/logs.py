@@ -71,6 +71,7 @@ def configure_logging(settings: LogSettings, role: str) -> None:
         "pyhanko",
         "aiosqlite",
         "fontTools",
+        "pikepdf",
     ):
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
     # arq prints the arguments of jobs; ours are ids, and stay out all the same.
