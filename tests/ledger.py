@@ -6,7 +6,6 @@ It reads the tables themselves, so it sees what no service would show. Ask it
 about an appliance at rest: no call is going on.
 """
 
-import asyncio
 import hashlib
 import io
 from collections import Counter, defaultdict
@@ -17,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from pyhanko.pdf_utils.misc import IndirectObjectExpected
 from pyhanko.pdf_utils.reader import PdfFileReader
 from sqlalchemy import Row, Table, select
 
@@ -48,6 +48,7 @@ _TABLES: Final = (
     tables.document_key,
     tables.document_repair,
     tables.signed_document,
+    tables.level_upkeep,
     tables.credential,
     tables.former_certificate,
     tables.certificate,
@@ -60,6 +61,8 @@ _TABLES: Final = (
     tables.audit_writer,
     tables.audit_event,
 )
+PYHANKO_FAILS: Final = "pyHanko fails"
+"""What `document_faults` says where it has no verdict of pyHanko."""
 _ENDED: Final = frozenset(
     state.value
     for state in (ActivationState.DONE, ActivationState.EXPIRED, ActivationState.FAILED)
@@ -81,6 +84,7 @@ class Ledger:
     Args:
         rows: of each table, by its name.
         documents: folder of the PDFs.
+        files: that stood there just before the rows were read.
         roots: DER certificates that are trusted.
         read_at: when it was read.
         after: documents of requests up to this one were looked at before.
@@ -89,6 +93,7 @@ class Ledger:
 
     rows: dict[str, list[Row[Any]]]
     documents: Path
+    files: tuple[Path, ...]
     roots: list[bytes]
     read_at: datetime
     after: int
@@ -143,7 +148,7 @@ class Ledger:
         """A document; None when it is not there or not as it was."""
         store = LocalDocuments(self.documents, self.keys)
         try:
-            return asyncio.run(store.get(IntegratorId(integrator), sha256))
+            return run_apart(store.get(IntegratorId(integrator), sha256))
         except ApplianceError:
             return None
 
@@ -181,11 +186,14 @@ def read_ledger(appliance: Appliance, after: int = 0) -> Ledger:
         after: look into the documents of requests after this one.
     """
     settings = appliance.settings
+    # First the files: each is named from then on, or is being named just now.
+    files = tuple(settings.documents_dir.rglob("*.pdf"))
     rows = run_apart(_read(settings, _TABLES))
     now = datetime.now(UTC)
     sealer = SecretBox(KeyFile(settings.document_key_file))
     keys = LedgerKeys(rows[tables.document_key.name], sealer)
-    return Ledger(rows, settings.documents_dir, appliance.roots, now, after, keys)
+    folder, roots = settings.documents_dir, appliance.roots
+    return Ledger(rows, folder, files, roots, now, after, keys)
 
 
 def read_intents(appliance: Appliance) -> Counter[str]:
@@ -315,7 +323,8 @@ def _files(ledger: Ledger) -> Iterator[str]:
     """Every row has its file, whole, and every file its row.
 
     A try that was killed may have left one that nobody publishes: each has a
-    timestamp of its own. It goes with what nothing names.
+    timestamp of its own. It goes with what nothing names. And a later version is
+    durable a moment before its row.
     """
     named = {}
     for table in (
@@ -330,8 +339,10 @@ def _files(ledger: Ledger) -> Iterator[str]:
             yield f"{path.name} is not there"
         elif ledger.read(path.parent.parent.name, sha256) is None:
             yield f"{path.name} is altered"
-    strays = [p.name for p in ledger.documents.rglob("*.pdf") if p not in named]
-    if len(strays) > sum(row.fence - 1 for row in ledger.of(tables.activation)):
+    strays = [path.name for path in ledger.files if path not in named]
+    tries = sum(row.fence - 1 for row in ledger.of(tables.activation))
+    tries += sum(row.fence for row in ledger.of(tables.level_upkeep))
+    if len(strays) > tries:
         yield f"{strays} belong to nothing"
 
 
@@ -441,12 +452,17 @@ def document_faults(
     if not signed.startswith(original) or len(signed) == len(original):
         return ["the original is not an untouched prefix"]
     faults = []
-    verdict = pyhanko_verdicts(signed, roots)[-1]
-    # What follows a signature, up to the end, is of its own validation.
-    if not verdict.good or verdict.changes not in {"NONE", "LTA_UPDATES"}:
-        faults.append(f"pyHanko: {verdict.details}")
-    if certificate is not None and verdict.signer.dump() != certificate:
-        faults.append("signed with another certificate")
+    try:
+        verdict = pyhanko_verdicts(signed, roots)[-1]
+    except IndirectObjectExpected:
+        # It gives no verdict on a field without state whose looks stand in place.
+        faults.append(PYHANKO_FAILS)
+    else:
+        # What follows a signature, up to the end, is of its own validation.
+        if not verdict.good or verdict.changes not in {"NONE", "LTA_UPDATES"}:
+            faults.append(f"pyHanko: {verdict.details}")
+        if certificate is not None and verdict.signer.dump() != certificate:
+            faults.append("signed with another certificate")
     theirs = pdfsig(signed)[-1:]
     if not theirs or not theirs[0].valid:
         faults.append(f"pdfsig: {theirs}")

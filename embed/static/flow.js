@@ -81,7 +81,7 @@ export class Flow extends Signature {
       );
       this.#own = own;
       if (this.session.state === "signed") return await this.finish();
-      await this.#open(bytes);
+      await this.#open(await this.#kept(bytes));
       if (this.session.state === "authorised") return await this.authorised();
       return this.read();
     } catch (error) {
@@ -89,6 +89,12 @@ export class Flow extends Signature {
       else this.pick();
       return this.tell(error, { quiet: own });
     }
+  }
+
+  /** What was taken in of a file: it, or the copy that mended its damage. */
+  async #kept(bytes) {
+    const same = (await sha256(bytes)) === this.session.document.sha256;
+    return same ? bytes : await this.persist(() => call("document", { raw: true }));
   }
 
   async #reopen() {

@@ -85,12 +85,34 @@ def audited(appliance: Appliance, request: int, event: str) -> list[dict[str, An
     return appliance.do(read)
 
 
+def may_write(appliance: Appliance) -> bool:
+    """Whether nobody holds SQLite's one lock for writing."""
+    path = appliance.folder / "rubrica.db"
+    with contextlib.closing(sqlite3.connect(path, timeout=1)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        connection.rollback()
+    return True
+
+
 @contextlib.contextmanager
 def held(appliance: Appliance) -> Iterator[None]:
     """Signing workers that do not get on with their work."""
     workers: list[psutil.Process] = appliance.children("signing")
-    for worker in workers:
-        worker.suspend()
+
+    def stopped() -> bool:
+        for worker in workers:
+            worker.suspend()
+        if may_write(appliance):
+            return True
+        # One of them was stopped in the midst of writing, which keeps all others out.
+        for worker in workers:
+            worker.resume()
+        return False
+
+    until(stopped)
     try:
         yield
     finally:
