@@ -14,6 +14,7 @@ from appliance.domain.clock import SystemClock
 from tests import pdfs
 from tests.functional.calls import problem, sign
 from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.harm import held
 from tests.tools.pdf_validation import lt_failures
 from tests.validators import pdfsig, pyhanko_valid
 
@@ -76,21 +77,13 @@ def test_links_start_with_base_url(
 def _en_proceso(appliance: Appliance, person: TestPerson, client: httpx.Client) -> str:
     """The state while the workers hold still."""
     request = appliance.new_request(person, pdfs.one_page())
-    workers = appliance.children("signing")
-    assert workers
-    for worker in workers:
-        worker.suspend()
-    try:
-        with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool:
+        with held(appliance) as workers:
+            assert workers
             call = pool.submit(sign, client, person, request)
             seen = _wait_for(client, request, "en_proceso")
             listed = client.get("/solicitudes").json()
-            for worker in workers:
-                worker.resume()
-            assert call.result().status_code == 200
-    finally:
-        for worker in workers:
-            worker.resume()
+        assert call.result().status_code == 200
     assert request in [each["solicitudId"] for each in listed]
     return seen
 

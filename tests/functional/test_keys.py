@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -25,7 +24,7 @@ from tests import pdfs
 from tests.functional.calls import problem, sign
 from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.harm import harmed, order_crash, restarted, until
+from tests.parts.harm import harmed, held, order_crash, restarted, until
 from tests.validators import pdfsig
 from worker.crash_points import CERTIFIED, ISSUED, KEY_MADE
 
@@ -83,41 +82,6 @@ def audited(appliance: Appliance, request: int, event: str) -> list[dict[str, An
         return [dict(row.event.detail) for row in rows if row.event.event == event]
 
     return appliance.do(read)
-
-
-def may_write(appliance: Appliance) -> bool:
-    """Whether nobody holds SQLite's one lock for writing."""
-    path = appliance.folder / "rubrica.db"
-    with contextlib.closing(sqlite3.connect(path, timeout=1)) as connection:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            return False
-        connection.rollback()
-    return True
-
-
-@contextlib.contextmanager
-def held(appliance: Appliance) -> Iterator[None]:
-    """Signing workers that do not get on with their work."""
-    workers: list[psutil.Process] = appliance.children("signing")
-
-    def stopped() -> bool:
-        for worker in workers:
-            worker.suspend()
-        if may_write(appliance):
-            return True
-        # One of them was stopped in the midst of writing, which keeps all others out.
-        for worker in workers:
-            worker.resume()
-        return False
-
-    until(stopped)
-    try:
-        yield
-    finally:
-        for worker in workers:
-            worker.resume()
 
 
 # -- the modes and kinds -------------------------------------------------------------

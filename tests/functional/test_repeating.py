@@ -13,6 +13,7 @@ import pytest
 from tests import pdfs
 from tests.functional.calls import at_once, command, head, problem, sign
 from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.harm import held
 
 SIGN = "/solicitudes/firmar"
 
@@ -165,20 +166,14 @@ def test_work_that_outlasts_the_call_is_202(
     Source: decisions "answer".
     """
     request = tight.new_request(tight_signer, pdfs.one_page())
-    workers = tight.children("signing")
     with tight.client(tight_signer) as client:
-        for worker in workers:
-            worker.suspend()
-        try:
+        with held(tight):
             answer = sign(client, tight_signer, request)
             listed = client.get("/solicitudes").json()
             moved = sign(client, tight_signer, request, fontSize=20)
             rejected = client.post(
                 f"/solicitudes/{request}/rechazar", json={"motivo": "tarde"}
             )
-        finally:
-            for worker in workers:
-                worker.resume()
         later = answer
         while later.status_code == 202:
             later = sign(client, tight_signer, request)

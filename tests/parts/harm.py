@@ -8,9 +8,10 @@ with harmed(...) as appliance:
 """
 
 import secrets
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -119,6 +120,41 @@ def frozen(appliance: Appliance) -> list[psutil.Process]:
         for process in appliance.children("signing")
         if process.status() == psutil.STATUS_STOPPED
     ]
+
+
+def _may_write(appliance: Appliance) -> bool:
+    """Whether nobody holds SQLite's one lock for writing."""
+    path = appliance.folder / "rubrica.db"
+    with closing(sqlite3.connect(path, timeout=1)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        connection.rollback()
+    return True
+
+
+@contextmanager
+def held(appliance: Appliance) -> Iterator[list[psutil.Process]]:
+    """Signing workers that do not get on with their work; on SQLite."""
+    workers: list[psutil.Process] = appliance.children("signing")
+
+    def stopped() -> bool:
+        for worker in workers:
+            worker.suspend()
+        if _may_write(appliance):
+            return True
+        # One of them was stopped in the midst of writing, which keeps all others out.
+        for worker in workers:
+            worker.resume()
+        return False
+
+    until(stopped)
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.resume()
 
 
 def is_alive(process: psutil.Process) -> bool:
