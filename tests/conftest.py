@@ -14,6 +14,7 @@ import pytest
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.places import short_folder
 from tests.parts.postgres import URL_VARIABLE, PostgresServer
+from tests.parts.prepared import begin_run
 from tests.parts.redis import RedisServer
 from tests.parts.softhsm import SoftHsm
 
@@ -34,6 +35,11 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("rubrica")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have a place for what is made once and copied."""
+    config.add_cleanup(begin_run())
 
 
 @pytest.fixture

@@ -74,6 +74,7 @@ def test_kills_lose_nothing_short(
     lose_nothing_short(on_sqlite, people)
 
 
+@pytest.mark.long
 def test_kills_lose_nothing_short_without_redis(
     on_sqlite: Appliance, people: list[TestPerson]
 ) -> None:

@@ -14,16 +14,13 @@ from appliance.domain.hsm import TokenRole
 from hsm_config.ceremony import ceremony_record
 from hsm_config.firma_keys import identity_path
 from hsm_config.module import find_token, opened
-from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """An installation with two members after `hsm init`."""
-    installation = HsmInstallation(tmp_path_factory.mktemp("made"), members=2)
-    provision(installation.settings)
-    return installation
+    return HsmInstallation.ready(tmp_path_factory.mktemp("made"), members=2)
 
 
 @pytest.fixture(scope="module")

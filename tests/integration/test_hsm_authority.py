@@ -41,9 +41,7 @@ ANA = CertificateSubject("Ana Muñoz Peña", "20267565393", VouchedBy.DEMO)
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """A trial after `hsm init`."""
-    made = HsmInstallation(tmp_path_factory.mktemp("trial"))
-    provision(made.settings)
-    return made
+    return HsmInstallation.ready(tmp_path_factory.mktemp("trial"))
 
 
 @pytest.fixture

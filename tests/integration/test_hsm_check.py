@@ -14,7 +14,6 @@ from hsm_config.check_report import CheckReport, Mark
 from hsm_config.firma_keys import identity_path
 from hsm_config.masters import Masters
 from hsm_config.module import token_settings
-from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation
 
 EC = (KeyAlgorithm.EC_P256,)
@@ -24,9 +23,7 @@ PROFILES = Path(hsm_config.__file__).parent / "profiles"
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """An installation after `hsm init`, to copy."""
-    installation = HsmInstallation(tmp_path_factory.mktemp("template"))
-    provision(installation.settings)
-    return installation
+    return HsmInstallation.ready(tmp_path_factory.mktemp("template"))
 
 
 @pytest.fixture
@@ -96,8 +93,7 @@ def test_check_finds_a_certificate_of_another_key(
     made: HsmInstallation, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A CA certificate that does not match the CA's key is bad."""
-    other = HsmInstallation(tmp_path_factory.mktemp("other"))
-    provision(other.settings)
+    other = HsmInstallation.ready(tmp_path_factory.mktemp("other"), name="other")
     made.settings.ca_file.write_bytes(other.settings.ca_file.read_bytes())
 
     assert _bad(made.check()) == {"CA"}
@@ -177,8 +173,7 @@ def test_check_of_resident_keys_on_a_make_that_wraps_none(
 
 def test_check_looks_at_every_member(tmp_path: Path) -> None:
     """Each has its lines, and a master key that is not the primary's is bad."""
-    installation = HsmInstallation(tmp_path, members=2)
-    provision(installation.settings)
+    installation = HsmInstallation.ready(tmp_path, members=2)
 
     whole = installation.check()
     with installation.raw_members() as (_, second):

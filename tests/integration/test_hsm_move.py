@@ -75,8 +75,7 @@ def masters(settings: Settings, hsm: HsmInstallation) -> tuple[tuple[int, ...], 
 @pytest.fixture
 async def hsm(tmp_path: Path) -> HsmInstallation:
     """An HSM with six users' keys."""
-    made = HsmInstallation(tmp_path)
-    provision(made.settings)
+    made = HsmInstallation.ready(tmp_path)
     await migrate(made.settings)
     async with made.session() as session:
         keys = [await session.generate_wrapped(KeyAlgorithm.EC_P256) for _ in "abc"]

@@ -42,9 +42,7 @@ SESSION_HANDLE_INVALID, DEVICE_REMOVED = 0xB3, 0x32
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """An installation with two members after `hsm init`, to copy."""
-    installation = HsmInstallation(tmp_path_factory.mktemp("template"), members=2)
-    provision(installation.settings)
-    return installation
+    return HsmInstallation.ready(tmp_path_factory.mktemp("template"), members=2)
 
 
 @pytest.fixture
@@ -112,8 +110,7 @@ def test_second_init_changes_nothing(made: HsmInstallation) -> None:
 
 def test_killed_init_is_completed(tmp_path: Path) -> None:
     """The master key was made to travel, and no member has it yet."""
-    alone = HsmInstallation(tmp_path)
-    provision(alone.settings)
+    alone = HsmInstallation.ready(tmp_path)
     with alone.raw(TokenRole.FIRMA) as session:
         Masters(session).get(1).destroy()
         Masters(session).make(1, to_travel=True)
@@ -130,8 +127,7 @@ def test_killed_init_is_completed(tmp_path: Path) -> None:
 
 def test_sealed_master_key_is_not_copied(tmp_path: Path) -> None:
     """A member that comes later is refused, in words, and nothing is weakened."""
-    alone = HsmInstallation(tmp_path)
-    provision(alone.settings)
+    HsmInstallation.ready(tmp_path)
     both = HsmInstallation(tmp_path, members=2)
 
     code, said = both.command("init")

@@ -30,7 +30,6 @@ from appliance.settings import SettingsError
 from hsm_config import objects
 from hsm_config.module import log_in
 from hsm_config.pin import Pin
-from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation, verify
 from worker import hsm_connection
 from worker.hsm_connection import HsmStatus
@@ -45,8 +44,7 @@ DIGEST = hashlib.sha256(b"a document").digest()
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """An installation after `hsm init`, with one user's key, to copy."""
-    installation = HsmInstallation(tmp_path_factory.mktemp("template"))
-    provision(installation.settings)
+    installation = HsmInstallation.ready(tmp_path_factory.mktemp("template"))
     with installation.raw(TokenRole.FIRMA) as session:
         objects.generate(session, KEY.cka_id, "user", KeyAlgorithm.RSA_2048)
     return installation

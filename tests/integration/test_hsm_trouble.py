@@ -18,7 +18,6 @@ from appliance.domain.hsm import (
     TokenRole,
     WrappedKey,
 )
-from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation, until, verify
 from tests.parts.pkcs11_shim import Pkcs11Shim
 from worker.hsm_connection import HsmStatus
@@ -44,9 +43,7 @@ LOST = {
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """An installation after `hsm init`, to copy."""
-    installation = HsmInstallation(tmp_path_factory.mktemp("template"))
-    provision(installation.settings)
-    return installation
+    return HsmInstallation.ready(tmp_path_factory.mktemp("template"))
 
 
 @pytest.fixture

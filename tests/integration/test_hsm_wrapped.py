@@ -40,9 +40,7 @@ DIGEST = hashlib.sha256(MESSAGE).digest()
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """An installation after `hsm init`, to copy."""
-    installation = HsmInstallation(tmp_path_factory.mktemp("template"))
-    provision(installation.settings)
-    return installation
+    return HsmInstallation.ready(tmp_path_factory.mktemp("template"))
 
 
 @pytest.fixture
@@ -279,8 +277,7 @@ def test_pinned_identity_of_another_token_is_refused(
 ) -> None:
     """A file from elsewhere is not written over."""
     path = identity_path(made.settings)
-    other = HsmInstallation(tmp_path_factory.mktemp("other"))
-    provision(other.settings)
+    other = HsmInstallation.ready(tmp_path_factory.mktemp("other"), name="other")
     path.write_bytes(identity_path(other.settings).read_bytes())
 
     with pytest.raises(HsmRefusedError, match="pins another key"):

@@ -21,7 +21,6 @@ from appliance.domain.vocab import CredentialState, Environment, TaskState
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.hsm_tasks import HsmTasks
 from hsm_config.certificates import read_ca
-from hsm_config.provision import provision
 from tests.core_parts import PASSWORD, CoreParts
 from tests.parts.hsm import HsmInstallation, verify
 from tests.parts.locked import LockedDesk, locked_desk
@@ -38,9 +37,7 @@ DIGEST = bytes(range(32))
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """A trial after `hsm init`."""
-    made = HsmInstallation(tmp_path_factory.mktemp("trial"))
-    provision(made.settings)
-    return made
+    return HsmInstallation.ready(tmp_path_factory.mktemp("trial"))
 
 
 @dataclass

@@ -22,7 +22,6 @@ from appliance.storage.migrate import migrate
 from appliance.storage.store import SqlStore
 from hsm_config.masters import Masters
 from hsm_config.pairs import load_spki
-from hsm_config.provision import provision
 from hsm_config.signatures import verify
 from tests.parts.hsm import HsmInstallation
 from tests.parts.wrapped import SCHEME, add_keys, read_keys
@@ -88,15 +87,19 @@ async def sign(session: HsmSession, key: WrappedKey) -> None:
     verify(load_spki(key.spki), value, DIGEST, SCHEME)
 
 
-@pytest.fixture(scope="module", params=[1, 2], ids=["one-token", "two-tokens"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(1, id="one-token", marks=pytest.mark.long),
+        pytest.param(2, id="two-tokens"),
+    ],
+)
 def template(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> HsmInstallation:
     """An installation after `hsm init`, to copy."""
     folder = tmp_path_factory.mktemp("template")
-    installation = HsmInstallation(folder, members=request.param)
-    provision(installation.settings)
-    return installation
+    return HsmInstallation.ready(folder, members=request.param)
 
 
 @pytest.fixture

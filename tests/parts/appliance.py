@@ -42,6 +42,7 @@ from appliance.services.intake import IntakeOrder
 from appliance.services.people import NewPersonOrder
 from appliance.settings import Settings, load_settings
 from tests.parts.places import free_port
+from tests.parts.prepared import copy_installation, prepared
 
 Result = TypeVar("Result")
 _INTEGRATOR = "demo"
@@ -55,6 +56,12 @@ for line in sys.stdin:
         sys.exit(status)
 """
 """Runs the commands of its input one after the other: loaded once for all."""
+_PROFILE = "softhsm2"
+_MIGRATE = ("migrate",)
+_HSM_INIT = ("hsm", "init")
+_CREATE = ("integrator", "create", _INTEGRATOR, "Integrador de prueba")
+_MADE = ("hsm", "pki", "secrets")
+"""Folders that those commands fill."""
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
 _SETTINGS = """\
@@ -203,13 +210,27 @@ class Appliance:
         )
 
     def set_up(self) -> None:
-        """Secrets, tables, tokens, CA, and the integrator."""
-        commands = (
-            ("init", "--trial", str(self.folder)),
-            ("migrate",),
-            ("hsm", "init"),
-            ("integrator", "create", _INTEGRATOR, "Integrador de prueba"),
-        )
+        """Secrets, tables, tokens, CA, and the integrator.
+
+        An appliance with the usual HSM is a copy of the one that a run makes.
+        """
+        hsm = self.settings.hsm
+        usual = hsm.profile == _PROFILE and not hsm.replicas
+        source = prepared("appliance", _set_up_in) if usual else None
+        if source is None:
+            self._set_up_alone()
+        elif self._texts["database"] == "sqlite":
+            copy_installation(source, self.folder, (*_MADE, "rubrica.db"))
+        else:
+            copy_installation(source, self.folder, _MADE)
+            self._command_all(_MIGRATE, _CREATE)
+
+    def _set_up_alone(self) -> None:
+        init = ("init", "--trial", str(self.folder))
+        self._command_all(init, _MIGRATE, _HSM_INIT, _CREATE)
+
+    def _command_all(self, *commands: tuple[str, ...]) -> None:
+        """Run commands in one process."""
         done = subprocess.run(
             [sys.executable, "-c", _ALL, "--settings", str(self.settings_file)],
             env=self._environment,
@@ -438,6 +459,15 @@ class Appliance:
             {} if person is None else {"Authorization": f"Bearer {self.bearer(person)}"}
         )
         return httpx.Client(base_url=self.base_url, headers=headers, timeout=60)
+
+
+def _set_up_in(folder: Path) -> None:
+    """Set an appliance up in an empty folder, by the commands; it is not started."""
+    appliance = Appliance(folder)
+    try:
+        appliance._set_up_alone()
+    finally:
+        appliance.close()
 
 
 def intake_order(

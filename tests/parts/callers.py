@@ -25,6 +25,8 @@ _PATIENCE_S = 60.0
 """After which a caller gives up, so that a failing test ends."""
 _AGAIN_S = 0.2
 """Pause after a broken connection."""
+_NEXT_S = 0.1
+"""Pause before each call beyond `at_least`: what is signed is looked at, too."""
 BROKEN = "broken"
 """Kept for a connection that could not be made, or broke."""
 
@@ -117,6 +119,7 @@ class Crowd:
                     if number + 1 >= self.at_least:
                         enough_ahead.set()
                         self.begun.set()
+                        await asyncio.sleep(_NEXT_S)
                     await ahead.put(Call(person, request))
                 for _ in range(self.concurrency):
                     await ahead.put(None)

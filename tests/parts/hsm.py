@@ -6,7 +6,6 @@ them before another folder's are opened.
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +26,9 @@ from hsm_config.check_report import CheckReport
 from hsm_config.module import find_token, log_in, members, opened, token_settings
 from hsm_config.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
+from hsm_config.provision import provision
 from tests.parts.pkcs11_shim import Pkcs11Shim
+from tests.parts.prepared import copy_installation, prepared
 from worker.hsm_session import HsmSession
 
 _TOML: Final = """\
@@ -60,6 +61,9 @@ _REPLICA: Final = """\
 label = "firma-{number}"
 pin_file = "secrets/firma-{number}.pin"
 """
+
+_MADE: Final = ("data", "hsm", "secrets")
+"""Folders that `hsm init` fills."""
 
 _COMMAND: Final = """\
 import argparse, pathlib, sys
@@ -114,14 +118,30 @@ class HsmInstallation:
 
         Generating keys is what takes time: make one, copy it for each test.
         """
-        for name in ("data", "hsm", "secrets"):
-            shutil.copytree(self.folder / name, folder / name)
-        twin = HsmInstallation(folder, trial=self.settings.trial, members=self._members)
-        conf = twin.settings.hsm.softhsm_conf
-        assert conf is not None
-        text = conf.read_text("utf-8")
-        conf.write_text(text.replace(str(self.folder), str(folder)), "utf-8")
-        return twin
+        copy_installation(self.folder, folder, _MADE)
+        return HsmInstallation(folder, trial=self.settings.trial, members=self._members)
+
+    @classmethod
+    def ready(
+        cls, folder: Path, *, members: int = 1, name: str = "first"
+    ) -> "HsmInstallation":
+        """An installation after `hsm init`: a copy of the one that a run makes.
+
+        Args:
+            folder: an existing private folder.
+            members: as of this class.
+            name: another one has other keys, PINs and certificates.
+        """
+
+        def make(place: Path) -> None:
+            provision(cls(place, members=members).settings)
+
+        source = prepared(f"hsm-{members}-{name}", make)
+        if source is None:
+            make(folder)
+        else:
+            copy_installation(source, folder, _MADE)
+        return cls(folder, members=members)
 
     def shimmed(self, monkeypatch: pytest.MonkeyPatch) -> Pkcs11Shim:
         """A shim around its module, for this process as long as the test lasts."""
