@@ -159,10 +159,16 @@ class SqlActivations:
         """Prolong the lease, to the end of its phase at the most.
 
         A worker that hangs renews on; past its phase the reconciler must find
-        the activation free. False when another claim came since.
+        the activation free. One that has ended stays free, though its worker
+        asked in time and waited for the database. False when another claim came
+        since.
         """
         wanted = literal(until, Instant())
         within = case(
+            (
+                or_(is_in(_A.DONE), is_in(_A.EXPIRED), is_in(_A.FAILED)),
+                activation.c.lease_until,
+            ),
             (
                 is_in(_A.KEYING) & (activation.c.key_until < wanted),
                 activation.c.key_until,

@@ -15,8 +15,10 @@ import io
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -43,6 +45,8 @@ _HEX: Final = re.compile(r"[0-9a-f]{64}")
 _ID: Final = re.compile(r"[0-9a-f-]{36}")
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _PIECE_BYTES: Final = 1_048_576
+_READERS: Final = 2
+"""Threads that read for streams: the allocator keeps some pieces for each thread."""
 _MARGIN_BYTES: Final = 2_097_152
 """What a file takes beside its bytes: tags, folders, the file system's own."""
 
@@ -64,6 +68,7 @@ class LocalDocuments:
         self._folder = folder
         self._keys = keys
         self._reserve = Reserve(folder, reserve_bytes)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
 
     async def put(
         self,
@@ -115,16 +120,16 @@ class LocalDocuments:
                     return reader.size_bytes
                 return sum(len(piece) for piece in _hashed(reader, sha256))
 
+        read = partial(asyncio.get_running_loop().run_in_executor, self._readers)
+
         async def pieces() -> AsyncIterator[bytes]:
-            with _faults(), await asyncio.to_thread(path.open, "rb") as file:
-                reader = await asyncio.to_thread(_reader, file, integrator, sha256, key)
+            with _faults(), await read(path.open, "rb") as file:
+                reader = await read(_reader, file, integrator, sha256, key)
                 hashed = _hashed(reader, sha256)
-                while (
-                    piece := await asyncio.to_thread(next, hashed, None)
-                ) is not None:
+                while (piece := await read(next, hashed, None)) is not None:
                     yield piece
 
-        return DocumentStream(await asyncio.to_thread(look), pieces())
+        return DocumentStream(await read(look), pieces())
 
     async def make_room(self, size_bytes: int) -> None:
         """Make sure that a document which is yet to be signed will find room.

@@ -260,7 +260,12 @@ async def test_wrong_password_says_how_many_are_left(
 
 @pytest.mark.parametrize(
     ("corner", "page_number"),
-    [("topLeft", 1), ("topRight", 2), ("bottomRight", 3), ("none", 1)],
+    [
+        ("topLeft", 1),
+        pytest.param("topRight", 2, marks=pytest.mark.long),
+        ("bottomRight", 3),
+        ("none", 1),
+    ],
 )
 async def test_mark_lies_where_it_was_shown(
     site: FrameSite, person: TestPerson, page: Page, corner: str, page_number: int
@@ -514,7 +519,10 @@ async def test_document_that_the_browser_cannot_draw_is_shown_by_pictures(
     await ceremony.whole(frame, person)
 
 
-@pytest.mark.parametrize(("width", "height"), [(400, 500), (320, 256), (844, 390)])
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [(400, 500), (320, 256), pytest.param(844, 390, marks=pytest.mark.long)],
+)
 async def test_small_frames_hide_nothing(
     site: FrameSite, person: TestPerson, open_page: Opener, width: int, height: int
 ) -> None:

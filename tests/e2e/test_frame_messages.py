@@ -155,9 +155,8 @@ async def test_new_content_before_authorising_replaces(
     assert len(await site.payloads(page, "handshake.ack")) == 2
 
 
-@pytest.mark.parametrize("change", ["document", "idemKey", "userData"])
 async def test_new_content_after_authorising_is_session_in_use(
-    site: FrameSite, person: TestPerson, page: Page, change: str
+    site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """It is acked, as every valid init, and refused: what is being signed stays."""
     init = await site.open(page, person, autoLoadFile=file_of(PDF))
@@ -165,17 +164,18 @@ async def test_new_content_after_authorising_is_session_in_use(
     await ceremony.read(frame)
     await ceremony.give_code(frame, person)
     await ceremony.at(frame, "place")
-    changes: dict[str, Any] = {
-        "document": {"autoLoadFile": file_of(OTHER)},
-        "idemKey": {"idemKey": "another key"},
-        "userData": {"userData": {**user_data(person), "name": "Otra"}},
-    }
-    await site.send(page, "init", {**init, **changes[change]})
+    changes: tuple[dict[str, Any], ...] = (
+        {"autoLoadFile": file_of(OTHER)},
+        {"idemKey": "another key"},
+        {"userData": {**user_data(person), "name": "Otra"}},
+    )
+    for count, change in enumerate(changes, start=1):
+        await site.send(page, "init", {**init, **change})
 
-    error = await site.wait(page, "error")
-    assert error["code"] == "SESSION_IN_USE"
-    assert len(await site.payloads(page, "handshake.ack")) == 2
-    await ceremony.at(frame, "place")
+        error = await site.wait(page, "error", count)
+        assert error["code"] == "SESSION_IN_USE", change
+        assert len(await site.payloads(page, "handshake.ack")) == 1 + count
+        await ceremony.at(frame, "place")
 
 
 async def test_load_file_after_authorising_is_session_in_use(
@@ -244,25 +244,25 @@ async def test_data_prefix_is_base64_invalid(
     assert await site.payloads(page, "document.loaded") == []
 
 
-@pytest.mark.parametrize(
-    "base64",
-    [
+async def test_base64_is_read_strictly(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Blanks, other alphabets, wrong padding and stray bits are all refused."""
+    wrong = (
         "JVBERi0x\nLjcK",
         "JVBERi0xLjcK=",
         "JVBERi0xLjc",
         "JVBERi0x LjcK",
         "JVBERi0_",
         "QR==",
-    ],
-)
-async def test_base64_is_read_strictly(
-    site: FrameSite, person: TestPerson, page: Page, base64: str
-) -> None:
-    """Blanks, other alphabets, wrong padding and stray bits are all refused."""
+    )
     await site.open(page, person)
-    await site.send(page, "load.file", {**file_of(PDF), "base64": base64})
+    for count, base64 in enumerate(wrong, start=1):
+        await site.send(page, "load.file", {**file_of(PDF), "base64": base64})
 
-    assert (await site.wait(page, "error"))["code"] == "BASE64_INVALID"
+        told = await site.wait(page, "error", count)
+        assert told["code"] == "BASE64_INVALID", base64
+    assert await site.payloads(page, "document.loaded") == []
 
 
 async def test_other_mime_is_refused(

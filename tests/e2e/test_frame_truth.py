@@ -32,7 +32,15 @@ async def reach(site: FrameSite, page: Page, person: TestPerson, step: str) -> N
         await ceremony.at(frame, "password")
 
 
-@pytest.mark.parametrize("step", ["read", "code", "place", "password"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param("read", marks=pytest.mark.long),
+        "code",
+        pytest.param("place", marks=pytest.mark.long),
+        "password",
+    ],
+)
 async def test_token_that_ends_meanwhile_is_renewed_and_work_is_kept(
     site: FrameSite, person: TestPerson, page: Page, step: str
 ) -> None:

@@ -150,6 +150,22 @@ async def test_renewing_ends_with_the_key_phase(core: CoreParts) -> None:
         ]
 
 
+async def test_renewing_leaves_what_has_ended_free(core: CoreParts) -> None:
+    """A renewal that waited for the database while the end was written."""
+    await core.add_activation(await core.add_signer())
+    first = await claimed(core)
+    async with core.store.write() as records:
+        await records.activations.item_failed(first, 0, "X")
+        await records.activations.settle(first, core.now, "X")
+        renewed = await records.activations.renew(
+            first, core.now + timedelta(seconds=10)
+        )
+
+        leased = await records.activations.release_of("signing/h/1/p", core.now)
+
+    assert (renewed, leased) == (True, 0)
+
+
 async def test_finishing_has_its_own_limit(core: CoreParts) -> None:
     """What is keyed may be claimed long after the key phase, up to `finish_until`."""
     await core.add_activation(await core.add_signer())

@@ -1,7 +1,7 @@
 """A pytest plugin that keeps tests together which share something dear.
 
-What drives a whole appliance by a browser goes to one process, what calls it over
-HTTP to another, each one after the other: they share appliances and browsers.
+What drives a whole appliance by a browser, and what calls it over HTTP, goes to few
+processes, each test after the other: they share appliances and browsers.
 Elsewhere the tests of one file share that file's fixtures. xdist's own groups
 (`--dist loadgroup`) are of no use here: xdist 3.8 writes them into an attribute
 that pytest 9.2 does not read, and hands out each test by itself.
@@ -14,7 +14,24 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 _WHOLE = ("e2e", "functional")
-"""Folders of `tests` whose tests stay together, all of them."""
+"""Folders of `tests` whose tests stay together, but for these:"""
+_TOGETHER = {
+    "test_frame_flow.py": "ceremonies",
+    "test_frame_truth.py": "ceremonies",
+    "test_frame_contract.py": "messages",
+    "test_frame_firefox.py": "messages",
+    "test_frame_hosts.py": "messages",
+    "test_frame_looks.py": "messages",
+    "test_frame_messages.py": "messages",
+    "test_batch.py": "harm",
+    "test_certificate_status.py": "harm",
+    "test_corpus.py": "harm",
+    "test_doorbell_faults.py": "harm",
+    "test_enrolment_kills.py": "harm",
+    "test_kills.py": "harm",
+    "test_repeats.py": "harm",
+}
+"""Files there that stay with others: one process with all would be the last to end."""
 _APART = frozenset(
     {
         "test_hsm_faults.py",
@@ -35,7 +52,9 @@ def group_of(node_id: str) -> str:
     """
     path = PurePath(node_id.partition("::")[0])
     whole = [part for part in path.parts[:-1] if part in _WHOLE]
-    return whole[0] if whole and path.name not in _APART else str(path)
+    if not whole or path.name in _APART:
+        return str(path)
+    return _TOGETHER.get(path.name, whole[0])
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no types

@@ -18,7 +18,9 @@ def test_probe(number): ...
 @pytest.mark.parametrize(
     ("node_id", "group"),
     [
-        ("tests/e2e/test_frame_flow.py::test_a[x@y]", "e2e"),
+        ("tests/e2e/test_console_flow.py::test_a[x@y]", "e2e"),
+        ("tests/e2e/test_frame_flow.py::test_a", "ceremonies"),
+        ("tests/functional/test_kills.py::test_a", "harm"),
         ("tests/functional/test_flow.py::test_a", "functional"),
         ("tests/functional/test_keys.py::test_a", "tests/functional/test_keys.py"),
         ("tests/unit/test_e2e.py::test_a", "tests/unit/test_e2e.py"),
