@@ -20,7 +20,7 @@ import structlog
 from cryptography import x509
 
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.levels import (
     SignatureProfile,
@@ -162,7 +162,7 @@ class Levels:
             ApplianceError: `TSA_UNAVAILABLE`, `REVOCATION_UNAVAILABLE`, where it is
                 required; `CERTIFICATE_NOT_USABLE`: the certificate is revoked.
         """
-        one = Embedded(checked.contents, certificate, chain, checked.token, False)  # noqa: FBT003 (is_timestamp)
+        one = Embedded(checked.contents, certificate, chain, checked.token)
         reached = _L.B_T if checked.token else _L.B_B
         if reaches(reached, profile.level):
             # Nothing is to be appended: the file is not joined for it.
@@ -201,7 +201,24 @@ class Levels:
             upkeep = self._following(exc.reached, wanted)
             return Reached(exc.pdf[start:], exc.reached, upkeep)
         newest = await asyncio.to_thread(embedded, pdf)
+        self._refuse_no_gain(found, newest)
         return Reached(pdf[start:], reached, self._renewal_of(newest, wanted))
+
+    def _refuse_no_gain(self, before: list[Embedded], after: list[Embedded]) -> None:
+        """Refuse a renewal by the certificate that is about to end.
+
+        As when the CA itself ends: each one would add a revision, and not a day.
+
+        Raises:
+            TsaUnavailableError: the TSA has no other one yet.
+        """
+        former = next((each for each in reversed(before) if each.is_timestamp), None)
+        if former is None or former.token is None:
+            return
+        is_due = _end_of(former.token) - self._renewal <= self._clock.now()
+        if is_due and after[-1].certificate == former.certificate:
+            msg = "the TSA has no certificate that lasts longer than the timestamp's"
+            raise TsaUnavailableError(msg)
 
     def _following(
         self, reached: SignatureLevel, wanted: SignatureLevel
@@ -249,8 +266,9 @@ class Levels:
                 pdf = await self._with_data(pdf, found)
                 reached = _L.B_LT
             if wanted is _L.B_LTA:
-                pdf, _ = await self._stamped(pdf, digest)
+                pdf, stamp = await self._stamped(pdf, digest)
                 reached = _L.B_LTA
+                pdf = await self._with_data_of_newest(pdf, found, stamp)
         except ApplianceError as exc:
             if exc.code not in AWAY:
                 raise
@@ -274,25 +292,63 @@ class Levels:
         check_end(pdf, increment)
         return pdf + increment
 
+    async def _with_data_of_newest(
+        self, pdf: bytes, found: list[Embedded], stamp: Embedded
+    ) -> bytes:
+        """The file with data of a TSA's certificate that it did not have yet.
+
+        Without it the newest timestamp is good for nobody who asks no network. What
+        cannot be had now comes with the next renewal: the level is reached.
+
+        Args:
+            pdf: the file, which ends with the timestamp.
+            found: what it had before.
+            stamp: the timestamp.
+        """
+        tokens = [each.token for each in found if each.token is not None]
+        if stamp.certificate in [token.certificate for token in tokens]:
+            return pdf
+        try:
+            return await self._with_data(pdf, [stamp])
+        except ApplianceError as exc:
+            if exc.code not in AWAY:
+                raise
+            _log.info("level.newest_without_data", code=exc.code.value)
+            return pdf
+
     async def _data(self, one: Embedded) -> ValidationData | None:
         """What one of them needs; None for what has ended and was kept in time.
 
         Raises:
             ApplianceError: as `ValidationSource.of`.
         """
-        data = ValidationData()
-        if _is_alive(one.certificate, self._clock.now()):
-            data = await self._source.of(one.certificate, one.others)
+        data = await self._data_of(one, one.certificate, one.others)
         token = one.token
-        if (
-            token is not None
-            and token.certificate != one.certificate
-            and _is_alive(token.certificate, self._clock.now())
-        ):
-            data = data.with_more(
-                await self._source.of(token.certificate, token.certificates)
-            )
+        if token is not None and token.certificate != one.certificate:
+            more = await self._data_of(one, token.certificate, token.certificates)
+            data = data.with_more(more)
         return data if data.certificates else None
+
+    async def _data_of(
+        self, one: Embedded, certificate: bytes, others: tuple[bytes, ...]
+    ) -> ValidationData:
+        """What one certificate needs now; nothing where nobody can tell it any more.
+
+        What was revoked since leaves a document as good as it was: its data of
+        before is in the store. A document timestamp is followed by another one.
+
+        Raises:
+            ApplianceError: as `ValidationSource.of`.
+        """
+        if not _is_alive(certificate, self._clock.now()):
+            return ValidationData()
+        try:
+            return await self._source.of(certificate, others)
+        except ApplianceError as exc:
+            is_revoked = exc.code is ErrorCode.CERTIFICATE_NOT_USABLE
+            if is_revoked and (one.has_data or one.is_timestamp):
+                return ValidationData()
+            raise
 
     async def _stamped(
         self, pdf: bytes, digest: DigestAlgorithm
@@ -316,7 +372,7 @@ class Levels:
             stamp.certificate,
             stamp.certificates,
             stamp,
-            True,  # noqa: FBT003 (is_timestamp)
+            is_timestamp=True,
         )
 
 

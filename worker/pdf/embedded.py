@@ -1,12 +1,15 @@
 """Reads what a finished file carries: its signatures and timestamps, in order."""
 
 import io
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from pyhanko.pdf_utils.generic import DictionaryObject
 from pyhanko.pdf_utils.reader import PdfFileReader
 
+from worker.pdf.dss import vri_key
 from worker.pdf.token import TimestampToken, read_token
-from worker.stamp.revision import refusing
+from worker.stamp.revision import entry, refusing
 
 _STAMP = "signature_time_stamp_token"
 
@@ -23,8 +26,10 @@ class Embedded:
     """What else it carries, DER."""
     token: TimestampToken | None
     """The timestamp over the signature's value; of a document timestamp, itself."""
-    is_timestamp: bool
+    is_timestamp: bool = False
     """Whether it is a document timestamp."""
+    has_data: bool = False
+    """Whether the file keeps data of its validation."""
 
 
 def embedded(pdf: bytes) -> list[Embedded]:
@@ -40,6 +45,7 @@ def embedded(pdf: bytes) -> list[Embedded]:
         reader = PdfFileReader(io.BytesIO(pdf), strict=False)
         if reader.encrypted:
             reader.decrypt("")
+        entries = _entries(reader)
         found = []
         for each in reader.embedded_signatures:
             contents = bytes(each.pkcs7_content)
@@ -56,6 +62,15 @@ def embedded(pdf: bytes) -> list[Embedded]:
                     others=tuple(one.dump() for one in each.other_embedded_certs),
                     token=token,
                     is_timestamp=is_timestamp,
+                    has_data=vri_key(contents) in entries,
                 )
             )
         return found
+
+
+def _entries(reader: PdfFileReader) -> Collection[str]:
+    """Names of what the document security store has entries of."""
+    store = entry(reader.root, "/DSS", DictionaryObject)
+    if store is None:
+        return ()
+    return set(entry(store, "/VRI", DictionaryObject) or ())
