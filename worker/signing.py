@@ -31,7 +31,7 @@ from worker.finish import FencedOffError
 from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner, UsableKey
-from worker.levels import AWAY
+from worker.raising import AWAY
 from worker.tasks import TaskRunner
 from worker.upkeep import LevelUpkeep
 
