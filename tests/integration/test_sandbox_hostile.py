@@ -46,6 +46,7 @@ REFUSED = {
     ),
     "xref stream bomb": (hostile.xref_stream_bomb(), ErrorCode.PDF_TOO_COMPLEX),
     "content bomb": (hostile.content_bomb(), ErrorCode.PDF_TOO_COMPLEX),
+    "bomb in a bomb": (hostile.content_bomb(times=2), ErrorCode.PDF_TOO_COMPLEX),
     "password, AES-256": (pdfs.encrypted("secret"), ErrorCode.PDF_PASSWORD_NEEDED),
     "password, RC4": (
         pdfs.encrypted("secret", revision=3),
@@ -319,6 +320,17 @@ async def test_hostile_document_is_refused_by_name(
 
     assert caught.value.code is code, caught.value.reason
     await sandbox.client.ping()
+
+
+@pytest.mark.long
+async def test_page_that_nobody_can_draw_is_refused() -> None:
+    """A million million drawings: CPU time or memory ends, whichever is first."""
+    with running_sandbox(cpu_s=3) as server:
+        with pytest.raises(DocumentRefusedError) as caught:
+            await server.client.inspect(hostile.nested_drawings())
+        await server.client.ping()
+
+    assert caught.value.code in {ErrorCode.PDF_TOO_COMPLEX, ErrorCode.PDF_MALFORMED}
 
 
 @pytest.mark.parametrize("kind", FOUND)

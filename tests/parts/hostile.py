@@ -191,12 +191,15 @@ def xref_stream_bomb() -> bytes:
     return bytes(out)
 
 
-def content_bomb() -> bytes:
-    """A page whose content unfolds to 300 MiB."""
+def content_bomb(times: int = 1) -> bytes:
+    """A page whose content unfolds to 300 MiB, once deflated or more often."""
     folder = zlib.compressobj(1)
     spaces = b" " * 1_048_576
     data = b"".join(folder.compress(spaces) for _ in range(300)) + folder.flush()
-    content = b"<</Filter/FlateDecode/Length %d>>stream\n" % len(data)
+    for _ in range(times - 1):
+        data = zlib.compress(data)
+    filters = b"/FlateDecode" * times
+    content = b"<</Filter[%s]/Length %d>>stream\n" % (filters, len(data))
     return build(
         {
             1: b"<</Type/Catalog/Pages 2 0 R>>",
@@ -204,6 +207,23 @@ def content_bomb() -> bytes:
             3: PAGE,
             4: content + data + b"\nendstream",
         }
+    )
+
+
+def nested_drawings(depth: int = 12) -> bytes:
+    """A page that draws a form ten times, which draws one ten times, and so on."""
+    first = 5
+
+    def form(number: int) -> bytes:
+        below = b"/Resources<</XObject<</F %d 0 R>>>>" % (number + 1)
+        drawing = b"/F Do " * 10 if number < first + depth else b"0 0 9 9 re f"
+        head = b"<</Type/XObject/Subtype/Form/BBox[0 0 200 300]%s" % below
+        return head + b"/Length %d>>stream\n%s\nendstream" % (len(drawing), drawing)
+
+    return plain(
+        page=b"/Resources<</XObject<</F 5 0 R>>>>",
+        o4=b"<</Length 6>>stream\n/F Do \nendstream",
+        **{f"o{number}": form(number) for number in range(first, first + depth + 1)},
     )
 
 
