@@ -56,6 +56,11 @@ async def test_every_change_leaves_a_row(site: Site) -> None:
         "keys.revoke": site.post(f"{HERE}/keys/{spare}/revoke"),
         "domains.add": site.post(f"{HERE}/domains", origin=origin),
         "domains.remove": site.post(f"{HERE}/domains/{kept.id}/remove"),
+        "profile.change": site.post(
+            f"{HERE}/profile", level="B-B", policy="", digest=""
+        ),
+        "stamp.show_logo": site.upload(f"{HERE}/stamp/logo", b"picture", "a.png"),
+        "stamp.drop_logo": site.post(f"{HERE}/stamp/logo/remove"),
         "people.create": site.post(
             "/admin/people", **invitation(cuil="27301234568", email="eva@demo.example")
         ),
