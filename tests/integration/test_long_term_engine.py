@@ -3,6 +3,7 @@
 import datetime as dt
 import hashlib
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
 from appliance.domain.levels import ValidationData
 from tests.fakes import MovingClock
+from tests.parts.field_pdfs import check_box_without_state
 from tests.parts.long_term import LongTermPki, SoftwareTsa
 from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan, make_signer
 from tests.tools.pdf_validation import (
@@ -288,13 +290,19 @@ def test_document_timestamp_refuses_other_bytes(pki: LongTermPki) -> None:
         check_timestamp(pdf, increment)
 
 
-def test_verification_names_level_and_timestamp(fonts: StampFonts) -> None:
-    """By the roots and the file alone, also when the signer's certificate has ended."""
+@pytest.mark.parametrize("original", [make_pdf, check_box_without_state])
+def test_verification_names_level_and_timestamp(
+    original: Callable[[], bytes], fonts: StampFonts
+) -> None:
+    """By the roots and the file alone, also when the signer's certificate has ended.
+
+    A form that pyHanko's own rules fail on once something follows is no exception.
+    """
     clock = MovingClock(now() - 2.5 * YEAR)
     pki = LongTermPki(clock)
     signer, tsa = pki.signer(), pki.tsa()
     at = clock.now()
-    b_t_only, contents = b_t(make_pdf(), signer, tsa, fonts)
+    b_t_only, contents = b_t(original(), signer, tsa, fonts)
     clock.forward(60)
     data = pki.evidence(signer.certificate).with_more(pki.evidence(tsa.certificate))
     lt = b_lt(b_t_only, Validated(contents, data))

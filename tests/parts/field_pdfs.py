@@ -1,4 +1,4 @@
-"""PDFs with signature fields of every build, made on the spot.
+"""PDFs with fields of odd builds, for signatures most of them, made on the spot.
 
 pdf = with_fields(Field("contrato.comprador", lock={"Action": "/All"}))
 """
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pikepdf import Array, Dictionary, Name, Object, Pdf, String
+from pikepdf import Array, Dictionary, Name, Object, Pdf, Stream, String
 
 BOX: Final = (100.0, 100.0, 300.0, 180.0)
 _READ_ONLY: Final = 1
@@ -37,8 +37,8 @@ class Field:
     hung: bool = True
 
 
-def with_fields(*fields: Field, rotate: int = 0) -> bytes:
-    """A page with those fields."""
+def with_fields(*fields: Field, rotate: int = 0, script: bool = False) -> bytes:
+    """A page with those fields, and a script that runs when it is opened."""
     with Pdf.new() as pdf:
         page = pdf.add_blank_page(page_size=(595, 842))
         page.rotate(rotate, relative=False)
@@ -55,7 +55,40 @@ def with_fields(*fields: Field, rotate: int = 0) -> bytes:
                     node = inner[path] = _node(pdf, part, parent, tops)
                 parent = node
             _add(pdf, page.obj, spec, _node(pdf, last, parent, tops))
+        if script:
+            action = Dictionary(S=Name.JavaScript, JS=String("app.alert(1)"))
+            pdf.Root.OpenAction = pdf.make_indirect(action)
         pdf.Root.AcroForm = pdf.make_indirect(Dictionary(Fields=Array(tops)))
+        out = io.BytesIO()
+        pdf.save(out)
+    return out.getvalue()
+
+
+def check_box_without_state() -> bytes:
+    """A page with a check box that has looks for each state, and no `/AS`."""
+    with Pdf.new() as pdf:
+        page = pdf.add_blank_page(page_size=(595, 842))
+        form = Dictionary(
+            Type=Name.XObject, Subtype=Name.Form, BBox=Array([0, 0, 9, 9])
+        )
+        looks = {
+            "/Yes": Stream(pdf, b"0 0 9 9 re f", form),
+            "/Off": Stream(pdf, b"n", form),
+        }
+        box = pdf.make_indirect(
+            Dictionary(
+                Type=Name.Annot,
+                Subtype=Name.Widget,
+                FT=Name.Btn,
+                T=String("Acepto"),
+                F=4,
+                Rect=Array([57, 715, 66, 724]),
+                P=page.obj,
+                AP=Dictionary(N=Dictionary(looks), D=Dictionary(looks)),
+            )
+        )
+        page.obj.Annots = Array([box])
+        pdf.Root.AcroForm = pdf.make_indirect(Dictionary(Fields=Array([box])))
         out = io.BytesIO()
         pdf.save(out)
     return out.getvalue()

@@ -33,6 +33,7 @@ from pyhanko_certvalidator.policy_decl import (
 
 from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import SignatureLevel
+from worker.sandbox.changes import POLICY
 
 _TEXT_CHARS: Final = 200
 _ANY_AGE: Final = timedelta(days=200 * 365)
@@ -142,7 +143,11 @@ class Proofs:
         self, signature: EmbeddedPdfSignature, moment: datetime | None, mode: str
     ) -> PdfSignatureStatus:
         context = self._context(moment, mode)
-        return asyncio.run(async_validate_pdf_signature(signature, context, context))
+        return asyncio.run(
+            async_validate_pdf_signature(
+                signature, context, context, diff_policy=POLICY
+            )
+        )
 
     def _context(self, moment: datetime | None, mode: str) -> ValidationContext:
         """Roots, the file's own data, and nothing fetched."""

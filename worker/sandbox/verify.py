@@ -14,7 +14,7 @@ from typing import Any, Final
 from asn1crypto import x509
 from pyhanko.pdf_utils.crypt import AuthStatus
 from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.sign.diff_analysis import DiffResult, ModificationLevel
+from pyhanko.sign.diff_analysis import DiffResult
 from pyhanko.sign.fields import enumerate_sig_fields
 from pyhanko.sign.validation import (
     EmbeddedPdfSignature,
@@ -26,13 +26,14 @@ from pyhanko_certvalidator import ValidationContext
 
 from appliance.domain.document import SignatureReport, VerificationReport
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from worker.sandbox.changes import POLICY
 from worker.sandbox.objects import name, resolve
 from worker.sandbox.proof import Proofs
+from worker.sandbox.verdict import checked, failure, invalid
 
 _SIGNATURES_MAX: Final = 500
 _CHECKED_BEFORE: Final = 10
 """Of those that a document bears before it is signed."""
-_TEXT_CHARS: Final = 200
 # From the end of the cross-references to the first end marker, and no further.
 _END: Final = re.compile(
     rb"\s*(?:(?:trailer\s*)?<<(?:(?!startxref|%%EOF).)*>>|endobj)?"
@@ -148,7 +149,7 @@ def _open(reader: PdfFileReader, title: str, value: Any, field: Any) -> _Found:
     except MemoryError:
         raise
     except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
-        return _Found(title, None, is_timestamp, _reason("unreadable", exc))
+        return _Found(title, None, is_timestamp, failure("unreadable", exc))
     return _Found(title, signature, is_timestamp, "")
 
 
@@ -175,13 +176,13 @@ def _report(
     """Check one signature."""
     signature = found.signature
     if signature is None:
-        return _invalid(found.title, found.reason)
+        return invalid(found.title, found.reason)
     try:
         if proofs is None:
             status = _status(signature, roots)
-            return _checked(found.title, signature, status, titles)
+            return checked(found.title, signature, status, titles)
         status, proof, level = proofs.check(signature)
-        report = _checked(found.title, signature, status, titles)
+        report = checked(found.title, signature, status, titles)
         return replace(
             report,
             level=level.value,
@@ -191,7 +192,7 @@ def _report(
     except MemoryError:
         raise
     except Exception as exc:  # noqa: BLE001 (a forged one raises anything)
-        return _invalid(found.title, _reason("not checkable", exc))
+        return invalid(found.title, failure("not checkable", exc))
 
 
 def _status(
@@ -202,69 +203,8 @@ def _status(
         trust_roots=roots, allow_fetching=False, revocation_mode="soft-fail"
     )
     return asyncio.run(
-        async_validate_pdf_signature(signature, signer_validation_context=context)
+        async_validate_pdf_signature(signature, context, diff_policy=POLICY)
     )
-
-
-def _checked(
-    title: str,
-    signature: EmbeddedPdfSignature,
-    status: PdfSignatureStatus,
-    titles: set[str],
-) -> SignatureReport:
-    """Put pyHanko's findings in our words."""
-    subject = signature.signer_cert.subject.native
-    when, docmdp = status.signer_reported_dt, signature.docmdp_level
-    coverage = status.coverage or SignatureCoverageLevel.UNCLEAR
-    intact = status.intact and status.valid
-    covers = coverage >= SignatureCoverageLevel.ENTIRE_REVISION
-    allowed = covers and _only_ltv_follows(status, titles)
-    return SignatureReport(
-        field=title[:_TEXT_CHARS],
-        signer=_text(subject.get("common_name")),
-        signer_serial=_text(subject.get("serial_number")),
-        signed_at=None if when is None else when.isoformat(),
-        intact=intact,
-        trusted=status.trusted,
-        covers_revision=covers,
-        only_ltv_follows=allowed,
-        docmdp=None if docmdp is None else docmdp.value,
-        reason=_why(status, intact=intact, covers=covers, allowed=allowed),
-    )
-
-
-def _only_ltv_follows(status: PdfSignatureStatus, titles: set[str]) -> bool:
-    """Say whether later revisions hold validation data, or sign once more.
-
-    A later signature is listed with a verdict of its own, so it takes nothing
-    from this one, unless this one certified against it.
-    """
-    diff = status.diff_result
-    if not isinstance(diff, DiffResult) or not status.docmdp_ok:
-        return False
-    if diff.modification_level <= ModificationLevel.LTA_UPDATES:
-        return True
-    return (
-        diff.modification_level is ModificationLevel.FORM_FILLING
-        and diff.changed_form_fields <= titles
-    )
-
-
-def _why(
-    status: PdfSignatureStatus, *, intact: bool, covers: bool, allowed: bool
-) -> str:
-    """Name the first thing that is wrong."""
-    problem = status.trust_problem_indic
-    for is_right, words in (
-        (status.intact, "the signed bytes were changed"),
-        (intact, "the signature value is wrong"),
-        (covers, "it does not cover its whole revision"),
-        (allowed, "the document was changed after it"),
-        (status.trusted, f"the certificate is not trusted ({problem})"),
-    ):
-        if not is_right:
-            return words
-    return ""
 
 
 def _ends_at_eof(pdf: bytes, reader: PdfFileReader, found: Iterable[_Found]) -> bool:
@@ -286,31 +226,3 @@ def _ends_at_eof(pdf: bytes, reader: PdfFileReader, found: Iterable[_Found]) -> 
             continue
     last = reader.xrefs.get_xref_container_info(reader.total_revisions - 1)
     return _END.fullmatch(pdf, last.end_location) is not None
-
-
-def _invalid(title: str, reason: str) -> SignatureReport:
-    """The report of a signature that could not be checked at all."""
-    return SignatureReport(
-        field=title[:_TEXT_CHARS],
-        signer="",
-        signer_serial="",
-        signed_at=None,
-        intact=False,
-        trusted=False,
-        covers_revision=False,
-        only_ltv_follows=False,
-        docmdp=None,
-        reason=reason,
-    )
-
-
-def _reason(what: str, exc: Exception) -> str:
-    """Name an exception without what it quotes of the file."""
-    return f"{what}: {type(exc).__name__}"
-
-
-def _text(value: object) -> str:
-    """A subject's attribute as text; of several the first counts."""
-    if isinstance(value, list):
-        value = value[0] if value else ""
-    return str(value or "")[:_TEXT_CHARS]
