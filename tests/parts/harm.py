@@ -191,7 +191,7 @@ def assert_sound(crowd: Crowd, *, before: int) -> None:
         before: documents of requests up to this one were looked at before.
     """
     assert all(call.signed for call in crowd.calls), crowd.answers
-    assert crowd.answers.keys() <= {"200", "202", BROKEN}
+    assert crowd.answers.keys() <= {"200", "202", BROKEN}, crowd.answers
     assert crowd.longest_wait_s <= LONGEST_S
     ledger = read_ledger(crowd.appliance, after=before)
     signed = {row.id for row in ledger.with_state(RequestState.SIGNED)}

@@ -98,6 +98,16 @@ def walk_through(appliance: Appliance, person: TestPerson, pdf: bytes) -> Walk:
     return walk
 
 
+def download(appliance: Appliance, person: TestPerson, pdf: bytes) -> Walk:
+    """Fetch a document that somebody is to sign, measuring that."""
+    walk = Walk(len(pdf))
+    request = appliance.new_request(person, pdf)
+    with appliance.client(person) as client, walk.step(appliance, "fetch"):
+        fetched = _fetched(client, f"/solicitudes/{request}/original")
+    assert fetched == hashlib.sha256(pdf).hexdigest()
+    return walk
+
+
 def _hash_and_copy(pdf: bytes, folder: Path) -> float:
     """Seconds to do no more with a document than nobody can do without."""
     copy = folder / "copy"
