@@ -52,6 +52,7 @@ from worker.finish import ItemFinisher
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
 from worker.levels import Levels
+from worker.outside import open_outside
 from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
@@ -190,7 +191,10 @@ def run_chores(settings: Settings, number: int, listener: socket.socket | None) 
 async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
     sealer = document_sealer(settings)
-    async with open_core(settings, SystemClock(), slot, sealer) as core:
+    async with (
+        open_core(settings, SystemClock(), slot, sealer) as core,
+        open_outside(core, slot) as outside,
+    ):
         documents = DocumentSweeping(
             core.store, core.documents, core.clock, settings.documents
         )
@@ -207,7 +211,11 @@ async def _do_chores(settings: Settings, slot: str) -> None:
             asyncio.create_task(_renew(inspections)),
             asyncio.create_task(_sweep(documents)),
         ]
+        finishing = asyncio.create_task(outside.finisher.run(stop))
         while not stop.is_set():
+            if finishing.done():
+                # Without it nothing that waits for the network gets on.
+                finishing.result()
             try:
                 await sweeping.expire_activations()
                 await sweeping.expire_requests()
@@ -221,6 +229,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CHORES_S):
                     await stop.wait()
+        await finishing
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)

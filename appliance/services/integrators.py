@@ -138,7 +138,7 @@ class Integrators(ApiKeys):
         Args:
             actor: for the audit.
             code: of the integrator.
-            wishes: all three; None: the installation's.
+            wishes: all four; None: the installation's.
 
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
@@ -150,6 +150,7 @@ class Integrators(ApiKeys):
                 level=wishes.level,
                 timestamp_policy=wishes.timestamp_policy,
                 digest=wishes.digest,
+                tsa=wishes.tsa,
             )
             if after != before:
                 await records.integrators.change(after)
@@ -260,4 +261,5 @@ def _integrator_json(view: IntegratorView) -> dict[str, object]:
             else {}
         ),
         **({"digest": view.digest.value} if view.digest else {}),
+        **({"tsa": list(view.tsa)} if view.tsa else {}),
     }

@@ -58,6 +58,9 @@ from appliance.storage.tables import (
 from appliance.storage.types import Instant
 
 _A = ActivationState
+_NEGLECTED: Final = 3
+"""Leases' times after which a signing worker looks after what nobody with a network
+took: that role is away, or has more than it can do."""
 _TRIES: Final = activation.c.fence - activation.c.progress
 """Claims since an item last came to a result."""
 
@@ -217,6 +220,7 @@ class SqlActivations:
             key_until=key_until,
             items=items,
             tries=row.fence - row.progress,
+            outside=row.outside,
             seal=next(
                 (s for s in await self.seals(row.id) if s.host == terms.host), None
             ),
@@ -261,6 +265,10 @@ class SqlActivations:
     async def put_off(self, claim: Claim, until: datetime, reason: str) -> bool:
         """Give the activation back, to be claimed again only then, and say why."""
         return await self._fenced(claim, {"lease_until": until, "reason": reason})
+
+    async def hand_out(self, claim: Claim, at: datetime) -> bool:
+        """Give it to the role that has a network."""
+        return await self._fenced(claim, {"lease_until": at, "outside": True})
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""
@@ -464,7 +472,8 @@ def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[boo
     kills its workers is not taken again. The finish phase may be tried as often as
     leases can lapse in its time: a store that is away kills nobody. After as many
     attempts as a key phase has, it rests for a lease's time between two, so that a
-    document which kills its workers there costs others little.
+    document which kills its workers there costs others little. What was handed to
+    the role with a network is that role's, unless it neglects it.
     """
     tries = terms.attempts + math.ceil(terms.finish / terms.lease)
     ours = is_sealed_to(activation_seal, activation.c.id, terms.host)
@@ -472,6 +481,16 @@ def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[boo
         terms.attempts > _TRIES,
         activation.c.lease_until <= at - terms.lease,
     )
+    finishing = (
+        _in(_A.FINISHING)
+        & (activation.c.finish_until > at)
+        & (activation.c.lease_until <= at)
+        & (tries > _TRIES)
+        & rested
+    )
+    if terms.outside:
+        return finishing & activation.c.outside
+    neglected = activation.c.lease_until <= at - _NEGLECTED * terms.lease
     several = exists().where(
         activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
     )
@@ -484,10 +503,7 @@ def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[boo
                 & (activation.c.key_until > at)
                 & (terms.attempts > _TRIES)
                 & ours,
-                _in(_A.FINISHING)
-                & (activation.c.finish_until > at)
-                & (tries > _TRIES)
-                & rested,
+                finishing & or_(not_(activation.c.outside), neglected),
             ),
         ),
     )

@@ -275,6 +275,7 @@ class SqlRequests:
                 wished_level=new.wishes.level,
                 timestamp_policy=new.wishes.timestamp_policy,
                 digest=new.wishes.digest,
+                tsa=new.wishes.tsa and list(new.wishes.tsa),
             )
             .returning(signature_request.c.id)
         )
@@ -519,7 +520,7 @@ class SqlRequests:
 
 
 _Word = TypeVar("_Word", bound=StrEnum)
-_WISHES: Final = ("level", "timestamp_policy", "digest")
+_WISHES: Final = ("level", "timestamp_policy", "digest", "tsa")
 
 
 def _views() -> Select[Any]:
@@ -565,6 +566,7 @@ def _view(row: Row[Any]) -> RequestView:
             _first(SignatureLevel, row.wished_level, row.i_level),
             _first(TimestampPolicy, row.timestamp_policy, row.i_timestamp_policy),
             _first(DigestAlgorithm, row.digest, row.i_digest),
+            tuple(row.tsa or row.i_tsa or ()) or None,
         ),
         repair=_repair(row),
         process=ProcessId(row.process),
