@@ -19,7 +19,8 @@ from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Item, KeyedItem
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import TimestampPolicy
-from appliance.services.claiming import Claiming, Work
+from appliance.services.claimed_work import Work
+from appliance.services.claiming import Claiming
 from appliance.services.turns import Turns
 from worker.crash_points import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
 from worker.levels import Levels, Reached

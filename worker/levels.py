@@ -34,12 +34,18 @@ from appliance.services.validation_data import ValidationSource
 from worker.pdf.check import CheckedSignature
 from worker.pdf.embedded import Embedded, embedded
 from worker.pdf.token import TimestampToken
-from worker.raising import AWAY, TOKEN_BYTES, Aim, Authorities, Partly, Raiser
+from worker.raising import (
+    AWAY,
+    TOKEN_BYTES,
+    Aim,
+    Authorities,
+    Partly,
+    Raiser,
+    own_from,
+)
 
 _log = structlog.get_logger(__name__)
 _L = SignatureLevel
-_SPARE_BYTES: Final = 64
-"""What one token may be longer than another of the same TSA: serial number, time."""
 _SOON: Final = timedelta(seconds=30)
 
 
@@ -118,12 +124,10 @@ class Levels:
         known = self._raiser.token_bytes.get(digest)
         if known is None:
             try:
-                sample = await self._raiser.stamp(
-                    INTERNAL, bytes(digest.size_bytes), digest
-                )
+                await self._raiser.stamp(INTERNAL, bytes(digest.size_bytes), digest)
             except ApplianceError:
                 return TOKEN_BYTES
-            known = self._raiser.token_bytes[digest] = len(sample) + _SPARE_BYTES
+            known = self._raiser.token_bytes[digest]
         return known
 
     async def token(
@@ -201,7 +205,9 @@ class Levels:
             ApplianceError: `TSA_UNAVAILABLE`, `REVOCATION_UNAVAILABLE`.
         """
         found = await asyncio.to_thread(embedded, pdf)
-        tokens = [each.token for each in found if each.token is not None]
+        # An earlier signature's timestamp says nothing of this document's own.
+        own = found[own_from(found) :]
+        tokens = [each.token for each in own if each.token is not None]
         reached = _L.B_T if tokens else _L.B_B
         digest = tokens[-1].digest if tokens else DigestAlgorithm.SHA256
         start = len(pdf)

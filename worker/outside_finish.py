@@ -19,7 +19,8 @@ from appliance.bootstrap import Bell
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.activations import Item
 from appliance.domain.vocab import ItemState
-from appliance.services.claiming import Claiming, Work
+from appliance.services.claimed_work import Work
+from appliance.services.claiming import Claiming
 from appliance.settings import SigningSettings
 from worker.finish import FencedOffError, ItemFinisher
 from worker.in_hand import end_items, holding

@@ -29,8 +29,12 @@ from worker.pdf.token import TimestampToken
 _L = SignatureLevel
 TOKEN_BYTES: Final = 10_240
 """Room for the token of a TSA of which none was seen yet."""
+SPARE_BYTES: Final = 64
+"""What one token may be longer than another of the same TSA: serial number, time."""
 AWAY: Final = frozenset({ErrorCode.TSA_UNAVAILABLE, ErrorCode.REVOCATION_UNAVAILABLE})
 """What a later try may do for."""
+_UNPROVEN: Final = AWAY | {ErrorCode.CERTIFICATE_NOT_USABLE}
+"""What validation data can be missing for."""
 Authorities = Callable[[tuple[str, ...]], TimestampAuthority]
 """Gives the authority that asks those of these names, in order."""
 
@@ -104,7 +108,11 @@ class Raiser:
             ApplianceError: `TSA_UNAVAILABLE`.
         """
         if tsa == INTERNAL:
-            return await self._tsa.stamp(imprint, digest)
+            token = await self._tsa.stamp(imprint, digest)
+            # With a new certificate it may make longer ones than before.
+            needed = len(token) + SPARE_BYTES
+            self.token_bytes[digest] = max(needed, self.token_bytes.get(digest, 0))
+            return token
         if self._outside is None:
             raise ApplianceError(ErrorCode.TSA_UNAVAILABLE)
         return await self._outside(tsa).stamp(imprint, digest)
@@ -150,12 +158,21 @@ class Raiser:
     async def _with_data(self, pdf: bytes, found: list[Embedded], aim: Aim) -> bytes:
         """The file with the validation data of its signatures and timestamps.
 
+        What the document brought along may be of anybody: data of that is welcome
+        and not waited for.
+
         Raises:
             ApplianceError: as `ValidationSource.of`.
         """
         validated = []
-        for each in found:
-            data = await self._data(each, aim)
+        own = own_from(found)
+        for place, each in enumerate(found):
+            try:
+                data = await self._data(each, aim)
+            except ApplianceError as exc:
+                if place >= own or exc.code not in _UNPROVEN:
+                    raise
+                continue
             if data is not None:
                 validated.append(Validated(each.contents, data))
         increment = await asyncio.to_thread(add_dss, pdf, validated)
@@ -209,6 +226,10 @@ class Raiser:
             room = self.token_bytes.get(aim.digest, TOKEN_BYTES)
         prepared = await asyncio.to_thread(prepare_timestamp, pdf, aim.digest, room)
         token = await self.stamp(aim.tsa, prepared.imprint, aim.digest)
+        if len(token) > room:
+            room = len(token) + SPARE_BYTES
+            prepared = await asyncio.to_thread(prepare_timestamp, pdf, aim.digest, room)
+            token = await self.stamp(aim.tsa, prepared.imprint, aim.digest)
         increment = fill_timestamp(prepared, token)
         checked = await asyncio.to_thread(check_timestamp, pdf, increment)
         stamp = checked.token
@@ -222,6 +243,16 @@ class Raiser:
             stamp,
             True,  # noqa: FBT003 (is_timestamp)
         )
+
+
+def own_from(found: list[Embedded]) -> int:
+    """Where what this appliance made last begins: with the last signature.
+
+    Args:
+        found: signatures and timestamps of a file, oldest first.
+    """
+    places = [place for place, each in enumerate(found) if not each.is_timestamp]
+    return places[-1] if places else 0
 
 
 def _is_alive(certificate: bytes, now: datetime) -> bool:

@@ -21,7 +21,8 @@ from appliance.domain.ids import ActivationId
 from appliance.domain.records.activations import Item
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import ItemState
-from appliance.services.claiming import CertificateChangedError, Claiming, Work
+from appliance.services.claimed_work import Work
+from appliance.services.claiming import CertificateChangedError, Claiming
 from appliance.services.health import signing_workers
 from appliance.services.sweeping import Sweeping
 from worker.activation_keys import ActivationKeys

@@ -105,7 +105,8 @@ class ValidationSource:
 
         Args:
             certificate: a signer's or a TSA's, DER.
-            others: what may stand above it, in any order, DER.
+            others: what may stand above it, in any order, DER; what is no
+                certificate is passed over.
             since: an outside CA is asked again where what is kept of it is older.
 
         Raises:
@@ -115,9 +116,12 @@ class ValidationSource:
         anchors = () if self._anchors is None else await self._anchors()
         own = (self._authority.ca, self._authority.root)
         path = _path(certificate, (*anchors, *own, *others))
-        if path[-1] != self._authority.root:
-            return await self._ask_outside(path, since)
-        return await self._published(path)
+        if path[-1] == self._authority.root:
+            return await self._published(path)
+        # A document may bring a chain of anybody's, with addresses of anybody's.
+        if path[-1] not in anchors:
+            raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
+        return await self._ask_outside(path, since)
 
     async def _ask_outside(
         self, path: tuple[bytes, ...], since: datetime | None
@@ -213,7 +217,7 @@ def _path(certificate: bytes, others: tuple[bytes, ...]) -> tuple[bytes, ...]:
     Raises:
         ApplianceError: `REVOCATION_UNAVAILABLE`: no root is among the others.
     """
-    pool = {each: x509.load_der_x509_certificate(each) for each in others}
+    pool = {each: read for each in others if (read := _read(each)) is not None}
     path, last = [certificate], x509.load_der_x509_certificate(certificate)
     while last.issuer != last.subject:
         above = next(
@@ -225,6 +229,17 @@ def _path(certificate: bytes, others: tuple[bytes, ...]) -> tuple[bytes, ...]:
         path.append(above)
         last = pool[above]
     return tuple(path)
+
+
+def _read(der: bytes) -> x509.Certificate | None:
+    """A certificate that a signature carries; None for what is none."""
+    try:
+        read = x509.load_der_x509_certificate(der)
+        # These are parsed when they are asked for.
+        _ = read.issuer, read.subject
+    except (ValueError, x509.InvalidVersion):
+        return None
+    return read
 
 
 def status_subject(certificate: bytes) -> str:

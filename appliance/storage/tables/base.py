@@ -1,11 +1,6 @@
 """What all tables share: the metadata they stand in, and the types of their ids."""
 
-from sqlalchemy import (
-    BigInteger,
-    Integer,
-    MetaData,
-    String,
-)
+from sqlalchemy import BigInteger, Integer, MetaData, String
 
 metadata = MetaData(
     naming_convention={

@@ -1,14 +1,6 @@
 """People's signing keys, with the certificates of each."""
 
-from sqlalchemy import (
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    String,
-    Table,
-)
+from sqlalchemy import Column, ForeignKey, Index, Integer, LargeBinary, String, Table
 
 from appliance.storage.tables.base import Id, metadata
 from appliance.storage.types import Instant
