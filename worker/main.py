@@ -65,6 +65,7 @@ from worker.watchdog import calls_guarded
 _log = structlog.get_logger(__name__)
 _CHORES_S = 5.0
 _SWEEP_S = 3600.0
+_UPKEEP_S = 10.0
 
 
 def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
@@ -210,6 +211,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
         beside = [
             asyncio.create_task(_renew(inspections)),
             asyncio.create_task(_sweep(documents)),
+            asyncio.create_task(_keep(outside.upkeep)),
         ]
         finishing = asyncio.create_task(outside.finisher.run(stop))
         while not stop.is_set():
@@ -243,6 +245,16 @@ async def _renew(inspections: Inspections) -> None:
         _log.warning("worker.chore_failed", code=exc.code.value)
     else:
         _log.info("inspections.renewed", count=renewed)
+
+
+async def _keep(upkeep: LevelUpkeep) -> None:
+    """Keep documents at their level that need TSAs or CAs outside, until cancelled."""
+    while True:
+        try:
+            await upkeep.run()
+        except ApplianceError as exc:
+            _log.warning("worker.chore_failed", code=exc.code.value)
+        await asyncio.sleep(_UPKEEP_S)
 
 
 async def _sweep(documents: DocumentSweeping) -> None:

@@ -13,6 +13,7 @@ from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.publishing import Publishing
 from appliance.services.timestamps import Timestamps
 from appliance.services.turns import Turns
+from appliance.services.upkeep import UpkeepWork
 from appliance.services.validation_data import ValidationSource
 from worker.authorities import NamedAuthorities
 from worker.finish import ItemFinisher
@@ -21,21 +22,24 @@ from worker.levels import Levels
 from worker.outside_finish import OutsideFinisher
 from worker.outside_status import OutsideStatus
 from worker.tsa_client import open_tsa_client
+from worker.upkeep import LevelUpkeep
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
     """What of it others use."""
 
-    levels: Levels
-    """Whose TSAs are those that profiles name, and that asks outside CAs; the
-    installation's own TSA is asked by an HSM task."""
     finisher: OutsideFinisher
+    upkeep: LevelUpkeep
+    """Of what was signed with them."""
 
 
 @asynccontextmanager
 async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
     """Build it for the chores worker, and close it.
+
+    Its TSAs are those that profiles name; the installation's own one is asked by an
+    HSM task.
 
     Args:
         core: open, with the document key.
@@ -83,5 +87,8 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
             claiming, core.documents, turns, levels, settings.signature_profile
         )
         yield Outside(
-            levels, OutsideFinisher(claiming, finisher, core.bell, settings.signing)
+            OutsideFinisher(claiming, finisher, core.bell, settings.signing),
+            LevelUpkeep(
+                UpkeepWork(store, clock, slot, outside=True), core.documents, levels
+            ),
         )

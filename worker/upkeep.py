@@ -55,7 +55,7 @@ class LevelUpkeep:
         before = await self._work.newest(claim)
         try:
             pdf = await self._documents.get(claim.integrator, before.sha256)
-            reached = await self._levels.keep(pdf, claim.wanted)
+            reached = await self._levels.keep(pdf, claim.wanted, claim.tsa)
             sha256 = before.sha256
             if reached.appended:
                 sha256 = await self._documents.put(

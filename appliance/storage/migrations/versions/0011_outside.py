@@ -14,10 +14,14 @@ depends_on = None
 def upgrade() -> None:
     for table in ("integrator", "signature_request"):
         op.add_column(table, sa.Column("tsa", JsonText(), nullable=True))
-    op.add_column(
-        "activation",
-        sa.Column("outside", sa.Boolean(), nullable=False, server_default=sa.false()),
-    )
+    op.add_column("level_upkeep", sa.Column("tsa", JsonText(), nullable=True))
+    for table in ("activation", "level_upkeep"):
+        op.add_column(
+            table,
+            sa.Column(
+                "outside", sa.Boolean(), nullable=False, server_default=sa.false()
+            ),
+        )
     op.create_table(
         "outside_status",
         sa.Column("kind", sa.String(8), nullable=False),
