@@ -4,13 +4,14 @@ tsa = NamedAuthorities(internal, client)(("tsa.example", "internal"))
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.levels import INTERNAL_TSA
 from appliance.domain.ports import TimestampAuthority
+from worker.quiet import Quiet
 from worker.tsa_client import TsaClient
 
 
@@ -25,6 +26,7 @@ class NamedAuthorities:
 
     internal: TimestampAuthority
     client: TsaClient
+    _quiet: Quiet = field(default_factory=Quiet)
 
     def __call__(self, names: tuple[str, ...]) -> TimestampAuthority:
         """The authority that asks these.
@@ -50,7 +52,11 @@ class NamedAuthorities:
         """
         if INTERNAL_TSA in names:
             return await self.internal.stamp(imprint, digest)
-        return await self.client.stamp_by(names, imprint, digest)
+        whom = tuple(names)
+        if not self._quiet.is_over(whom):
+            raise TsaUnavailableError("asked in vain a moment ago")
+        with self._quiet.asking(whom):
+            return await self.client.stamp_by(names, imprint, digest)
 
 
 @dataclass(frozen=True, slots=True)

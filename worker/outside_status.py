@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import secrets
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -21,7 +21,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
-from cryptography.x509.oid import AuthorityInformationAccessOID
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -32,20 +31,19 @@ from appliance.services.certificate_rules import extension
 from appliance.services.validation_data import status_subject
 from appliance.settings import RevocationSettings
 from worker.guarded_http import FAILURES, GuardedHttp, host_of
+from worker.quiet import Quiet
 from worker.revocation_check import (
     BadStatusError,
     CheckedStatus,
     checked_answer,
     checked_list,
-    points_of,
 )
+from worker.status_addresses import list_addresses, responder_addresses
 
 _log = structlog.get_logger(__name__)
 _ANSWER_BYTES: Final = 65_536
 _REQUEST: Final = "application/ocsp-request"
 _NONCE_BYTES: Final = 32
-_ADDRESSES: Final = 3
-"""Of each kind, that are asked of one certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +87,7 @@ class OutsideStatus:
         self._store = store
         self._clock = clock
         self._rests: dict[str, datetime] = {}
+        self._quiet = Quiet()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def of(
@@ -146,7 +145,7 @@ class OutsideStatus:
             der = await self._http.post(url, _REQUEST, question, _ANSWER_BYTES)
             return self._read_answer(asked, der, nonce, self._clock.now())
 
-        found = await self._first(_responders(asked.certificate), ask)
+        found = await self._first(responder_addresses(asked.certificate), ask)
         if found is not None:
             await self._keep(StatusKind.OCSP, asked.subject, found)
         return await self._complete(asked, found or held)
@@ -193,7 +192,7 @@ class OutsideStatus:
     async def _list(self, asked: _Asked) -> _Found | None:
         """By CRL: what is kept, else what the first address gives that answers."""
         fallback = None
-        for url in _lists(asked.certificate):
+        for url in list_addresses(asked.certificate):
             kept = await self._kept(StatusKind.CRL, _list_subject(asked, url))
             if kept is not None:
                 found = await self._read_list(asked, kept.der, self._clock.now())
@@ -207,7 +206,7 @@ class OutsideStatus:
             await self._keep(StatusKind.CRL, _list_subject(asked, url), found)
             return found
 
-        return await self._first(_lists(asked.certificate), fetch) or fallback
+        return await self._first(list_addresses(asked.certificate), fetch) or fallback
 
     async def _read_list(self, asked: _Asked, der: bytes, now: datetime) -> _Found:
         """A list, checked in a thread: some have millions of entries.
@@ -225,9 +224,11 @@ class OutsideStatus:
     ) -> _Found | None:
         """The first good answer; what failed a while ago is asked last."""
         now = self._clock.now()
-        for url in sorted(urls, key=lambda one: self._rests.get(one, now) > now):
+        may = filter(self._quiet.is_over, urls)
+        for url in sorted(may, key=lambda one: self._rests.get(one, now) > now):
             try:
-                found = await ask(url)
+                with self._quiet.asking(url):
+                    found = await ask(url)
             except (BadStatusError, *FAILURES) as exc:
                 rest = timedelta(seconds=self._settings.rest_s)
                 self._rests[url] = self._clock.now() + rest
@@ -273,29 +274,3 @@ def _question(asked: _Asked, nonce: bytes) -> bytes:
         .build()
     )
     return request.public_bytes(Encoding.DER)
-
-
-def _responders(certificate: x509.Certificate) -> list[str]:
-    """Addresses of OCSP. Source: RFC 5280, 4.2.2.1."""
-    access = extension(certificate, x509.AuthorityInformationAccess) or ()
-    return _addresses(
-        one.access_location
-        for one in access
-        if one.access_method == AuthorityInformationAccessOID.OCSP
-    )
-
-
-def _lists(certificate: x509.Certificate) -> list[str]:
-    """Addresses of CRLs."""
-    return _addresses(points_of(certificate))
-
-
-def _addresses(names: Iterable[x509.GeneralName]) -> list[str]:
-    """The first few that are of the web; ldap and the like are left out."""
-    found = [
-        name.value
-        for name in names
-        if isinstance(name, x509.UniformResourceIdentifier)
-        and name.value.lower().startswith(("http://", "https://"))
-    ]
-    return list(dict.fromkeys(found))[:_ADDRESSES]

@@ -25,6 +25,7 @@ from appliance.services.certificate_rules import (
     extension,
     is_signed_by,
 )
+from worker.status_addresses import points_of
 
 DRIFT: Final = timedelta(minutes=5)
 """How far another's clock may be ahead of ours."""
@@ -302,20 +303,3 @@ def _check_scope(
             not names or any(name in ours for name in names),
             "it is of another distribution point",
         )
-
-
-def points_of(certificate: x509.Certificate) -> list[x509.GeneralName]:
-    """Names of the distribution points that have complete lists of the issuer.
-
-    Args:
-        certificate: that they are named in.
-
-    Source: RFC 5280, 4.2.1.13.
-    """
-    points = extension(certificate, x509.CRLDistributionPoints) or ()
-    return [
-        name
-        for point in points
-        if point.crl_issuer is None and point.reasons is None
-        for name in point.full_name or ()
-    ]

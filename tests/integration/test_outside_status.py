@@ -3,6 +3,7 @@
 Source: reliability F24; RFC 6960; RFC 5280, 6.3.
 """
 
+import asyncio
 import datetime as dt
 import ipaddress
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from tests.parts.fake_ca_site import CaSite, Says
 from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
 from worker.guarded_http import AddressGuard, GuardedHttp, RefusedAddressError
 from worker.outside_status import OutsideStatus
+from worker.quiet import Quiet
 
 CUIL = "20267565393"
 LOOPBACK = ("127.0.0.0/8",)
@@ -141,6 +143,23 @@ async def test_slow_one_is_given_up(desk: Desk) -> None:
     assert len(found.crls) == 1
     (line,) = [each for each in logs if each["event"] == "revocation.failed"]
     assert line["host"] == desk.site.url.removeprefix("http://")
+
+
+async def test_one_that_hangs_is_left_alone_for_as_long_as_it_took() -> None:
+    """What can do without is not held up each time; a quick no is asked again."""
+    quiet = Quiet()
+    with pytest.raises(TimeoutError), quiet.asking("slow"):
+        await asyncio.sleep(0.5)
+        raise TimeoutError
+    assert not quiet.is_over("slow")
+    assert quiet.is_over("other")
+    for _ in range(1000):
+        await asyncio.sleep(0.05)
+        if quiet.is_over("slow"):
+            break
+    with quiet.asking("slow"):
+        pass
+    assert quiet.is_over("slow")
 
 
 @pytest.mark.parametrize("says", [Says.NO_NONCE, Says.NO_NEXT_UPDATE])

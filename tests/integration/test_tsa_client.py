@@ -46,6 +46,7 @@ from tests.parts.outside_ca import (
     usage,
 )
 from tests.parts.timestamps import Trusted, check_authority, imprint, info, openssl
+from worker.authorities import NamedAuthorities
 from worker.tsa_check import BadTimestampError, checked_token
 from worker.tsa_client import ANSWER_BYTES, TsaClient, _encoded, open_tsa_client
 
@@ -279,6 +280,61 @@ async def test_password_goes_over_tls_that_was_checked(
             assert "secreto" not in repr(client._outside) + refused.value.reason
 
 
+async def test_client_certificate_and_header_are_shown(
+    desk: Desk, tmp_path: Path
+) -> None:
+    """Both from files; without the certificate nobody answers."""
+    (tmp_path / "header").write_text("clave-de-acceso\n")
+    tls = tls_of(tmp_path)
+    tls.verify_mode = ssl.CERT_REQUIRED
+    tls.load_verify_locations(tmp_path / "tls.pem")
+    with FakeTsa(OUTSIDE, desk.clock, tls=tls) as tsa:
+        bare = {"url": tsa.url, "ca_file": tmp_path / "tls.pem"}
+        shown = {
+            **bare,
+            "certificate_file": tmp_path / "tls.pem",
+            "key_file": tmp_path / "tls.key",
+            "header": "X-Api-Key",
+            "header_file": tmp_path / "header",
+        }
+        async with desk.client(shown) as client:
+            assert imprint_of(await client.stamp(IMPRINT, SHA256)) == IMPRINT
+            assert tsa.heard["X-Api-Key"] == "clave-de-acceso"
+            assert "clave-de-acceso" not in repr(client._outside)
+        async with desk.client(bare) as client:
+            with pytest.raises(TsaUnavailableError):
+                await client.stamp(IMPRINT, SHA256)
+
+
+async def test_profile_names_who_is_asked_and_in_which_order(desk: Desk) -> None:
+    """Those it names, in its order, the own one where it stands among them."""
+    outside = (
+        {"url": desk.first.url, "name": "first"},
+        {"url": desk.second.url, "name": "second"},
+    )
+
+    class Own:
+        """The installation's."""
+
+        async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
+            """Something that is told from a token."""
+            del imprint, digest
+            return b"own"
+
+    async with desk.client(*outside) as client:
+        named_ones = NamedAuthorities(Own(), client)
+        await named_ones(("second", "first")).stamp(IMPRINT, SHA256)
+        assert desk.counts() == (0, 1)
+        assert await named_ones(("internal", "first")).stamp(IMPRINT, SHA256) == b"own"
+        desk.first.mode = Mode.HTTP_ERROR
+        after = named_ones(("first", "internal", "second"))
+        assert await after.stamp(IMPRINT, SHA256) == b"own"
+        assert desk.counts() == (1, 1)
+        with pytest.raises(TsaUnavailableError) as refused:
+            await named_ones(("third",)).stamp(IMPRINT, SHA256)
+        assert refused.value.reason == "no authority is set"
+
+
 def tls_of(folder: Path) -> ssl.SSLContext:
     """A server's side of TLS on 127.0.0.1, certified by itself (tls.pem)."""
     key = ec_key()
@@ -316,6 +372,10 @@ def private_pem(key: PrivateKey) -> bytes:
         {"url": "http://tsa.example/", "username": "ana", "password_file": "p"},
         {"url": "https://tsa.example/", "username": "ana"},
         {"url": "https://tsa.example/", "policy": "anything"},
+        {"url": "https://tsa.example/", "name": "internal"},
+        {"url": "https://tsa.example/", "header": "X-Api-Key"},
+        {"url": "http://tsa.example/", "header": "X-Api-Key", "header_file": "p"},
+        {"url": "http://tsa.example/", "certificate_file": "p", "key_file": "k"},
     ],
 )
 def test_settings_that_would_leak_or_mean_nothing(outside: dict[str, Any]) -> None:
