@@ -1,14 +1,13 @@
 """Whether an OCSP answer or a CRL from outside is good, and what it says.
 
-Both come from strangers on the network: nothing of them is believed before all of it
-was checked. Internal ones are made by this installation and need none of this.
+Both come from strangers: nothing is believed before all of it was checked.
 
 Source: RFC 6960, 3.2 and 4.2.2; RFC 9654; RFC 5280, 5 and 6.3.3.
 """
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -45,7 +44,6 @@ _STUMBLES: Final = (
     ApplianceError,
 )
 """What pyca and our own rules raise on what is none, or not good."""
-_Single: TypeAlias = ocsp.OCSPSingleResponse
 
 
 class BadStatusError(Exception):
@@ -77,9 +75,8 @@ def checked_answer(
         der: OCSPResponse, or anything.
         certificate: that it is to be about.
         issuer: of it.
-        nonce: that was asked with; many responders give none back, and then it is
-            by thisUpdate and nextUpdate alone that an answer is fresh. None: one
-            that was kept is looked at again.
+        nonce: that was asked with; many responders give none back. None: one that
+            was kept is looked at again.
         now: aware.
 
     Raises:
@@ -115,8 +112,7 @@ def checked_list(
 ) -> CheckedStatus:
     """Check a CRL, and look a certificate up in it.
 
-    Complete lists of the certificate's own issuer are taken, and no others: no
-    deltas, no indirect ones, none for some reasons alone.
+    Complete lists of the certificate's own issuer are taken, and no others.
 
     Args:
         der: CertificateList, or anything.
@@ -232,7 +228,7 @@ def _about(
     response: ocsp.OCSPResponse,
     certificate: x509.Certificate,
     issuer: x509.Certificate,
-) -> _Single:
+) -> ocsp.OCSPSingleResponse:
     """What an answer says of a certificate.
 
     Raises:
@@ -297,8 +293,7 @@ def _check_scope(
             and not (scope.only_contains_ca_certs and not is_ca),
             "it is about other certificates",
         )
-        names = list(scope.full_name or ())
-        ours = list(points_of(certificate))
+        names, ours = scope.full_name or (), points_of(certificate)
         _refuse_unless(
             not names or any(name in ours for name in names),
             "it is of another distribution point",

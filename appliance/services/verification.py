@@ -1,8 +1,9 @@
 """What anybody may know of a signature, by the code in its stamp.
 
 Whoever has the code has seen the stamp, which shows who signed and when. So the page
-behind it confirms that, and tells the hash by which a copy can be compared; it hands
-out neither the document nor its name, nor any number of the signer.
+behind it confirms that, and tells the hashes by which a copy can be compared: a
+document has another one after each further signature and timestamp. It hands out
+neither the document nor its name, nor any number of the signer.
 
 Source: decisions "verification page".
 """
@@ -28,8 +29,8 @@ class KnownSignature:
     signed_at: datetime
     level: str
     """`B-B` …"""
-    sha256: str
-    """Of the signed document, hex."""
+    sha256: tuple[str, ...]
+    """Of each document that holds it, hex; the newest first."""
 
 
 class Verification:
@@ -60,8 +61,9 @@ class Verification:
                 return None
             person = await records.people.get(found.person)
             document = await records.documents.signed(found.request)
+            holding = await records.documents.holding(found.request)
         if person is None or document is None:
             return None
         return KnownSignature(
-            mask_name(person.name), found.signed_at, document.level, document.sha256
+            mask_name(person.name), found.signed_at, document.level, tuple(holding)
         )

@@ -155,6 +155,21 @@ class SqlDocuments:
             for row in rows
         }
 
+    async def holding(self, request: RequestId) -> list[str]:
+        """SHA-256 of all signed documents that hold a signature, newest first."""
+        own = signature_request.alias("own")
+        rows = await self._connection.execute(
+            select(signed_document.c.sha256)
+            .join(
+                signature_request,
+                signature_request.c.id == signed_document.c.request,
+            )
+            .join(own, own.c.process == signature_request.c.process)
+            .where(own.c.id == request, signature_request.c.seq >= own.c.seq)
+            .order_by(signature_request.c.seq.desc(), signed_document.c.version.desc())
+        )
+        return list(rows.scalars())
+
     async def forget_unused(self, before: datetime, limit: int) -> int:
         """Forget documents that came in before then, for nothing; how many."""
         unused = (

@@ -5,16 +5,18 @@ Source: decisions "Iframe", "a known person", "dni, cuil", "attempts".
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from appliance.domain.command import SignParameters
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
     ErrorCode,
 )
-from appliance.domain.frame import FrameState
+from appliance.domain.frame import FrameState, PlaceChoice
 from appliance.domain.presets import Corner
 from appliance.domain.vocab import EventKind, PersonState, RequestState
 from tests.parts.frame_desk import (
@@ -26,6 +28,7 @@ from tests.parts.frame_desk import (
 )
 
 PDF, OTHER = b"%PDF one", b"%PDF another"
+TOP_LEFT = PlaceChoice(Corner.TOP_LEFT, 1)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -406,7 +409,7 @@ async def test_place_is_asked_for_by_a_proven_signer(desk: FrameDesk) -> None:
     taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
 
     await refused(
-        desk.signing.placement(taken.session, Corner.TOP_LEFT, 1),
+        desk.signing.placement(taken.session, TOP_LEFT),
         ErrorCode.SESSION_IN_USE,
     )
 
@@ -423,10 +426,25 @@ async def test_certified_document_is_signed_as_it_permits(
     """
     session = await desk.proven(await desk.add_person(), pdf)
 
-    placed = await desk.signing.placement(session, Corner.TOP_LEFT, 1)
+    placed = await desk.signing.placement(session, TOP_LEFT)
 
     assert placed.params.field == field
     assert (placed.layout.page if placed.layout else None) == page
+
+
+async def test_signer_chooses_a_field_or_no_mark(desk: FrameDesk) -> None:
+    """Both go into the command; a field that there is not is refused before."""
+    session = await desk.proven(await desk.add_person(), CERTIFIED)
+    placed = await desk.signing.placement(session, replace(TOP_LEFT, field="Firma"))
+    unseen = await desk.signing.placement(session, PlaceChoice(Corner.NONE, 1))
+
+    assert placed.params == SignParameters(field="Firma")
+    assert placed.png is not None
+    assert (unseen.params.field, unseen.params.visible) == (None, False)
+    await refused(
+        desk.signing.placement(session, replace(TOP_LEFT, field="Otro")),
+        ErrorCode.SIGNATURE_FIELD_NOT_FOUND,
+    )
 
 
 async def test_cancelled_session_is_over(desk: FrameDesk) -> None:

@@ -155,6 +155,25 @@ async def scene(core: CoreParts) -> Scene:
     return Scene(core, people, requests)
 
 
+async def test_every_document_with_a_signature_is_known_by_it(scene: Scene) -> None:
+    """Whoever scans the first mark may hold what another one signed after it."""
+    first, second, _ = scene.requests
+    await scene.sign(0)
+    await scene.sign(1)
+    async with scene.core.store.write() as records:
+        before = await records.documents.signed(first)
+        assert before is not None
+        later = replace(before, sha256="e" * 64, version=2)
+        await records.documents.sealed(first, later, scene.core.clock.now())
+
+    async with scene.core.store.read() as records:
+        of_first = await records.documents.holding(first)
+        of_second = await records.documents.holding(second)
+
+    assert of_first == [f"{11:064x}", "e" * 64, f"{10:064x}"]
+    assert of_second == [f"{11:064x}"]
+
+
 async def test_signing_gives_the_turn_on(scene: Scene) -> None:
     """In the transaction that publishes: on its output, which was inspected."""
     core = scene.core

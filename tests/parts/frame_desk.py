@@ -291,6 +291,7 @@ async def open_frame_desk(
                 Links(store, desk.lookup, clock, 900),
                 "https://firma.example",
                 stamping,
+                inspector,
             ),
             made.secret,
         )

@@ -98,6 +98,13 @@ class DocumentRecords(Protocol):
         """The signed documents of those requests that have one."""
         ...
 
+    async def holding(self, request: RequestId) -> list[str]:
+        """SHA-256 of all signed documents that hold a request's signature.
+
+        Every version of its own, and of those who signed after it; newest first.
+        """
+        ...
+
     async def forget_unused(self, before: datetime, limit: int) -> int:
         """Forget documents that came in before then, for nothing; how many."""
         ...
