@@ -132,28 +132,20 @@ class SqlDocuments:
         self, requests: Collection[RequestId]
     ) -> dict[RequestId, SignedDocumentView]:
         """The signed documents of those requests that have one."""
-        rows = await self._connection.execute(
-            select(signed_document, signature_request.c.name)
-            .join(
-                signature_request,
-                signature_request.c.id == signed_document.c.request,
-            )
-            .where(signed_document.c.request.in_(requests))
-            # Of several versions the newest comes last, and stays.
-            .order_by(signed_document.c.version)
+        query = _signed().where(signed_document.c.request.in_(requests))
+        # Of several versions the newest comes last, and stays.
+        rows = await self._connection.execute(query.order_by(signed_document.c.version))
+        return {RequestId(row.request): _signed_view(row) for row in rows}
+
+    async def version(
+        self, request: RequestId, sha256: str
+    ) -> SignedDocumentView | None:
+        """The version of a request's signed document that has this hash."""
+        query = _signed().where(
+            signed_document.c.request == request, signed_document.c.sha256 == sha256
         )
-        return {
-            RequestId(row.request): SignedDocumentView(
-                request=RequestId(row.request),
-                integrator=IntegratorId(row.integrator),
-                file_name=row.name,
-                sha256=row.sha256,
-                size_bytes=row.size_bytes,
-                level=row.level,
-                version=row.version,
-            )
-            for row in rows
-        }
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _signed_view(row)
 
     async def holding(self, request: RequestId) -> list[str]:
         """SHA-256 of all signed documents that hold a signature, newest first."""
@@ -206,6 +198,24 @@ class SqlDocuments:
             )
             found.update(rows.scalars())
         return found
+
+
+def _signed() -> Select[Any]:
+    return select(signed_document, signature_request.c.name).join(
+        signature_request, signature_request.c.id == signed_document.c.request
+    )
+
+
+def _signed_view(row: Row[Any]) -> SignedDocumentView:
+    return SignedDocumentView(
+        request=RequestId(row.request),
+        integrator=IntegratorId(row.integrator),
+        file_name=row.name,
+        sha256=row.sha256,
+        size_bytes=row.size_bytes,
+        level=row.level,
+        version=row.version,
+    )
 
 
 def _documents() -> Select[Any]:

@@ -10,7 +10,14 @@ from datetime import timedelta
 import pytest
 
 from appliance.domain.command import SignParameters
-from appliance.domain.document import Inspection, RepairedCopy, VerificationReport
+from appliance.domain.document import (
+    Damage,
+    FindingKind,
+    Inspection,
+    Repair,
+    RepairedCopy,
+    VerificationReport,
+)
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
@@ -326,6 +333,24 @@ async def test_outdated_inspection_is_made_again(core: CoreParts) -> None:
     assert renewed == 1
     assert (await core.view(requests[1])).inspection == TWICE_SIGNED
     assert await inspections.renew() == 0
+
+
+async def test_repaired_copy_is_still_told_as_one(core: CoreParts) -> None:
+    """Whoever inspects it anew sees a sound file: what it was is on the record."""
+    signer = await core.add_signer()
+    old = replace(
+        TWICE_SIGNED,
+        signatures=0,
+        findings=(FindingKind.REPAIRED,),
+        inspector_version=1,
+    )
+    repair = Repair("a" * 64, (Damage.CROSS_REFERENCES,))
+    request = await core.add_request(signer.person, inspection=old, repair=repair)
+
+    seen = await Scene(core, [], [], OwnSandbox()).desk.get(signer.person, request)
+
+    assert seen.inspection.findings == (FindingKind.REPAIRED,)
+    assert await core.view(request) == seen
 
 
 def test_fingerprint_counts_a_field_only_when_given() -> None:

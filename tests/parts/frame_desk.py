@@ -128,6 +128,7 @@ class FrameDesk:
     framing: Framing
     signing: FrameSigning
     key: str
+    documents: LocalDocuments
 
     async def token(self, code: str = CODE) -> str:
         """A session token."""
@@ -216,7 +217,12 @@ class FrameDesk:
         return now
 
     async def move(
-        self, request: RequestId | None, then: RequestState, reason: str = ""
+        self,
+        request: RequestId | None,
+        then: RequestState,
+        reason: str = "",
+        *,
+        sha256: str = "ee" * 32,
     ) -> None:
         """Have a pending request end, as a worker or the reconciler would."""
         assert request is not None
@@ -228,7 +234,7 @@ class FrameDesk:
                 return
             if then is RequestState.SIGNED:
                 signed = SignedDocumentView(
-                    request, view.integrator, "a.pdf", "ee" * 32, 5000, "B-B"
+                    request, view.integrator, "a.pdf", sha256, 5000, "B-B"
                 )
                 await records.documents.sealed(request, signed, self.desk.clock.now())
             await records.requests.move(request, RequestState.IN_PROGRESS, then, reason)
@@ -294,4 +300,5 @@ async def open_frame_desk(
                 inspector,
             ),
             made.secret,
+            documents,
         )

@@ -98,6 +98,12 @@ class DocumentRecords(Protocol):
         """The signed documents of those requests that have one."""
         ...
 
+    async def version(
+        self, request: RequestId, sha256: str
+    ) -> SignedDocumentView | None:
+        """The version of a request's signed document that has this hash."""
+        ...
+
     async def holding(self, request: RequestId) -> list[str]:
         """SHA-256 of all signed documents that hold a request's signature.
 
