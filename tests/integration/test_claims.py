@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.records.activations import Claim
+from appliance.domain.records.activations import Claim, Terms
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.services.claiming import CertificateChangedError
 from tests.core_parts import DIGEST, MADE, CoreParts
