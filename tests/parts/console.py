@@ -10,7 +10,7 @@ record, and PDFs are looked at by a fake.
 """
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from http.cookies import SimpleCookie
@@ -31,17 +31,15 @@ from appliance.domain.document import (
     Inspection,
     PageBox,
     RepairedCopy,
-    VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.stamp import StampLayout
-from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.health import Health
 from appliance.services.intake import Intake, IntakeOrder
 from tests.fakes import MovingClock
 from tests.parts.held import hold
+from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.stores import Desk, desk_settings, open_desk
 
 ADMIN_URL: Final = "http://127.0.0.1:8082"
@@ -73,7 +71,7 @@ class _Compiled(BytecodeCache):
 _COMPILED: Final = _Compiled()
 
 
-class FakeInspector:
+class FakeInspector(PlayedSandbox):
     """Describes every PDF alike, refuses one, and repairs another."""
 
     async def inspect(self, pdf: bytes) -> Inspection:
@@ -88,28 +86,6 @@ class FakeInspector:
         if pdf != DAMAGED_PDF:
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
         return RepairedCopy(b"%PDF-repaired", (Damage.STREAMS, Damage.SURROUNDINGS))
-
-    async def render(
-        self,
-        pdf: bytes,
-        page: int,
-        stamp: StampLayout | None,
-        dpi: int,
-        picture: LogoPicture | None = None,
-    ) -> bytes:
-        """Never asked for."""
-        raise NotImplementedError
-
-    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
-        """Never asked for."""
-        raise NotImplementedError
-
-    async def picture(self, content: bytes) -> LogoPicture:
-        """Never asked for."""
-        raise NotImplementedError
-
-    async def ping(self) -> None:
-        """It works."""
 
 
 @dataclass
