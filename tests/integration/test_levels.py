@@ -41,7 +41,7 @@ from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan
 from tests.tools.pdf_validation import lt_failures, openssl_accepts
 from tests.validators import pyhanko_verdicts
 from worker.levels import Levels, Reached
-from worker.pdf import CheckedSignature, assemble, check, prepare
+from worker.pdf import CheckedSignature, check, prepare
 from worker.stamp import StampFonts, load_fonts
 from worker.upkeep import LevelUpkeep
 
@@ -145,17 +145,7 @@ class Scene:
         prepared = prepare(original, plan, self.fonts)
         value = self.signer.value(prepared.digest, plan.method)
         token = await self.levels.token(value, plan.method.digest, profile)
-        increment = assemble(
-            prepared.increment,
-            contents_at=prepared.contents_at,
-            contents_length=prepared.contents_length,
-            signed_attributes=prepared.signed_attributes,
-            signature=value,
-            method=plan.method,
-            certificate=plan.certificate,
-            chain=plan.chain,
-            token=token,
-        )
+        increment = self.signer.filled(prepared, plan, value, token)
         checked: CheckedSignature = check(original, increment, plan.certificate)
         reached = await self.levels.complete(
             (original, increment), checked, plan.certificate, plan.chain, profile
