@@ -18,7 +18,8 @@ from appliance.domain.person import Credential
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Item, KeyedItem
 from appliance.domain.request import RequestView, SignedDocumentView
-from appliance.services.claiming import Claiming, Work
+from appliance.services.claimed_work import Work
+from appliance.services.claiming import Claiming
 from appliance.services.turns import Turns
 from worker.crash_points import FILE_WRITTEN, PUBLISHED, crash_point
 from worker.levels import Levels, Reached

@@ -26,7 +26,8 @@ from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Item, KeyedItem
 from appliance.domain.request import RequestView
 from appliance.domain.vocab import ItemState, PersonState
-from appliance.services.claiming import Claiming, Work
+from appliance.services.claimed_work import Work
+from appliance.services.claiming import Claiming
 from appliance.services.envelope import open_outer
 from worker.activation_keys import ActivationKeys
 from worker.crash_points import (

@@ -23,33 +23,29 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.levels import (
+    INTERNAL,
     SignatureProfile,
     Upkeep,
-    ValidationData,
     reaches,
 )
 from appliance.domain.ports import TimestampAuthority
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from appliance.services.validation_data import ValidationSource
-from worker.pdf.check import (
-    CheckedSignature,
-    SignatureCheckError,
-    check_end,
-    check_timestamp,
-)
-from worker.pdf.document_timestamp import fill_timestamp, prepare_timestamp
-from worker.pdf.dss import Validated, add_dss
+from worker.pdf.check import CheckedSignature
 from worker.pdf.embedded import Embedded, embedded
 from worker.pdf.token import TimestampToken
+from worker.raising import (
+    AWAY,
+    TOKEN_BYTES,
+    Aim,
+    Authorities,
+    Partly,
+    Raiser,
+    own_from,
+)
 
 _log = structlog.get_logger(__name__)
 _L = SignatureLevel
-TOKEN_BYTES: Final = 10_240
-"""Room for the token of a TSA of which none was seen yet."""
-_SPARE_BYTES: Final = 64
-"""What one token may be longer than another of the same TSA: serial number, time."""
-AWAY: Final = frozenset({ErrorCode.TSA_UNAVAILABLE, ErrorCode.REVOCATION_UNAVAILABLE})
-"""What a later try may do for."""
 _SOON: Final = timedelta(seconds=30)
 
 
@@ -68,13 +64,14 @@ class Levels:
     """Adds timestamps and validation data.
 
     Args:
-        tsa: stamps.
+        tsa: the internal one.
         source: gathers validation data.
         clock: the time.
         settles: time after which the validation data of this moment is followed by
             younger, which the first renewal of a B-LTA document adds.
         renewal: time before the end of the newest timestamp's certificate that a
             document is stamped anew.
+        outside: the ones that profiles name; None: this role has no network.
     """
 
     def __init__(
@@ -84,13 +81,28 @@ class Levels:
         clock: Clock,
         settles: timedelta,
         renewal: timedelta,
+        outside: Authorities | None = None,
     ) -> None:
-        self._tsa = tsa
+        self._raiser = Raiser(tsa, source, clock, outside)
+        self._has_network = outside is not None
         self._source = source
         self._clock = clock
         self._settles = settles
         self._renewal = renewal
-        self._token_bytes: dict[DigestAlgorithm, int] = {}
+
+    def must_go_out(self, certificate: bytes, profile: SignatureProfile) -> bool:
+        """Whether something is wanted that only a role with a network can have.
+
+        Args:
+            certificate: the signer's, DER.
+            profile: of the signature.
+        """
+        if self._has_network:
+            return False
+        return profile.has_outside_tsa or (
+            reaches(profile.level, _L.B_LT)
+            and not self._source.is_internal(certificate)
+        )
 
     async def token_bytes(
         self, profile: SignatureProfile, digest: DigestAlgorithm
@@ -107,13 +119,15 @@ class Levels:
         """
         if profile.level is _L.B_B:
             return 0
-        known = self._token_bytes.get(digest)
+        if profile.has_outside_tsa:
+            return TOKEN_BYTES
+        known = self._raiser.token_bytes.get(digest)
         if known is None:
             try:
-                sample = await self._tsa.stamp(bytes(digest.size_bytes), digest)
+                await self._raiser.stamp(INTERNAL, bytes(digest.size_bytes), digest)
             except ApplianceError:
                 return TOKEN_BYTES
-            known = self._token_bytes[digest] = len(sample) + _SPARE_BYTES
+            known = self._raiser.token_bytes[digest]
         return known
 
     async def token(
@@ -136,7 +150,7 @@ class Levels:
             return None
         try:
             imprint = hashlib.new(digest.value, value).digest()
-            return await self._tsa.stamp(imprint, digest)
+            return await self._raiser.stamp(profile.tsa, imprint, digest)
         except ApplianceError as exc:
             _pass_over(exc, profile.timestamp_policy)
             return None
@@ -170,32 +184,37 @@ class Levels:
         pdf = b"".join(signed)
         start = len(pdf)
         try:
-            reached, pdf = await self._raise(
-                pdf, [one], reached, profile.level, profile.digest
-            )
-        except _Partly as exc:
+            aim = Aim(profile.level, profile.digest, profile.tsa)
+            reached, pdf = await self._raiser.raise_to(pdf, [one], reached, aim)
+        except Partly as exc:
             _pass_over(exc.cause, profile.timestamp_policy)
             reached, pdf = exc.reached, exc.pdf
         return Reached(pdf[start:], reached, self._following(reached, profile.level))
 
-    async def keep(self, pdf: bytes, wanted: SignatureLevel) -> Reached:
+    async def keep(
+        self, pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...] = INTERNAL
+    ) -> Reached:
         """Raise a published document, or stamp it anew.
 
         Args:
             pdf: its newest version.
             wanted: the level it is to have.
+            tsa: names of the authorities of its profile.
 
         Raises:
             ApplianceError: `TSA_UNAVAILABLE`, `REVOCATION_UNAVAILABLE`.
         """
         found = await asyncio.to_thread(embedded, pdf)
-        tokens = [each.token for each in found if each.token is not None]
+        # An earlier signature's timestamp says nothing of this document's own.
+        own = found[own_from(found) :]
+        tokens = [each.token for each in own if each.token is not None]
         reached = _L.B_T if tokens else _L.B_B
         digest = tokens[-1].digest if tokens else DigestAlgorithm.SHA256
         start = len(pdf)
         try:
-            reached, pdf = await self._raise(pdf, found, reached, wanted, digest)
-        except _Partly as exc:
+            aim = Aim(wanted, digest, tsa, is_kept=True)
+            reached, pdf = await self._raiser.raise_to(pdf, found, reached, aim)
+        except Partly as exc:
             if len(exc.pdf) == start:
                 raise exc.cause from exc
             upkeep = self._following(exc.reached, wanted)
@@ -227,116 +246,6 @@ class Levels:
         # Never at once again, however short a TSA's certificates are.
         return Upkeep(wanted, max(due, self._clock.now() + self._settles))
 
-    async def _raise(
-        self,
-        pdf: bytes,
-        found: list[Embedded],
-        reached: SignatureLevel,
-        wanted: SignatureLevel,
-        digest: DigestAlgorithm,
-    ) -> tuple[SignatureLevel, bytes]:
-        """Append what is missing, in order.
-
-        Raises:
-            _Partly: something cannot be had now; with what was reached.
-            ApplianceError: `CERTIFICATE_NOT_USABLE`, as `complete`.
-        """
-        try:
-            if not reaches(reached, _L.B_T):
-                pdf, stamp = await self._stamped(pdf, digest)
-                found, reached = [*found, stamp], _L.B_T
-            if reaches(wanted, _L.B_LT):
-                pdf = await self._with_data(pdf, found)
-                reached = _L.B_LT
-            if wanted is _L.B_LTA:
-                pdf, _ = await self._stamped(pdf, digest)
-                reached = _L.B_LTA
-        except ApplianceError as exc:
-            if exc.code not in AWAY:
-                raise
-            raise _Partly(exc, reached, pdf) from exc
-        return reached, pdf
-
-    async def _with_data(self, pdf: bytes, found: list[Embedded]) -> bytes:
-        """The file with the validation data of its signatures and timestamps.
-
-        Raises:
-            ApplianceError: as `ValidationSource.of`.
-        """
-        validated = []
-        for each in found:
-            data = await self._data(each)
-            if data is not None:
-                validated.append(Validated(each.contents, data))
-        increment = await asyncio.to_thread(add_dss, pdf, validated)
-        if not increment:
-            return pdf
-        check_end(pdf, increment)
-        return pdf + increment
-
-    async def _data(self, one: Embedded) -> ValidationData | None:
-        """What one of them needs; None for what has ended and was kept in time.
-
-        Raises:
-            ApplianceError: as `ValidationSource.of`.
-        """
-        data = ValidationData()
-        if _is_alive(one.certificate, self._clock.now()):
-            data = await self._source.of(one.certificate, one.others)
-        token = one.token
-        if (
-            token is not None
-            and token.certificate != one.certificate
-            and _is_alive(token.certificate, self._clock.now())
-        ):
-            data = data.with_more(
-                await self._source.of(token.certificate, token.certificates)
-            )
-        return data if data.certificates else None
-
-    async def _stamped(
-        self, pdf: bytes, digest: DigestAlgorithm
-    ) -> tuple[bytes, Embedded]:
-        """The file with a document timestamp.
-
-        Raises:
-            ApplianceError: `TSA_UNAVAILABLE`.
-        """
-        room = self._token_bytes.get(digest, TOKEN_BYTES)
-        prepared = await asyncio.to_thread(prepare_timestamp, pdf, digest, room)
-        token = await self._tsa.stamp(prepared.imprint, digest)
-        increment = fill_timestamp(prepared, token)
-        checked = await asyncio.to_thread(check_timestamp, pdf, increment)
-        stamp = checked.token
-        if stamp is None:
-            msg = "a document timestamp is one"
-            raise SignatureCheckError(msg)
-        return pdf + increment, Embedded(
-            checked.contents,
-            stamp.certificate,
-            stamp.certificates,
-            stamp,
-            True,  # noqa: FBT003 (is_timestamp)
-        )
-
-
-class _Partly(Exception):  # noqa: N818 (it tells how far it went)
-    """Not all could be had.
-
-    Args:
-        cause: why.
-        reached: the level reached.
-        pdf: the file at that level.
-    """
-
-    def __init__(
-        self, cause: ApplianceError, reached: SignatureLevel, pdf: bytes
-    ) -> None:
-        super().__init__(cause)
-        self.cause = cause
-        self.reached = reached
-        self.pdf = pdf
-
 
 def _pass_over(exc: ApplianceError, policy: TimestampPolicy) -> None:
     """Go on without what cannot be had now, where the policy allows it.
@@ -347,11 +256,6 @@ def _pass_over(exc: ApplianceError, policy: TimestampPolicy) -> None:
     if exc.code not in AWAY or policy is TimestampPolicy.REQUIRED:
         raise exc
     _log.warning("level.later", code=exc.code.value, reason=getattr(exc, "reason", ""))
-
-
-def _is_alive(certificate: bytes, now: datetime) -> bool:
-    """Whether somebody still answers for a certificate."""
-    return x509.load_der_x509_certificate(certificate).not_valid_after_utc > now
 
 
 def _end_of(token: TimestampToken) -> datetime:

@@ -7,7 +7,7 @@ from appliance.domain.records.activations import Item
 from appliance.domain.request import RequestView
 from appliance.domain.stamp_field import lay_out
 from appliance.domain.stamp_words import StampSigner, spoken
-from appliance.services.claiming import Work
+from appliance.services.claimed_work import Work
 from worker.pdf.method import SignatureMethod
 from worker.pdf.prepare import SignaturePlan
 

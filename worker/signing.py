@@ -22,7 +22,8 @@ from appliance.domain.ids import ActivationId
 from appliance.domain.records.activations import Claim, Item
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import ItemState
-from appliance.services.claiming import CertificateChangedError, Claiming, Work
+from appliance.services.claimed_work import Work
+from appliance.services.claiming import CertificateChangedError, Claiming
 from appliance.services.health import signing_workers
 from appliance.services.sweeping import Sweeping
 from worker.activation_keys import ActivationKeys
@@ -31,7 +32,7 @@ from worker.finish import FencedOffError
 from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner, UsableKey
-from worker.levels import AWAY
+from worker.raising import AWAY
 from worker.tasks import TaskRunner
 from worker.upkeep import LevelUpkeep
 

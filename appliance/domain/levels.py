@@ -12,6 +12,13 @@ from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 
 _ORDER: Final = tuple(SignatureLevel)
+INTERNAL_TSA: Final = "internal"
+"""Name of the installation's own timestamping authority."""
+INTERNAL: Final = (INTERNAL_TSA,)
+TSA_NAMES_MOST: Final = 8
+"""Authorities that a profile may name."""
+TSA_NAME_MOST: Final = 64
+"""Longest name of one, in characters."""
 
 
 def reaches(reached: SignatureLevel, wanted: SignatureLevel) -> bool:
@@ -27,6 +34,8 @@ class ProfileWishes:
     timestamp_policy: TimestampPolicy | None = None
     digest: DigestAlgorithm | None = None
     """Of RSA keys; a curve has its own."""
+    tsa: tuple[str, ...] | None = None
+    """As `SignatureProfile.tsa`."""
 
 
 NO_WISHES: Final = ProfileWishes()
@@ -39,6 +48,13 @@ class SignatureProfile:
     level: SignatureLevel
     timestamp_policy: TimestampPolicy
     digest: DigestAlgorithm
+    tsa: tuple[str, ...] = INTERNAL
+    """Names of the timestamping authorities, in the order to ask them."""
+
+    @property
+    def has_outside_tsa(self) -> bool:
+        """Whether an authority outside is to be asked."""
+        return self.level is not SignatureLevel.B_B and self.tsa != INTERNAL
 
     def narrowed(self, wishes: ProfileWishes) -> "SignatureProfile":
         """The same, with what a narrower scope asks for."""
@@ -46,6 +62,7 @@ class SignatureProfile:
             wishes.level or self.level,
             wishes.timestamp_policy or self.timestamp_policy,
             wishes.digest or self.digest,
+            wishes.tsa or self.tsa,
         )
 
 

@@ -6,68 +6,33 @@ False, and change nothing, when another worker has claimed since.
 Source: design §3, 4 and 5.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.document import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.levels import Upkeep
-from appliance.domain.person import Credential, Person
 from appliance.domain.ports import Outcomes
-from appliance.domain.records import Records, Store
-from appliance.domain.records.activations import (
-    Claim,
-    IntentRow,
-    Item,
-    KeyedItem,
-    Terms,
-)
-from appliance.domain.request import RequestView, SignedDocumentView
-from appliance.domain.stamp_details import LogoPicture
+from appliance.domain.records import Store
+from appliance.domain.records.activations import Claim, Item, KeyedItem, Terms
+from appliance.domain.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, ItemState, RequestState
+from appliance.services.claimed_work import SUSPECT, Work, read_work
+from appliance.services.signing_events import item_event, key_interrupted
 from appliance.services.signing_hosts import slot_host
-from appliance.services.stamping import picture_of
 from appliance.services.turns import end_rest, hand_over
 from appliance.settings import SigningSettings
 
 ATTEMPTS: Final = 5
 """Claims in the key phase, without any result, after which nobody takes it any
 more: it kills its workers, and the sweep makes its request `fallida`."""
-_SUSPECT: Final = 3
-"""Claims after which it is signed alone, so that it takes no other along."""
 _LEFT: Final = frozenset({ItemState.WAITING, ItemState.KEYED})
 """What is still to be done of an activation."""
 
 
 class CertificateChangedError(Exception):
     """A credential was certified anew: what was prepared names the one before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A claim with all that signing its items needs."""
-
-    claim: Claim
-    person: Person | None
-    credential: Credential | None
-    requests: dict[int, RequestView]
-    """By item."""
-    pictures: dict[str, LogoPicture] = field(default_factory=dict)
-    """Logos that items still to be signed show, by SHA-256."""
-
-    def picture(self, item: Item) -> LogoPicture | None:
-        """The logo that an item's stamp shows."""
-        logo = item.details.logo
-        return None if logo is None else self.pictures.get(logo.sha256)
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether earlier claims ended in a way that calls for signing it alone."""
-        return self.claim.tries > _SUSPECT
 
 
 class Claiming:
@@ -133,7 +98,7 @@ class Claiming:
             claims = await records.activations.next_claims(
                 now, self._terms, single=single
             )
-        if claims is None or (busy and claims >= _SUSPECT):
+        if claims is None or (busy and claims >= SUSPECT):
             return None
         async with self._store.write() as records:
             claim = await records.activations.claim_next(
@@ -151,13 +116,15 @@ class Claiming:
             for item in claim.items:
                 if item.state in _LEFT:
                     event = EventKind.ACTIVATION_CLAIMED
-                    records.audit.add(self._event(event, claim, item, state))
-            return await _with_rows(records, claim)
+                    records.audit.add(
+                        item_event(event, self._actor, claim, item, state)
+                    )
+            return await read_work(records, claim)
 
     async def read_again(self, claim: Claim) -> Work:
         """A claim with what stands beside it now."""
         async with self._store.write() as records:
-            return await _with_rows(records, claim)
+            return await read_work(records, claim)
 
     @property
     def _actor(self) -> str:
@@ -216,8 +183,9 @@ class Claiming:
             done = await records.activations.intend(claim, item.seq, digest, now)
             if done:
                 records.audit.add(
-                    self._event(
+                    item_event(
                         EventKind.KEY_INTENDED,
+                        self._actor,
                         claim,
                         item,
                         {"digest": digest, "documentSha256": item.document_sha256},
@@ -235,7 +203,9 @@ class Claiming:
                 return False
             await records.activations.settle(claim, now)
             records.audit.add(
-                self._event(EventKind.KEY_USED, claim, item, {"digest": digest})
+                item_event(
+                    EventKind.KEY_USED, self._actor, claim, item, {"digest": digest}
+                )
             )
             return True
 
@@ -279,8 +249,9 @@ class Claiming:
                 await records.upkeep.add(item.request, document.integrator, upkeep, now)
             await records.activations.settle(claim, now)
             records.audit.add(
-                self._event(
+                item_event(
                     EventKind.REQUEST_SIGNED,
+                    self._actor,
                     claim,
                     item,
                     {"sha256": document.sha256, "level": document.level},
@@ -354,59 +325,9 @@ class Claiming:
                 await records.requests.move(
                     item.request, RequestState.IN_PROGRESS, then, code.value
                 )
-                records.audit.add(self._event(kind, claim, item, {**why}))
+                records.audit.add(item_event(kind, self._actor, claim, item, {**why}))
                 if then is RequestState.FAILED:
                     await end_rest(records, item.request, then, self._actor)
             await records.activations.settle(claim, now, code.value)
         await self._outcomes.announce(claim.id)
         return True
-
-    def _event(
-        self,
-        kind: EventKind,
-        claim: Claim,
-        item: Item,
-        detail: dict[str, object],
-        integrator: str | None = None,
-    ) -> AuditEvent:
-        return AuditEvent(
-            kind,
-            self._actor,
-            integrator=integrator,
-            request=item.request,
-            activation=claim.id,
-            attempt=claim.fence,
-            detail={"item": item.seq, **detail},
-        )
-
-
-def key_interrupted(actor: str, items: Sequence[Item], intent: IntentRow) -> AuditEvent:
-    """What the audit says of an intended use of a key that was closed open-ended."""
-    return AuditEvent(
-        EventKind.KEY_INTERRUPTED,
-        actor,
-        request=items[intent.item].request,
-        activation=intent.activation,
-        attempt=intent.attempt,
-        detail={"item": intent.item, "digest": intent.digest},
-    )
-
-
-async def _with_rows(records: Records, claim: Claim) -> Work:
-    """Read what stands beside a claim, now: person and key may have changed."""
-    views = await records.requests.named([item.request for item in claim.items])
-    shown = {item.details.logo: item.details for item in claim.items}
-    pictures = [await picture_of(records, details) for details in shown.values()]
-    return Work(
-        claim=claim,
-        person=await records.people.get(claim.person),
-        # Locked: a renewal either comes before this look, or sees the claim and
-        # waits (see `Renewal.renewed`).
-        credential=await records.credentials.get(claim.credential, lock=True),
-        requests={
-            item.seq: views[item.request]
-            for item in claim.items
-            if item.request in views
-        },
-        pictures={made.logo.sha256: made for made in pictures if made is not None},
-    )

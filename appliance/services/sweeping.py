@@ -22,8 +22,9 @@ from appliance.domain.vocab import (
     ItemState,
     RequestState,
 )
-from appliance.services.claiming import ATTEMPTS, key_interrupted
+from appliance.services.claiming import ATTEMPTS
 from appliance.services.hsm_tasks import TASK_ATTEMPTS
+from appliance.services.signing_events import key_interrupted
 from appliance.services.turns import end_rest
 
 _BATCH: Final = 200

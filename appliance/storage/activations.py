@@ -1,54 +1,35 @@
 """Activations, items and intents in SQL."""
 
-import math
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import datetime
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    and_,
-    case,
-    exists,
-    insert,
-    literal,
-    not_,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import and_, case, insert, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.activation import Seal
-from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import (
-    ActivationId,
-    CredentialId,
-    PersonId,
-    RequestId,
-)
+from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
 from appliance.domain.records.activations import (
     Claim,
     CodedItem,
     IntentRow,
-    Item,
     KeyedItem,
     NewActivation,
     Overdue,
     Terms,
 )
-from appliance.domain.stamp_details import PLAIN, StampDetails
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
+from appliance.storage.activation_queue import claim_next, next_claims
+from appliance.storage.activation_rows import is_in
 from appliance.storage.intents import (
     complete_intent,
     intents_of,
     interrupt_intents,
     open_intent,
 )
-from appliance.storage.leases import claim_one, fenced_update, release
-from appliance.storage.seals import add_seals, erase_seals, is_sealed_to, seals_of
+from appliance.storage.leases import fenced_update, release
+from appliance.storage.overdue_activations import end_overdue, find_overdue
+from appliance.storage.seals import add_seals, erase_seals, seals_of
 from appliance.storage.tables import (
     activation,
     activation_item,
@@ -58,8 +39,6 @@ from appliance.storage.tables import (
 from appliance.storage.types import Instant
 
 _A = ActivationState
-_TRIES: Final = activation.c.fence - activation.c.progress
-"""Claims since an item last came to a result."""
 
 
 class SqlActivations:
@@ -148,7 +127,7 @@ class SqlActivations:
         """Whether an activation of a person is still to use their key."""
         query = (
             select(activation.c.id)
-            .where(activation.c.person == person, _in(_A.WAITING) | _in(_A.KEYING))
+            .where(activation.c.person == person, is_in(_A.WAITING) | is_in(_A.KEYING))
             .limit(1)
         )
         return (await self._connection.execute(query)).first() is not None
@@ -168,67 +147,13 @@ class SqlActivations:
         self, at: datetime, terms: Terms, *, single: bool = False
     ) -> int | None:
         """How often what `claim_next` would take was claimed without a result."""
-        query = (
-            select(_TRIES)
-            .where(_claimable(at, terms, single=single))
-            .order_by(activation.c.created)
-            .limit(1)
-        )
-        return (await self._connection.execute(query)).scalar_one_or_none()
+        return await next_claims(self._connection, at, terms, single=single)
 
     async def claim_next(
         self, owner: str, at: datetime, terms: Terms, *, single: bool = False
     ) -> Claim | None:
         """Take the oldest activation that nobody has in hand."""
-        row = await claim_one(
-            self._connection,
-            activation,
-            _claimable(at, terms, single=single),
-            owner,
-            at + terms.lease,
-            {},
-        )
-        if row is None:
-            return None
-        items = await self._items(row.id)
-        state = _A(row.state)
-        key_until = row.key_until
-        if state is _A.WAITING:
-            state = _A.KEYING
-            key_until = at + terms.key + timedelta(seconds=len(items))
-            await self._connection.execute(
-                update(activation)
-                .where(activation.c.id == row.id)
-                .values(
-                    state=state.value,
-                    key_until=key_until,
-                    finish_until=key_until + terms.finish,
-                )
-            )
-        return Claim(
-            id=ActivationId(row.id),
-            person=PersonId(row.person),
-            credential=CredentialId(row.credential),
-            state=state,
-            fence=row.fence,
-            factors=tuple(row.factors),
-            created=row.created,
-            claim_by=row.claim_by,
-            key_until=key_until,
-            items=items,
-            tries=row.fence - row.progress,
-            seal=next(
-                (s for s in await self.seals(row.id) if s.host == terms.host), None
-            ),
-        )
-
-    async def _items(self, activation_id: str) -> tuple[Item, ...]:
-        rows = await self._connection.execute(
-            select(activation_item)
-            .where(activation_item.c.activation == activation_id)
-            .order_by(activation_item.c.seq)
-        )
-        return tuple(_item(row) for row in rows)
+        return await claim_next(self._connection, owner, at, terms, single=single)
 
     async def renew(self, claim: Claim, until: datetime) -> bool:
         """Prolong the lease, to the end of its phase at the most.
@@ -239,11 +164,11 @@ class SqlActivations:
         wanted = literal(until, Instant())
         within = case(
             (
-                _in(_A.KEYING) & (activation.c.key_until < wanted),
+                is_in(_A.KEYING) & (activation.c.key_until < wanted),
                 activation.c.key_until,
             ),
             (
-                _in(_A.FINISHING) & (activation.c.finish_until < wanted),
+                is_in(_A.FINISHING) & (activation.c.finish_until < wanted),
                 activation.c.finish_until,
             ),
             else_=wanted,
@@ -349,33 +274,7 @@ class SqlActivations:
 
     async def overdue(self, at: datetime, attempts: int) -> list[Overdue]:
         """Activations that nobody may go on with, and no lease holds; locked."""
-        free = or_(activation.c.lease_until.is_(None), activation.c.lease_until <= at)
-        late = or_(
-            _in(_A.WAITING) & (activation.c.claim_by <= at),
-            _in(_A.KEYING) & (activation.c.key_until <= at),
-            _in(_A.KEYING) & (attempts <= _TRIES),
-            _in(_A.FINISHING) & (activation.c.finish_until <= at),
-        )
-        rows = await self._connection.execute(
-            select(
-                activation.c.id,
-                activation.c.state,
-                _TRIES.label("tries"),
-                activation.c.reason,
-            )
-            .where(free, late)
-            .with_for_update(skip_locked=True)
-        )
-        return [
-            Overdue(
-                ActivationId(row.id),
-                _A(row.state),
-                row.tries,
-                await self._items(row.id),
-                row.reason,
-            )
-            for row in rows.all()
-        ]
+        return await find_overdue(self._connection, at, attempts)
 
     async def end_overdue(
         self,
@@ -384,36 +283,8 @@ class SqlActivations:
         at: datetime,
         reason: str,
     ) -> list[IntentRow]:
-        """End one of `overdue`, erase its seals; gives the intents still open.
-
-        The fencing number goes up, so that a worker that wakes late is refused.
-        What is not to be finished any more is failed with it.
-        """
-        over = {ItemState.WAITING.value}
-        if then is not _A.FINISHING:
-            over.add(ItemState.KEYED.value)
-        await self._connection.execute(
-            update(activation)
-            .where(activation.c.id == activation_id)
-            .values(
-                state=then.value,
-                reason=reason,
-                lease_until=at,
-                fence=activation.c.fence + 1,
-            )
-        )
-        await erase_seals(self._connection, activation_seal, activation_id)
-        await self._connection.execute(
-            update(activation_item)
-            .where(
-                activation_item.c.activation == activation_id,
-                activation_item.c.state.in_(over),
-            )
-            .values(state=ItemState.FAILED.value, reason=reason)
-        )
-        return await interrupt_intents(
-            self._connection, intent.c.activation == activation_id, at
-        )
+        """End one of `overdue`, erase its seals; gives the intents still open."""
+        return await end_overdue(self._connection, activation_id, then, at, reason)
 
     async def any_in_hand(self, credential: CredentialId) -> bool:
         """Whether a worker has an activation of that credential in hand."""
@@ -421,7 +292,7 @@ class SqlActivations:
             select(activation.c.id)
             .where(
                 activation.c.credential == credential,
-                or_(_in(_A.KEYING), _in(_A.FINISHING)),
+                or_(is_in(_A.KEYING), is_in(_A.FINISHING)),
             )
             .limit(1)
         )
@@ -451,61 +322,3 @@ class SqlActivations:
             .values(**values)
         )
         return True
-
-
-def _in(state: ActivationState) -> ColumnElement[bool]:
-    return activation.c.state == state.value
-
-
-def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[bool]:
-    """Waiting and in time, or let go of by whoever had it.
-
-    As long as a key is to be used, only hosts take it that it is sealed to. What
-    kills its workers is not taken again. The finish phase may be tried as often as
-    leases can lapse in its time: a store that is away kills nobody. After as many
-    attempts as a key phase has, it rests for a lease's time between two, so that a
-    document which kills its workers there costs others little.
-    """
-    tries = terms.attempts + math.ceil(terms.finish / terms.lease)
-    ours = is_sealed_to(activation_seal, activation.c.id, terms.host)
-    rested = or_(
-        terms.attempts > _TRIES,
-        activation.c.lease_until <= at - terms.lease,
-    )
-    several = exists().where(
-        activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
-    )
-    free = or_(
-        _in(_A.WAITING) & (activation.c.claim_by > at) & ours,
-        and_(
-            activation.c.lease_until <= at,
-            or_(
-                _in(_A.KEYING)
-                & (activation.c.key_until > at)
-                & (terms.attempts > _TRIES)
-                & ours,
-                _in(_A.FINISHING)
-                & (activation.c.finish_until > at)
-                & (tries > _TRIES)
-                & rested,
-            ),
-        ),
-    )
-    return and_(free, not_(several)) if single else free
-
-
-def _item(row: Row[Any]) -> Item:
-    return Item(
-        seq=row.seq,
-        request=RequestId(row.request),
-        document_sha256=row.document_sha256,
-        params=SignParameters.from_wire(row.params),
-        params_sha256=row.params_sha256,
-        state=ItemState(row.state),
-        details=PLAIN if row.stamp is None else StampDetails.from_json(row.stamp),
-        increment=row.increment,
-        contents_at=row.contents_at or 0,
-        contents_length=row.contents_length or 0,
-        signed_attributes=row.signed_attributes,
-        signature=row.signature,
-    )

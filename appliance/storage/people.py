@@ -1,26 +1,16 @@
-"""Persons, integrators, signing secrets and credentials in SQL."""
+"""Persons, integrators and signing secrets in SQL."""
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import Row, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import KeyAlgorithm, KeyMode, WrapMethod
-from appliance.domain.ids import CredentialId, IntegratorId, PersonId
-from appliance.domain.person import Credential, Person
+from appliance.domain.ids import IntegratorId, PersonId
+from appliance.domain.person import Person
 from appliance.domain.records.people import (
     ChosenSecrets,
     Contact,
@@ -29,15 +19,8 @@ from appliance.domain.records.people import (
     NewPerson,
     SigningSecret,
 )
-from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
-from appliance.storage.packing import join, split
-from appliance.storage.tables import (
-    credential,
-    integrator,
-    login_secret,
-    person,
-    signing_secret,
-)
+from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.storage.tables import integrator, login_secret, person, signing_secret
 
 
 class SqlPeople:
@@ -246,154 +229,6 @@ class SqlPeople:
                 verifier_sha256=secret.verifier_sha256,
             )
         )
-
-
-_OVER = (
-    CredentialState.SUPERSEDED.value,
-    CredentialState.REVOKING.value,
-    CredentialState.REVOKED.value,
-)
-"""States of credentials that never sign again."""
-
-
-class SqlCredentials:
-    """Keys and certificates."""
-
-    def __init__(self, connection: AsyncConnection, clock: Clock) -> None:
-        self._connection = connection
-        self._clock = clock
-
-    async def add(self, new: Credential) -> None:
-        """Record a credential; the person's earlier active ones give way."""
-        await self._connection.execute(
-            update(credential)
-            .where(
-                credential.c.person == new.person,
-                credential.c.state == CredentialState.ACTIVE.value,
-            )
-            .values(state=CredentialState.SUPERSEDED.value)
-        )
-        await self._connection.execute(
-            insert(credential).values(
-                id=new.id,
-                person=new.person,
-                key_mode=new.key_mode.value,
-                algorithm=new.algorithm.value,
-                key_version=new.key_version,
-                key_token=new.key_token,
-                cka_id=new.cka_id,
-                master=new.master,
-                blob_w=new.blob_w,
-                method_w=None if new.method_w is None else new.method_w.value,
-                method_k=None if new.method_k is None else new.method_k.value,
-                outer=new.outer,
-                spki=new.spki,
-                spki_sha256=hashlib.sha256(new.spki).hexdigest(),
-                certificate=new.certificate,
-                chain=join(new.chain),
-                not_before=new.not_before,
-                not_after=new.not_after,
-                vouched_by=new.vouched_by.value,
-                state=new.state.value,
-                created=self._clock.now(),
-            )
-        )
-
-    async def get(
-        self, credential_id: CredentialId, *, lock: bool = False
-    ) -> Credential | None:
-        """A credential by id; `lock` keeps others from changing it."""
-        return await self._one(credential.c.id == credential_id, lock=lock)
-
-    async def set_state(
-        self, credential_id: CredentialId, state: CredentialState
-    ) -> None:
-        """Move a credential to a state."""
-        await self._connection.execute(
-            update(credential)
-            .where(credential.c.id == credential_id)
-            .values(state=state.value)
-        )
-
-    async def renewed(self, renewed: Credential) -> None:
-        """Record the certificate, chain and dates that a credential now has."""
-        await self._connection.execute(
-            update(credential)
-            .where(credential.c.id == renewed.id)
-            .values(
-                certificate=renewed.certificate,
-                chain=join(renewed.chain),
-                not_before=renewed.not_before,
-                not_after=renewed.not_after,
-            )
-        )
-
-    async def active(self, person_id: PersonId) -> Credential | None:
-        """The credential a person signs with."""
-        return await self._one(
-            (credential.c.person == person_id)
-            & (credential.c.state == CredentialState.ACTIVE.value)
-        )
-
-    async def of_person(self, person_id: PersonId) -> list[Credential]:
-        """Every credential of a person, newest first."""
-        rows = await self._connection.execute(
-            select(credential)
-            .where(credential.c.person == person_id)
-            .order_by(credential.c.created.desc(), credential.c.id)
-        )
-        return [_credential(row) for row in rows]
-
-    async def locked(self, person_id: PersonId) -> list[Credential]:
-        """Those of a person that may sign, now or later, by id."""
-        rows = await self._connection.execute(
-            select(credential).where(_locked(person_id)).order_by(credential.c.id)
-        )
-        return [_credential(row) for row in rows]
-
-    async def relock(self, credential_id: CredentialId, outer: bytes) -> None:
-        """Keep what is in `outer` under another unlock key."""
-        await self._connection.execute(
-            update(credential)
-            .where(credential.c.id == credential_id)
-            .values(outer=outer)
-        )
-
-    async def _one(self, condition: Any, *, lock: bool = False) -> Credential | None:
-        query = select(credential).where(condition)
-        if lock:
-            # Of the kind that lets rows that refer to this one be added.
-            query = query.with_for_update(key_share=True)
-        row = (await self._connection.execute(query)).one_or_none()
-        return None if row is None else _credential(row)
-
-
-def _locked(person_id: PersonId) -> ColumnElement[bool]:
-    return (credential.c.person == person_id) & credential.c.state.not_in(_OVER)
-
-
-def _credential(row: Row[Any]) -> Credential:
-    return Credential(
-        id=CredentialId(row.id),
-        person=PersonId(row.person),
-        key_mode=KeyMode(row.key_mode),
-        algorithm=KeyAlgorithm(row.algorithm),
-        key_version=row.key_version,
-        spki=row.spki,
-        outer=row.outer,
-        master=row.master,
-        blob_w=row.blob_w,
-        method_w=None if row.method_w is None else WrapMethod(row.method_w),
-        method_k=None if row.method_k is None else WrapMethod(row.method_k),
-        key_token=row.key_token,
-        cka_id=row.cka_id,
-        certificate=row.certificate,
-        chain=split(row.chain),
-        not_before=row.not_before,
-        not_after=row.not_after,
-        vouched_by=VouchedBy(row.vouched_by),
-        state=CredentialState(row.state),
-    )
 
 
 def _person(row: Row[Any]) -> Person:

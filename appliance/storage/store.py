@@ -4,12 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from sqlalchemy.exc import (
-    DBAPIError,
-    IntegrityError,
-    InterfaceError,
-    OperationalError,
-)
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -24,7 +19,9 @@ from appliance.storage.batches import SqlBatches
 from appliance.storage.certificates import SqlCertificates
 from appliance.storage.console import SqlConsole, SqlEnrolments
 from appliance.storage.console_views import SqlConsoleViews
+from appliance.storage.credentials import SqlCredentials
 from appliance.storage.document_keys import SqlDocumentKeys
+from appliance.storage.document_records import SqlDocuments
 from appliance.storage.engines import Engines
 from appliance.storage.inserting import insert_into
 from appliance.storage.integrators import SqlIntegrators
@@ -32,19 +29,20 @@ from appliance.storage.levels import SqlUpkeep
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.logos import SqlLogos
 from appliance.storage.masters import SqlMasters
-from appliance.storage.people import SqlCredentials, SqlPeople
+from appliance.storage.people import SqlPeople
 from appliance.storage.publications import SqlPublications
-from appliance.storage.requests import SqlDocuments, SqlRequests
+from appliance.storage.requests import SqlRequests
 from appliance.storage.secret_versions import SqlSecretVersions
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
-from appliance.storage.tasks import SqlActivationKeys, SqlTasks, SqlWorkers
+from appliance.storage.tasks import SqlTasks
 from appliance.storage.trust import (
     SqlExpiry,
     SqlFormerCertificates,
     SqlRevocationPins,
     SqlTrust,
 )
+from appliance.storage.workers import SqlActivationKeys, SqlWorkers
 
 _AWAY = (OperationalError, InterfaceError, PoolTimeoutError, OSError)
 _AWAY_STATES = ("08", "40", "53", "57")

@@ -1,4 +1,4 @@
-"""HSM tasks, workers' heartbeats and activation keys in SQL."""
+"""HSM tasks in SQL."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -18,19 +18,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from appliance.domain.activation import ActivationKey, Seal
+from appliance.domain.activation import Seal
 from appliance.domain.ids import PersonId, TaskId
-from appliance.domain.records.tasks import (
-    EndedTask,
-    TaskClaim,
-    TaskStatus,
-    WorkerStatus,
-)
+from appliance.domain.records.tasks import EndedTask, TaskClaim, TaskStatus
 from appliance.domain.vocab import TaskKind, TaskState
-from appliance.storage.inserting import insert_into
 from appliance.storage.leases import claim_one, fenced_update, release
 from appliance.storage.seals import add_seals, erase_seals, is_sealed_to, seals_of
-from appliance.storage.tables import activation_key, hsm_task, task_seal, worker_status
+from appliance.storage.tables import hsm_task, task_seal
 
 _OPEN = (TaskState.WAITING.value, TaskState.RUNNING.value)
 _OVER = (TaskState.DONE.value, TaskState.FAILED.value)
@@ -272,79 +266,3 @@ def _claimable(
     unsealed = ~exists().where(task_seal.c.task == hsm_task.c.id)
     ours = unsealed | is_sealed_to(task_seal, hsm_task.c.id, host)
     return _free(at) & (hsm_task.c.fence < attempts) & possible & ours
-
-
-class SqlWorkers:
-    """Who is alive."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
-
-    async def beat(self, status: WorkerStatus) -> None:
-        """Say that a worker is alive and how its HSM is."""
-        await self._connection.execute(
-            delete(worker_status).where(worker_status.c.slot == status.slot)
-        )
-        await self._connection.execute(
-            insert(worker_status).values(
-                slot=status.slot,
-                process=status.process,
-                at=status.at,
-                hsm=status.hsm,
-                reason=status.reason,
-            )
-        )
-
-    async def alive(self, since: datetime) -> list[WorkerStatus]:
-        """Workers that said so after `since`."""
-        rows = await self._connection.execute(
-            select(worker_status)
-            .where(worker_status.c.at > since)
-            .order_by(worker_status.c.slot)
-        )
-        return [
-            WorkerStatus(row.slot, row.process, row.at, row.hsm, row.reason)
-            for row in rows
-        ]
-
-
-class SqlActivationKeys:
-    """What signing hosts publish of their keys."""
-
-    def __init__(self, connection: AsyncConnection) -> None:
-        self._connection = connection
-
-    async def publish(self, key: ActivationKey) -> None:
-        """Record a key, in the place of an earlier one of that host and epoch."""
-        values = {
-            "public": key.public,
-            "identity": key.identity,
-            "signature": key.signature,
-            "made": key.made,
-        }
-        await self._connection.execute(
-            insert_into(self._connection, activation_key)
-            .values(host=key.host, epoch=key.epoch, **values)
-            .on_conflict_do_update(index_elements=["host", "epoch"], set_=values)
-        )
-
-    async def published(self, since: int) -> list[ActivationKey]:
-        """Keys of that epoch and later ones, by host and epoch."""
-        rows = await self._connection.execute(
-            select(activation_key)
-            .where(activation_key.c.epoch >= since)
-            .order_by(activation_key.c.host, activation_key.c.epoch)
-        )
-        return [
-            ActivationKey(
-                row.host, row.epoch, row.public, row.identity, row.signature, row.made
-            )
-            for row in rows
-        ]
-
-    async def forget(self, before: int) -> int:
-        """Delete keys of epochs before that; how many there were."""
-        result = await self._connection.execute(
-            delete(activation_key).where(activation_key.c.epoch < before)
-        )
-        return result.rowcount

@@ -43,8 +43,8 @@ from appliance.services.envelope import open_outer, open_seal
 from appliance.services.passwords import HashSlots
 from appliance.services.signing_password import SigningPasswords, normalize
 from appliance.storage import tables
+from appliance.storage.credentials import credential_of
 from appliance.storage.key_files import read_key_ring
-from appliance.storage.people import _credential as credential_of
 from hsm_config.profile import load_profile
 from tests import pdfs
 from tests.functional.calls import sign

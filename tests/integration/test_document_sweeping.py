@@ -18,8 +18,8 @@ from appliance.services.document_keys import IntegratorDocumentKeys
 from appliance.services.document_sweeping import DocumentSweeping
 from appliance.settings import DocumentSettings
 from appliance.storage import tables
+from appliance.storage.document_records import NAMING, REFERRING
 from appliance.storage.documents import LocalDocuments
-from appliance.storage.requests import NAMING, REFERRING
 from appliance.storage.secretbox import SecretBox
 from tests.core_parts import A4, CoreParts, signed_view
 from tests.fakes import FixedDocumentKeys

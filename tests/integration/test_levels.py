@@ -1,9 +1,12 @@
 """Levels of signatures as the worker reaches and keeps them, with the real record."""
 
 import datetime as dt
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 from cryptography import x509
@@ -16,9 +19,14 @@ from appliance.domain.certificates import (
 )
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm
 from appliance.domain.ids import DocumentId, RequestId, new_id
-from appliance.domain.levels import ProfileWishes, SignatureProfile, Upkeep
+from appliance.domain.levels import (
+    ProfileWishes,
+    SignatureProfile,
+    Upkeep,
+    ValidationData,
+)
 from appliance.domain.records import Records
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.request import SignedDocumentView
@@ -37,11 +45,12 @@ from hsm_config.certificates import key_identifier
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys, MovingClock
 from tests.parts.long_term import LongTermPki, SoftwareTsa
-from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan
+from tests.tools.pdf_samples import SoftwareSigner, make_pdf, make_plan, make_signer
 from tests.tools.pdf_validation import lt_failures, openssl_accepts
 from tests.validators import pyhanko_verdicts
 from worker.levels import Levels, Reached
-from worker.pdf import CheckedSignature, check, prepare
+from worker.pdf import CheckedSignature, SignatureMethod, assemble, check, prepare
+from worker.pdf.assemble import token_fits
 from worker.stamp import StampFonts, load_fonts
 from worker.upkeep import LevelUpkeep
 
@@ -55,6 +64,16 @@ DAY = dt.timedelta(days=1)
 def fonts() -> StampFonts:
     """Every font, prepared."""
     return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
+
+
+class Assembled(TypedDict):
+    """What both `assemble` and `token_fits` take."""
+
+    signed_attributes: bytes
+    signature: bytes
+    method: SignatureMethod
+    certificate: bytes
+    chain: tuple[bytes, ...]
 
 
 @dataclass
@@ -80,6 +99,11 @@ class RenewingTsa:
             self._now = self.pki.tsa(days=self.days)
             self.certificates.append(self._now.certificate)
         return self._now.token(imprint, digest)
+
+    def carry(self, more: tuple[bytes, ...]) -> None:
+        """Have tokens carry further certificates."""
+        assert self._now is not None
+        self._now = replace(self._now, chain=(*self._now.chain, *more))
 
 
 def _end(certificate: bytes) -> dt.datetime:
@@ -136,16 +160,34 @@ class Scene:
         new = OcspAnswer(serial, good, answer, now, now + DAY)
         assert await records.publications.put_answer(new)
 
-    async def sign(self, profile: SignatureProfile) -> tuple[bytes, Reached]:
+    async def sign(
+        self, profile: SignatureProfile, original: bytes | None = None
+    ) -> tuple[bytes, Reached]:
         """The file that is signed by a profile, and what came of it."""
-        original = make_pdf()
+        original = original or make_pdf()
         plan = make_plan(self.signer)
         room = await self.levels.token_bytes(profile, plan.method.digest)
         plan = replace(plan, signed_at=self.clock.now(), token_bytes=room)
         prepared = prepare(original, plan, self.fonts)
         value = self.signer.value(prepared.digest, plan.method)
         token = await self.levels.token(value, plan.method.digest, profile)
-        increment = self.signer.filled(prepared, plan, value, token)
+        made: Assembled = {
+            "signed_attributes": prepared.signed_attributes,
+            "signature": value,
+            "method": plan.method,
+            "certificate": plan.certificate,
+            "chain": plan.chain,
+        }
+        length = prepared.contents_length
+        if token is not None and not token_fits(length, **made, token=token):
+            token = None  # as `worker.finish` does
+        increment = assemble(
+            prepared.increment,
+            contents_at=prepared.contents_at,
+            contents_length=length,
+            **made,
+            token=token,
+        )
         checked: CheckedSignature = check(original, increment, plan.certificate)
         reached = await self.levels.complete(
             (original, increment), checked, plan.certificate, plan.chain, profile
@@ -313,6 +355,129 @@ async def test_two_workers_raise_a_document_once(
     assert not await frozen.failed(claim, ErrorCode.TSA_UNAVAILABLE, DAY)
     view, _ = await scene.newest(request)
     assert (view.version, view.level) == (2, L.B_LT)
+
+
+def signed_by_a_stranger(fonts: StampFonts) -> bytes:
+    """A file with a signature under a CA that nobody here knows."""
+    stranger = make_signer(KeyAlgorithm.EC_P256)
+    plan = make_plan(stranger)
+    original = make_pdf()
+    prepared = prepare(original, plan, fonts)
+    return original + stranger.complete(prepared, plan)
+
+
+def with_an_impossible_certificate(pdf: bytes) -> bytes:
+    """X.509 of version 8, as pyca takes no certificate."""
+    return pdf.replace(b"a003020102", b"a003020107")
+
+
+def without_a_signature_value(pdf: bytes) -> bytes:
+    """Zeros alone in Contents."""
+    return re.sub(
+        rb"<[0-9a-f]{2000,}>", lambda m: b"<" + b"0" * (len(m[0]) - 2) + b">", pdf
+    )
+
+
+@pytest.mark.parametrize(
+    "harm", [bytes, with_an_impossible_certificate, without_a_signature_value]
+)
+async def test_stranger_in_the_file_keeps_nobody_from_renewing_it(
+    sqlite_core: CoreParts, fonts: StampFonts, harm: Callable[[bytes], bytes]
+) -> None:
+    """A signature that came along, be it of an unknown CA or no signature at all."""
+    brought = harm(signed_by_a_stranger(fonts))
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 2 * DAY)
+    pdf, reached = await scene.sign(profile(L.B_LTA, P.PREFERRED), brought)
+    assert reached.level is L.B_LTA
+    request = await scene.publish(pdf, reached)
+
+    scene.clock.at = a_moment_ago()
+    await scene.publish_crls()
+    assert await scene.upkeep().run() == 1
+
+    view, kept = await scene.newest(request)
+    assert (view.version, view.level) == (2, L.B_LTA)
+    assert kept.startswith(pdf)
+
+
+@dataclass
+class Asked:
+    """Notes whose revocation is asked for over the network."""
+
+    certificates: list[bytes] = field(default_factory=list)
+
+    async def of(
+        self, certificate: bytes, issuer: bytes, since: dt.datetime | None = None
+    ) -> ValidationData:
+        """See `StatusAuthority`."""
+        del issuer, since
+        self.certificates.append(certificate)
+        return ValidationData()
+
+
+async def test_nobody_is_asked_about_a_chain_to_no_trusted_root(
+    sqlite_core: CoreParts,
+) -> None:
+    """Addresses that a document brings along are not called."""
+    trusted, stranger = make_signer(), make_signer()
+    clock = MovingClock(a_moment_ago())
+    pki = LongTermPki(clock)
+    files = AuthorityFiles(pki.chain[1], pki.chain[0], "root", "ca", b"")
+    publishing = Publishing(sqlite_core.store, clock, sqlite_core.settings.pki, "test")
+    asked = Asked()
+
+    async def anchors() -> tuple[bytes, ...]:
+        return trusted.chain
+
+    source = ValidationSource(
+        sqlite_core.store, clock, files, publishing, outside=asked, anchors=anchors
+    )
+    await source.of(trusted.certificate)
+    with pytest.raises(ApplianceError) as caught:
+        await source.of(stranger.certificate, stranger.chain)
+
+    assert caught.value.code is ErrorCode.REVOCATION_UNAVAILABLE
+    assert asked.certificates == [trusted.certificate]
+
+
+async def test_timestamp_of_an_earlier_signature_is_not_ones_own(
+    sqlite_core: CoreParts, fonts: StampFonts, tmp_path: Path
+) -> None:
+    """Whoever signs second while the TSA is away is stamped as well, later."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago())
+    first, _ = await scene.sign(profile(L.B_T, P.PREFERRED))
+    scene.tsa.is_away = True
+    pdf, reached = await scene.sign(profile(L.B_LT, P.PREFERRED), first)
+    assert reached.level is L.B_B
+    request = await scene.publish(pdf, reached)
+    scene.tsa.is_away = False
+    scene.clock.forward(60)
+
+    assert await scene.upkeep().run() == 1
+
+    view, raised = await scene.newest(request)
+    assert view.level == L.B_LT
+    said = openssl_accepts(raised, tmp_path, scene.pki.chain, scene.clock.now())
+    assert said == ["Verification: OK"]
+
+
+async def test_tokens_that_got_longer_find_room(
+    sqlite_core: CoreParts, fonts: StampFonts, tmp_path: Path
+) -> None:
+    """A TSA with a new, longer certificate stops nobody from signing."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago())
+    known, _ = await scene.sign(profile(L.B_T, P.REQUIRED))
+    scene.tsa.carry(make_signer().chain)
+
+    pdf, reached = await scene.sign(profile(L.B_T, P.REQUIRED))
+    again, _ = await scene.sign(profile(L.B_T, P.REQUIRED))
+
+    assert reached.level is L.B_T
+    for each in (known, pdf, again):
+        said = openssl_accepts(each, tmp_path, scene.pki.chain, scene.clock.now())
+        assert said in ([], ["Verification: OK"])
+    assert b"/DocTimeStamp" in pdf
+    assert b"/DocTimeStamp" not in again
 
 
 async def test_document_is_kept_through_ten_certificates_of_the_tsa(

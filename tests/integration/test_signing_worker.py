@@ -20,7 +20,8 @@ from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.records.activations import Item
 from appliance.domain.request import Signer
 from appliance.domain.vocab import ActivationState, RequestState
-from appliance.services.claiming import Claiming, Work
+from appliance.services.claimed_work import Work
+from appliance.services.claiming import Claiming
 from appliance.settings import SigningSettings
 from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
 from worker.activation_keys import ActivationKeys

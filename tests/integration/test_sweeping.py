@@ -17,7 +17,7 @@ from appliance.domain.vocab import (
     RequestState,
     SlotOutcome,
 )
-from appliance.services.claiming import Work
+from appliance.services.claimed_work import Work
 from appliance.services.sweeping import Sweeping
 from tests.core_parts import CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
 

@@ -1,4 +1,4 @@
-"""Write docs/settings.md from appliance/settings.py.
+"""Write docs/settings.md from appliance/settings.
 
 `python -m tests.tools.settings_doc` does it. The docstrings there are the
 reference; type, range and default come from the model. With `--check` nothing is
@@ -25,7 +25,7 @@ TARGET: Final = Path(__file__).resolve().parents[2] / "docs/settings.md"
 _INTRO: Final = """\
 # Settings
 
-<!-- Made by `python -m tests.tools.settings_doc` from appliance/settings.py. -->
+<!-- Made by `python -m tests.tools.settings_doc` from appliance/settings. -->
 
 One TOML file holds every setting; each command takes it as `rubrica --settings FILE`.
 A key that is not listed here is refused, with the file, the key and what is allowed

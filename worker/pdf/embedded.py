@@ -3,8 +3,13 @@
 import io
 from dataclasses import dataclass, field
 
+from cryptography import x509
+from pyhanko.pdf_utils.generic import DictionaryObject, IndirectObject
 from pyhanko.pdf_utils.reader import PdfFileReader
+from pyhanko.sign.fields import enumerate_sig_fields
+from pyhanko.sign.validation.pdf_embedded import EmbeddedPdfSignature
 
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from worker.pdf.token import TimestampToken, read_token
 from worker.stamp.revision import refusing
 
@@ -30,32 +35,59 @@ class Embedded:
 def embedded(pdf: bytes) -> list[Embedded]:
     """The signatures and timestamps of a file, oldest first; none is verified.
 
+    What the document brought along may be of any kind: what of that cannot be read
+    is left out. The last one was made here.
+
     Args:
         pdf: the whole file, which this appliance made.
 
     Raises:
-        DocumentRefusedError: it cannot be read.
+        DocumentRefusedError: it cannot be read, or its last signature cannot.
     """
     with refusing():
         reader = PdfFileReader(io.BytesIO(pdf), strict=False)
         if reader.encrypted:
             reader.decrypt("")
-        found = []
-        for each in reader.embedded_signatures:
-            contents = bytes(each.pkcs7_content)
-            is_timestamp = each.sig_object_type == "/DocTimeStamp"
-            token = read_token(contents) if is_timestamp else None
-            unsigned = each.signer_info["unsigned_attrs"]
-            for attribute in () if is_timestamp else unsigned:
-                if attribute["type"].native == _STAMP:
-                    token = read_token(attribute["values"][0].dump())
-            found.append(
-                Embedded(
-                    contents=contents,
-                    certificate=each.signer_cert.dump(),
-                    others=tuple(one.dump() for one in each.other_embedded_certs),
-                    token=token,
-                    is_timestamp=is_timestamp,
-                )
-            )
-        return found
+        fields = [*enumerate_sig_fields(reader, filled_status=True)]
+        fields.sort(key=lambda found: _revision(reader, found[2]))
+        read = [_read(reader, name, field) for name, _, field in fields]
+        if not read or read[-1] is None:
+            raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "its own signature")
+        return [each for each in read if each is not None]
+
+
+def _revision(reader: PdfFileReader, sig_field: DictionaryObject) -> int:
+    """The revision that a signature came with, from 0."""
+    value = sig_field.get_object().raw_get("/V")
+    if not isinstance(value, IndirectObject):
+        return 0
+    return int(reader.xrefs.get_last_change(value.reference))
+
+
+def _read(
+    reader: PdfFileReader, name: str, sig_field: DictionaryObject
+) -> Embedded | None:
+    """One signature or timestamp; None for what cannot be read."""
+    try:
+        each = EmbeddedPdfSignature(reader, sig_field, name)
+        contents = bytes(each.pkcs7_content)
+        is_timestamp = each.sig_object_type == "/DocTimeStamp"
+        token = read_token(contents) if is_timestamp else None
+        unsigned = each.signer_info["unsigned_attrs"]
+        for attribute in () if is_timestamp else unsigned:
+            if attribute["type"].native == _STAMP:
+                token = read_token(attribute["values"][0].dump())
+        certificate = each.signer_cert.dump()
+        for one in (certificate, certificate if token is None else token.certificate):
+            read = x509.load_der_x509_certificate(one)
+            # These are parsed when they are asked for.
+            _ = read.issuer, read.subject, read.not_valid_after_utc
+        return Embedded(
+            contents=contents,
+            certificate=certificate,
+            others=tuple(one.dump() for one in each.other_embedded_certs),
+            token=token,
+            is_timestamp=is_timestamp,
+        )
+    except Exception:  # noqa: BLE001 (crafted files raise errors of every kind)
+        return None

@@ -1,0 +1,38 @@
+"""The one tree of errors: what can go wrong, in stable codes and safe words.
+
+An error carries a code, a sentence that may be shown to anybody, and the values
+that the sentence needs. It knows no HTTP status: `appliance.web.problems` maps
+codes to answers. The sentences are msgids of the gettext catalogues.
+
+A new code goes into `codes`, and with its sentence into `sentences`.
+"""
+
+from appliance.domain.errors.codes import ErrorCode
+from appliance.domain.errors.exceptions import (
+    ActivationInvalidError,
+    ApplianceError,
+    ChainRefusedError,
+    DocumentRefusedError,
+    DomainInvalidError,
+    FieldInvalidError,
+    HsmRefusedError,
+    HsmUnavailableError,
+    KeyNotFoundError,
+    TsaUnavailableError,
+)
+from appliance.domain.errors.sentences import SENTENCES
+
+__all__ = [
+    "SENTENCES",
+    "ActivationInvalidError",
+    "ApplianceError",
+    "ChainRefusedError",
+    "DocumentRefusedError",
+    "DomainInvalidError",
+    "ErrorCode",
+    "FieldInvalidError",
+    "HsmRefusedError",
+    "HsmUnavailableError",
+    "KeyNotFoundError",
+    "TsaUnavailableError",
+]

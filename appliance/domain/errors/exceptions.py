@@ -1,0 +1,180 @@
+"""The exceptions that carry a code, and what its sentence needs.
+
+If only the code differs, raise `ApplianceError`; a subclass is for what somebody
+catches, or for members that its answers always have.
+"""
+
+from appliance.domain.errors.codes import ErrorCode
+from appliance.domain.errors.sentences import SENTENCES
+
+
+class ApplianceError(Exception):
+    """Something that the caller can be told: a code and the values it needs.
+
+    Args:
+        code: what happened.
+        params: the values that the sentence's places need.
+        extras: further members of the answer (`attemptsLeft`, `stamp`, …);
+            plain JSON values, safe for the caller.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        *,
+        params: dict[str, object] | None = None,
+        extras: dict[str, object] | None = None,
+    ) -> None:
+        self.code = code
+        self.params = params or {}
+        self.extras = extras or {}
+        super().__init__(code.value)
+
+    @property
+    def sentence(self) -> str:
+        """The msgid of what is said; fill it with `params` after translation."""
+        return SENTENCES[self.code]
+
+    def told(self, sentence: str) -> str:
+        """Fill the places of a sentence, perhaps a translated one.
+
+        Args:
+            sentence: with the same named places as `sentence`.
+        """
+        return sentence.format_map(_Blank(self.params))
+
+    def __str__(self) -> str:
+        """The code and the English sentence, for logs and terminals."""
+        return f"{self.code}: {self.told(self.sentence)}"
+
+
+class _Blank(dict[str, object]):
+    """Params in which a place without a value shows as a question mark."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+class FieldInvalidError(ApplianceError):
+    """A field has a value out of its domain (decisions: 400 `FIELD_INVALID`).
+
+    Args:
+        field: the field's wire name.
+        allowed: the allowed values, or one phrase such as "4 to 72".
+    """
+
+    def __init__(self, field: str, allowed: list[str] | str | None = None) -> None:
+        extras: dict[str, object] = {"field": field}
+        if allowed is not None:
+            extras["allowed"] = allowed
+        super().__init__(
+            ErrorCode.FIELD_INVALID, params={"field": field}, extras=extras
+        )
+        self.field = field
+
+
+class DomainInvalidError(ApplianceError):
+    """An origin that cannot be allowed to show the frame.
+
+    Args:
+        reason: why, in English: a msgid, so that people read it translated.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            ErrorCode.DOMAIN_INVALID,
+            extras={"field": "origin", "allowed": "https://host[:port]"},
+        )
+        self.reason = reason
+
+
+class DocumentRefusedError(ApplianceError):
+    """A document that cannot be taken in or signed, by a `PDF_*` code.
+
+    Args:
+        code: one of the document codes.
+        reason: what was found, in English, for logs and operators.
+    """
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        reason: str = "",
+        *,
+        params: dict[str, object] | None = None,
+        extras: dict[str, object] | None = None,
+    ) -> None:
+        super().__init__(code, params=params, extras=extras)
+        self.reason = reason
+
+
+class ChainRefusedError(ApplianceError):
+    """A chain of certificates that cannot be taken, by a code of its own.
+
+    Args:
+        code: one of the `CHAIN_…`, `CERTIFICATE_…` or `ANCHOR_…` codes.
+        place: of the certificate at fault in what was sent, from 0.
+        params: the values that the sentence needs.
+    """
+
+    def __init__(
+        self, code: ErrorCode, place: int | None = None, **params: object
+    ) -> None:
+        extras: dict[str, object] = {"field": "cadena"}
+        if place is not None:
+            extras["certificado"] = place
+        super().__init__(code, params=params, extras=extras)
+
+
+class HsmUnavailableError(ApplianceError):
+    """The HSM cannot be used now; nothing is said about any key."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(ErrorCode.HSM_UNAVAILABLE)
+        self.reason = reason
+
+
+class TsaUnavailableError(ApplianceError):
+    """No timestamping authority gave a token that can be used.
+
+    Args:
+        reason: why, in English, for operators.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(ErrorCode.TSA_UNAVAILABLE)
+        self.reason = reason
+
+
+class HsmRefusedError(ApplianceError):
+    """The HSM works, and what was asked of it cannot be done.
+
+    Args:
+        reason: why, in English, without anything secret; for operators.
+        code: how the caller is told.
+    """
+
+    def __init__(self, reason: str, code: ErrorCode = ErrorCode.TASK_FAILED) -> None:
+        super().__init__(code, params={"reason": reason})
+        self.reason = reason
+
+
+class KeyNotFoundError(ApplianceError):
+    """A healthy HSM has no such key; never said of a token that is away."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(ErrorCode.CERTIFICATE_NOT_USABLE)
+        self.reason = reason
+
+
+class ActivationInvalidError(ApplianceError):
+    """What was sealed does not open: a row was altered, or a key is not its own.
+
+    Args:
+        layer: which one held: `seal` (the activation), `outer` (the credential)
+            or `hsm` (the wrapped key).
+    """
+
+    def __init__(self, layer: str) -> None:
+        super().__init__(ErrorCode.ACTIVATION_INVALID)
+        self.layer = layer

@@ -1,0 +1,39 @@
+"""What the audit says of signing: one event for each document, whatever happens."""
+
+from collections.abc import Sequence
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.records.activations import Claim, IntentRow, Item
+from appliance.domain.vocab import EventKind
+
+
+def item_event(
+    kind: EventKind,
+    actor: str,
+    claim: Claim,
+    item: Item,
+    detail: dict[str, object],
+    integrator: str | None = None,
+) -> AuditEvent:
+    """What the audit says of one document of a claim."""
+    return AuditEvent(
+        kind,
+        actor,
+        integrator=integrator,
+        request=item.request,
+        activation=claim.id,
+        attempt=claim.fence,
+        detail={"item": item.seq, **detail},
+    )
+
+
+def key_interrupted(actor: str, items: Sequence[Item], intent: IntentRow) -> AuditEvent:
+    """What the audit says of an intended use of a key that was closed open-ended."""
+    return AuditEvent(
+        EventKind.KEY_INTERRUPTED,
+        actor,
+        request=items[intent.item].request,
+        activation=intent.activation,
+        attempt=intent.attempt,
+        detail={"item": intent.item, "digest": intent.digest},
+    )

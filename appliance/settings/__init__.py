@@ -1,0 +1,41 @@
+"""The one TOML settings file: every key, its unit, range and default.
+
+Unknown keys are refused with the file, the key and what is allowed, before any
+port opens. Secrets are never values here, only paths of files. The docstrings of
+the tables' models are the reference: `docs/settings.md` is generated from them.
+"""
+
+from appliance.settings.access import AuthSettings, SecretSettings
+from appliance.settings.documents import DocumentSettings, SandboxSettings
+from appliance.settings.hsm import HsmSettings, ReplicaSettings, TokenSettings
+from appliance.settings.loading import load_settings
+from appliance.settings.pki import OutsideTsaSettings, PkiSettings, TimestampSettings
+from appliance.settings.root import LogSettings, Settings
+from appliance.settings.section import SettingsError
+from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
+from appliance.settings.stores import DatabaseSettings, RedisSettings
+from appliance.settings.web import FACES, WebSettings
+
+__all__ = [
+    "FACES",
+    "AuthSettings",
+    "DatabaseSettings",
+    "DocumentSettings",
+    "HsmSettings",
+    "LogSettings",
+    "OutsideTsaSettings",
+    "PkiSettings",
+    "ProfileSettings",
+    "RedisSettings",
+    "ReplicaSettings",
+    "SandboxSettings",
+    "SecretSettings",
+    "Settings",
+    "SettingsError",
+    "SigningSettings",
+    "StampSettings",
+    "TimestampSettings",
+    "TokenSettings",
+    "WebSettings",
+    "load_settings",
+]

@@ -1,0 +1,46 @@
+"""`[secrets]` and `[auth]`: key files, sign-in and tokens."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from appliance.settings.section import Section
+
+
+class SecretSettings(Section):
+    """Files with 32 random bytes in hex, or versions of such; mode 0600.
+
+    `docs/rotation.md` has their form.
+    """
+
+    pepper_file: Path
+    """Pepper of signing passwords; read by `api` (and `embed`) alone."""
+    data_key_file: Path
+    """Key over TOTP seeds, JWT keys, e-mail addresses; read by `api`, `embed` and
+    `admin` alone."""
+    document_key_file: Path | None = None
+    """Key over the keys of integrators' documents; read by all roles but `sandbox`.
+    The default is `document-key` beside `data_key_file`."""
+    lookup_key_file: Path
+    """Key of the HMACs by which tokens and addresses are looked up."""
+
+
+class AuthSettings(Section):
+    """Sign-in and tokens."""
+
+    issuer: str | None = None
+    """`iss` of our tokens; the default is `web.base_url`."""
+    audience: str | None = None
+    """`aud` of our tokens; the default is `web.base_url`."""
+    token_ttl_s: int = Field(default=900, ge=60, le=900)
+    """Lifetime of an access token, in seconds."""
+    login_ttl_s: int = Field(default=300, ge=30, le=600)
+    """Time between password and code, in seconds."""
+    factor_age_s: int = Field(default=28_800, ge=60, le=86_400)
+    """Oldest second factor that may still sign, in seconds."""
+    login_per_minute_address: int = Field(default=10, ge=1, le=10_000)
+    """Sign-in attempts a minute from one address."""
+    login_per_minute_account: int = Field(default=5, ge=1, le=10_000)
+    """Sign-in attempts a minute on one account."""
+    enrolment_ttl_s: int = Field(default=259_200, ge=3600, le=2_592_000)
+    """Lifetime of an enrolment link, in seconds."""

@@ -1,0 +1,45 @@
+"""`[documents]` and `[sandbox]`: how PDFs are kept, and looked at."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from appliance.domain.document import FindingKind
+from appliance.settings.section import Seconds, Section
+
+
+class DocumentSettings(Section):
+    """Where PDFs are kept and how big they may be."""
+
+    path: Path | None = None
+    """Folder; the default is `documents` in `data_dir`."""
+    limit_bytes: int = Field(default=50_000_000, ge=1024, le=104_857_600)
+    """Largest document, in bytes."""
+    pages: int = Field(default=5000, ge=1, le=5000)
+    """Most pages of a document."""
+    refuse: tuple[FindingKind, ...] = ()
+    """Findings for which a document is not taken in: 422 `PDF_NOT_ALLOWED`; see
+    `docs/documents.md`. By default the signer is told of each and decides."""
+    reserve_bytes: int = Field(default=134_217_728, ge=0, le=1_099_511_627_776)
+    """Room kept on the documents' disk for what was signed already, in bytes. As
+    long as the disk has none left for it, nothing is signed (`STORAGE_FULL`). Make
+    it as large as all the documents that are signed at a time; 0: none."""
+    unused_days: int = Field(default=7, ge=1, le=3650)
+    """Days after which a document that nothing refers to is removed."""
+    per_session: int = Field(default=20, ge=1, le=1000)
+    """Documents that one session of the frame may bring, one after the other."""
+
+
+class SandboxSettings(Section):
+    """Limits within which one PDF is looked at."""
+
+    socket: Path | None = None
+    """Unix socket; the default is `sandbox.sock` in `run_dir`."""
+    memory_bytes: int = Field(default=1_073_741_824, ge=268_435_456)
+    """Address space of one job, in bytes."""
+    cpu_s: int = Field(default=10, ge=1, le=120)
+    """CPU time of one job, in seconds."""
+    wall_s: Seconds = 20
+    """Wall time of one job, in seconds."""
+    jobs: int = Field(default=4, ge=1, le=64)
+    """Jobs that run at the same time; more wait."""

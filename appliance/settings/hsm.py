@@ -1,0 +1,74 @@
+"""`[hsm]`: the HSM, its tokens, and the keys made in it."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from appliance.domain.hsm import KeyAlgorithm, KeyMode
+from appliance.settings.section import Seconds, Section
+
+
+class TokenSettings(Section):
+    """One token of the HSM."""
+
+    label: str
+    """Its label."""
+    pin_source: Literal["file", "credential", "environment", "prompt"] = "file"
+    """Where its PIN is: `file` (see `pin_file`); `credential`, the systemd
+    credential with the name of `pin_file`; `environment`, the variable
+    `RUBRICA_PIN_` and the label in capitals, refused in PROD; `prompt`, asked for
+    at the terminal, which only `rubrica hsm` can do."""
+    pin_file: Path
+    """File with its PIN, read once at the start of the worker."""
+
+
+class ReplicaSettings(TokenSettings):
+    """One more token behind the logical HSM "firma", with the same master keys."""
+
+    module: Path | None = None
+    """Its PKCS#11 module; the default is that of `hsm.firma`."""
+    config: Path | None = None
+    """Its module's own configuration file; the default is that of `hsm.firma`.
+    A module has one: another configuration needs a module of its own."""
+
+
+class HsmSettings(Section):
+    """The HSM (see `hsm_config/profiles`)."""
+
+    profile: str = "softhsm2"
+    """Name of a profile in `hsm_config/profiles`, or a path to one."""
+    module: Path | None = None
+    """PKCS#11 module; the default is the profile's first that exists."""
+    firma: TokenSettings
+    """Token of the users' keys."""
+    pki: TokenSettings
+    """Token of the CA's key, with another PIN."""
+    replicas: tuple[ReplicaSettings, ...] = Field(default=(), max_length=14)
+    """More tokens that hold what `firma` holds (see docs/hsm-faults.md). A worker
+    uses any that is there; worker n prefers the n-th."""
+    softhsm_conf: Path | None = None
+    """The module's own configuration file, where the profile has a `config_env`
+    (SoftHSM: `SOFTHSM2_CONF`)."""
+    keep_alive_s: Seconds = 60
+    """Time between two test signatures of an idle worker, in seconds."""
+    call_limit_s: Seconds = 20
+    """Longest that a call into the HSM may take, in seconds; a worker whose call
+    takes longer is killed, and what it had in hand goes on elsewhere."""
+    key_mode: KeyMode = KeyMode.WRAPPED
+    """Where a new user's key is kept: `wrapped` (in the record, under the HSM's
+    master key and the signing password) or `resident` (on the token)."""
+    key_algorithm: KeyAlgorithm = KeyAlgorithm.RSA_2048
+    """Kind of a new user's key."""
+    signature_scheme: Literal["auto", "rsa-pss"] = "auto"
+    """How RSA keys sign: `auto` is PKCS#1 v1.5. EC keys sign by ECDSA."""
+    activation_dir: Path | None = None
+    """Folder of the activation keys' private halves, on tmpfs; the default is
+    one under `/dev/shm` that is named after `data_dir`."""
+
+    @model_validator(mode="after")
+    def _members_hold_the_same(self) -> Self:
+        if self.replicas and self.key_mode is KeyMode.RESIDENT:
+            msg = "replicas: a resident key is on one token alone; wrapped keys go"
+            raise ValueError(msg)
+        return self

@@ -1,0 +1,142 @@
+"""The whole file, and what follows from several of its keys."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from appliance.domain.levels import SignatureProfile
+from appliance.domain.stamp_details import CODE_LENGTH, CONTENT_AT_MOST
+from appliance.domain.vocab import Environment, SignatureLevel
+from appliance.settings.access import AuthSettings, SecretSettings
+from appliance.settings.documents import DocumentSettings, SandboxSettings
+from appliance.settings.hsm import HsmSettings
+from appliance.settings.pki import PkiSettings, TimestampSettings
+from appliance.settings.section import Section
+from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
+from appliance.settings.stores import DatabaseSettings, RedisSettings
+from appliance.settings.web import WebSettings
+
+
+class LogSettings(Section):
+    """The log."""
+
+    format: Literal["text", "json"] = "text"
+    """`text` for people, `json` for machines; one event a line."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least level that is written."""
+
+
+class Settings(Section):
+    """The whole file. Relative paths count from the file's own folder."""
+
+    environment: Environment = Environment.PREPROD
+    """`PREPROD` or `PROD`; tokens and keys of one are invalid on the other."""
+    trial: bool = False
+    """A trial: the demo CA "DEMO SIN VALIDEZ" certifies; refused in PROD."""
+    installation: str = Field(
+        default="rubrica", pattern=r"^[A-Za-z0-9ÁÉÍÓÚÑáéíóúñ .-]{1,60}$"
+    )
+    """Name of the installation, shown in the CA's name. Every user's key is bound to
+    it: under another name no key opens."""
+    data_dir: Path
+    """Folder of what must last."""
+    run_dir: Path
+    """Short private folder of sockets and locks (a path of up to 80 bytes)."""
+    fonts_dir: Path = Path("/usr/share/fonts/truetype/liberation2")
+    """Folder of the Liberation 2 fonts."""
+    event_prefix: str = Field(default="svc", pattern=r"^[a-z][a-z0-9-]{0,31}$")
+    """Prefix of the iframe's messages (`svc.ready` …)."""
+    web: WebSettings = WebSettings()
+    database: DatabaseSettings = DatabaseSettings()
+    redis: RedisSettings = RedisSettings()
+    documents: DocumentSettings = DocumentSettings()
+    hsm: HsmSettings
+    pki: PkiSettings = PkiSettings()
+    timestamps: TimestampSettings = TimestampSettings()
+    secrets: SecretSettings
+    auth: AuthSettings = AuthSettings()
+    signing: SigningSettings = SigningSettings()
+    profile: ProfileSettings = ProfileSettings()
+    stamp: StampSettings = StampSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _trial_is_not_production(self) -> Self:
+        if self.trial and self.environment is Environment.PROD:
+            msg = "trial: a trial cannot be PROD"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def signature_profile(self) -> SignatureProfile:
+        """How signatures are made here (decisions "level")."""
+        default = SignatureLevel.B_LT if self.trial else SignatureLevel.B_T
+        return SignatureProfile(
+            self.profile.level or default,
+            self.profile.timestamp_policy,
+            self.profile.digest,
+        )
+
+    @property
+    def verify_url(self) -> str:
+        """Where the page of a signature is, without its code."""
+        return self.stamp.verify_url or f"{self.web.base_url}/verificar"
+
+    @model_validator(mode="after")
+    def _address_fits_into_a_code(self) -> Self:
+        if len(self.verify_url) + 1 + CODE_LENGTH > CONTENT_AT_MOST:
+            msg = "stamp.verify_url: too long for a QR code"
+            raise ValueError(msg)
+        if not self.verify_url.isascii():
+            msg = "stamp.verify_url: its host must be written in ASCII (xn--…)"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def sandbox_socket(self) -> Path:
+        """Where the sandbox listens."""
+        return self.sandbox.socket or self.run_dir / "sandbox.sock"
+
+    @property
+    def activation_dir(self) -> Path:
+        """Where a signing host keeps its activation keys."""
+        if self.hsm.activation_dir is not None:
+            return self.hsm.activation_dir
+        name = hashlib.sha256(os.fsencode(self.data_dir.absolute())).hexdigest()[:16]
+        return Path(f"/dev/shm/rubrica-{name}")  # noqa: S108 (checked when it is used)
+
+    @property
+    def worker_identity_file(self) -> Path:
+        """Public keys of the HSM's worker identities, PEM; fronts believe no other."""
+        return self.data_dir / "pki" / "worker-identity.pem"
+
+    @property
+    def document_key_file(self) -> Path:
+        """Where the key over the keys of integrators' documents is kept."""
+        secrets = self.secrets
+        beside = secrets.data_key_file.with_name("document-key")
+        return secrets.document_key_file or beside
+
+    @property
+    def documents_dir(self) -> Path:
+        """Where PDFs are kept."""
+        return self.documents.path or self.data_dir / "documents"
+
+    @property
+    def root_file(self) -> Path:
+        """Certificate of the internal CA's root, PEM: what a verifier trusts."""
+        return self.data_dir / "pki" / "root.pem"
+
+    @property
+    def ca_file(self) -> Path:
+        """Certificate of the internal CA that issues, PEM."""
+        return self.data_dir / "pki" / "ca.pem"
+
+    @property
+    def redis_socket(self) -> Path:
+        """Unix socket of the doorbell when no `redis.url` is set."""
+        return self.redis.socket or self.run_dir / "redis.sock"

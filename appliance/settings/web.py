@@ -1,0 +1,66 @@
+"""`[web]`: addresses and limits of the HTTP faces."""
+
+from typing import Final, Self
+
+from pydantic import Field, model_validator
+
+from appliance.settings.section import Seconds, Section
+
+_ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
+
+FACES: Final[tuple[str, ...]] = ("api", "embed", "admin")
+"""Roles that answer HTTP, each on a listener of its own (`web.listen_…`)."""
+
+
+class WebSettings(Section):
+    """Addresses and limits of the HTTP faces."""
+
+    base_url: str = Field(default="http://127.0.0.1:8080", pattern=r"^https?://[^/]+$")
+    """Public address of the REST API, without a final slash ({base_url})."""
+    web_url: str = Field(default="", pattern=r"^(https?://[^/]+)?$")
+    """Public address of the session API ({web_url}), served by the `api` role
+    too; the default is `base_url`."""
+    iframe_url: str = Field(default="http://localhost:8081", pattern=_ORIGIN)
+    """Origin of the iframe ({iframe_url}): no other address here may have it."""
+    admin_url: str = Field(default="http://127.0.0.1:8082", pattern=_ORIGIN)
+    """Origin of the console; best reachable from inside alone."""
+    listen_api: str = "127.0.0.1:8080"
+    """Address that the `api` role listens on: `host:port` or `unix:/path`."""
+    listen_embed: str = "127.0.0.1:8081"
+    """Address that the `embed` role listens on; empty: `rubrica up` runs none."""
+    listen_admin: str = "127.0.0.1:8082"
+    """Address that the `admin` role listens on; empty: `rubrica up` runs none."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins whose pages may call the REST API, exact (`https://a.example`)."""
+    body_limit_bytes: int = Field(default=1_048_576, ge=1024, le=104_857_600)
+    """Largest JSON body, in bytes."""
+    body_timeout_s: Seconds = 15
+    """Longest a body may take to arrive, in seconds."""
+    graceful_s: Seconds = 30
+    """Longest that running calls are waited for at a stop, in seconds."""
+    backlog: int = Field(default=512, ge=16, le=65535)
+    """Connections that may wait to be accepted."""
+
+    def listen(self, face: str) -> str:
+        """Where a face listens.
+
+        Args:
+            face: one of `FACES`.
+        """
+        addresses = (self.listen_api, self.listen_embed, self.listen_admin)
+        return dict(zip(FACES, addresses, strict=True))[face]
+
+    @model_validator(mode="after")
+    def _web_url_is_base_url(self) -> Self:
+        if not self.web_url:
+            # Once, before anybody sees it: the model is frozen from here on.
+            object.__setattr__(self, "web_url", self.base_url)
+        return self
+
+    @model_validator(mode="after")
+    def _frame_has_its_own_origin(self) -> Self:
+        # A page of the API or the console could reach into a frame of its origin.
+        if self.iframe_url in {self.base_url, self.web_url, self.admin_url}:
+            msg = "iframe_url: must be an origin of its own"
+            raise ValueError(msg)
+        return self

@@ -1,0 +1,110 @@
+"""Every table of the record, a module for each subject.
+
+Words are those of design §2; states come from `appliance.domain.vocab`.
+Migrations in `migrations/` build exactly this (a test compares them). Import
+from here, never from a module below: `metadata` is whole only with all of them.
+"""
+
+from appliance.storage.tables.activations import (
+    activation,
+    activation_item,
+    activation_key,
+    activation_seal,
+    intent,
+)
+from appliance.storage.tables.audit import audit_event, audit_writer
+from appliance.storage.tables.base import metadata
+from appliance.storage.tables.certificates import (
+    certificate,
+    crl,
+    expiry_notice,
+    ocsp_response,
+    trust_anchor,
+)
+from appliance.storage.tables.credentials import credential, former_certificate
+from appliance.storage.tables.documents import (
+    document,
+    document_key,
+    document_repair,
+    level_upkeep,
+    signed_document,
+)
+from appliance.storage.tables.integrators import (
+    api_key,
+    blocked_origin,
+    integrator,
+    integrator_domain,
+    logo,
+    logo_use,
+)
+from appliance.storage.tables.people import (
+    attempt_slot,
+    enrolment,
+    login_attempt,
+    login_secret,
+    person,
+    revocation_pin,
+    signing_secret,
+)
+from appliance.storage.tables.requests import (
+    idempotency,
+    signature_request,
+    signing_batch,
+    signing_process,
+)
+from appliance.storage.tables.sessions import (
+    console_session,
+    console_user,
+    download_link,
+    embed_session,
+    jwt_key,
+)
+from appliance.storage.tables.workers import hsm_task, task_seal, worker_status
+
+__all__ = [
+    "activation",
+    "activation_item",
+    "activation_key",
+    "activation_seal",
+    "api_key",
+    "attempt_slot",
+    "audit_event",
+    "audit_writer",
+    "blocked_origin",
+    "certificate",
+    "console_session",
+    "console_user",
+    "credential",
+    "crl",
+    "document",
+    "document_key",
+    "document_repair",
+    "download_link",
+    "embed_session",
+    "enrolment",
+    "expiry_notice",
+    "former_certificate",
+    "hsm_task",
+    "idempotency",
+    "integrator",
+    "integrator_domain",
+    "intent",
+    "jwt_key",
+    "level_upkeep",
+    "login_attempt",
+    "login_secret",
+    "logo",
+    "logo_use",
+    "metadata",
+    "ocsp_response",
+    "person",
+    "revocation_pin",
+    "signature_request",
+    "signed_document",
+    "signing_batch",
+    "signing_process",
+    "signing_secret",
+    "task_seal",
+    "trust_anchor",
+    "worker_status",
+]

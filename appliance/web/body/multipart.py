@@ -1,0 +1,141 @@
+"""A document and its options in one body, part by part."""
+
+import io
+from dataclasses import dataclass, field
+from typing import Final
+
+from quart import request
+from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.sansio.multipart import (
+    Data,
+    Epilogue,
+    Field,
+    File,
+    MultipartDecoder,
+    NeedData,
+)
+
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.web.body.limits import face_limits, patience_s
+from appliance.web.body.reading import as_object, check_type, chunks
+
+MULTIPART: Final = "multipart/form-data"
+_PARTS_AT_MOST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A multipart body: a PDF and the JSON that goes with it."""
+
+    options: dict[str, object] = field(repr=False)
+    file: bytes = field(repr=False)
+
+
+def is_multipart() -> bool:
+    """Tell whether the present request's body is multipart/form-data."""
+    return request.mimetype == MULTIPART
+
+
+async def read_form() -> Form:
+    """Read the present request's body, which must be parts `file` and `options`.
+
+    Returns:
+        The file's bytes, of any content, and the options read as strictly as
+        a JSON body.
+
+    Raises:
+        FieldInvalidError: a part is missing, is there twice, or the body is
+            not what its boundary says.
+        ApplianceError: those of `read_object`, `FIELD_UNKNOWN`,
+            `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY`.
+
+    Source: RFC 7578; decisions "document in the call".
+    """
+    check_type(MULTIPART)
+    boundary = request.mimetype_params.get("boundary", "")
+    if not boundary:
+        raise ApplianceError(ErrorCode.CONTENT_TYPE)
+    limits = face_limits()
+    parts = _Parts({"file": limits.document, "options": limits.json})
+    try:
+        decoder = MultipartDecoder(boundary.encode(), max_parts=_PARTS_AT_MOST)
+        async for chunk in chunks(limits.multipart, patience_s(limits)):
+            decoder.receive_data(chunk)
+            parts.take(decoder)
+        decoder.receive_data(None)
+        parts.take(decoder)
+    except (ValueError, RequestEntityTooLarge) as exc:
+        raise FieldInvalidError("(body)", MULTIPART) from exc
+    file, options = parts.pick("file"), parts.pick("options")
+    if not parts.complete:
+        raise FieldInvalidError("(body)", MULTIPART)
+    if not file:
+        raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
+    return Form(as_object(options), file)
+
+
+class _Parts:
+    """The parts of a multipart body as they come in."""
+
+    def __init__(self, limits: dict[str, int]) -> None:
+        self._limits = limits
+        # A BytesIO grows in place and gives its buffer away uncopied.
+        self._content: dict[str, io.BytesIO] = {}
+        self._name = ""
+        self.complete = False
+
+    def take(self, decoder: MultipartDecoder) -> None:
+        """Take what the decoder has ready.
+
+        Raises:
+            FieldInvalidError: a part comes twice.
+            ApplianceError: `FIELD_UNKNOWN`, `DOCUMENT_TOO_LARGE`,
+                `BODY_TOO_LARGE`.
+        """
+        while True:
+            match decoder.next_event():
+                case Field(name=name) | File(name=name):
+                    self._begin(name)
+                case Data(data=data):
+                    self._add(data)
+                case Epilogue():
+                    self.complete = True
+                    return
+                case NeedData():
+                    return
+                case _:
+                    continue
+
+    def pick(self, name: str) -> bytes:
+        """The whole of one part.
+
+        Raises:
+            FieldInvalidError: it did not come.
+        """
+        if name not in self._content:
+            raise FieldInvalidError(name)
+        return self._content[name].getvalue()
+
+    def _begin(self, name: str | None) -> None:
+        if name is None or name not in self._limits:
+            # The decoder's types promise a name, but a part may have none.
+            shown = (name or "")[:64]
+            raise ApplianceError(
+                ErrorCode.FIELD_UNKNOWN,
+                params={"field": shown},
+                extras={"field": shown, "allowed": sorted(self._limits)},
+            )
+        if name in self._content:
+            raise FieldInvalidError(name)
+        self._name = name
+        self._content[name] = io.BytesIO()
+
+    def _add(self, data: bytes) -> None:
+        content, limit = self._content[self._name], self._limits[self._name]
+        content.write(data)
+        if content.tell() > limit:
+            if self._name == "file":
+                raise ApplianceError(
+                    ErrorCode.DOCUMENT_TOO_LARGE, params={"limit": limit}
+                )
+            raise ApplianceError(ErrorCode.BODY_TOO_LARGE)

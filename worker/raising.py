@@ -1,0 +1,260 @@
+"""Appends what takes a document from one level to the next, in order.
+
+    reached, pdf = await raiser.raise_to(pdf, found, reached, aim)
+
+Source: EN 319 142-1, 5.4 and 6.3.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from cryptography import x509
+
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.levels import INTERNAL, ValidationData, reaches
+from appliance.domain.ports import TimestampAuthority
+from appliance.domain.vocab import SignatureLevel
+from appliance.services.validation_data import ValidationSource
+from worker.pdf.check import SignatureCheckError, check_end, check_timestamp
+from worker.pdf.document_timestamp import fill_timestamp, prepare_timestamp
+from worker.pdf.dss import Validated, add_dss
+from worker.pdf.embedded import Embedded
+from worker.pdf.token import TimestampToken
+
+_L = SignatureLevel
+TOKEN_BYTES: Final = 10_240
+"""Room for the token of a TSA of which none was seen yet."""
+SPARE_BYTES: Final = 64
+"""What one token may be longer than another of the same TSA: serial number, time."""
+AWAY: Final = frozenset({ErrorCode.TSA_UNAVAILABLE, ErrorCode.REVOCATION_UNAVAILABLE})
+"""What a later try may do for."""
+_UNPROVEN: Final = AWAY | {ErrorCode.CERTIFICATE_NOT_USABLE}
+"""What validation data can be missing for."""
+Authorities = Callable[[tuple[str, ...]], TimestampAuthority]
+"""Gives the authority that asks those of these names, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a document is to be raised to, and how."""
+
+    wanted: SignatureLevel
+    digest: DigestAlgorithm
+    tsa: tuple[str, ...]
+    """Names of the authorities to ask."""
+    is_kept: bool = False
+    """Whether it is a published document: outside CAs are then asked for data that
+    is younger than what it proves. At once it is what can be had."""
+
+
+class Partly(Exception):  # noqa: N818 (it tells how far it went)
+    """Not all could be had.
+
+    Args:
+        cause: why.
+        reached: the level reached.
+        pdf: the file at that level.
+    """
+
+    def __init__(
+        self, cause: ApplianceError, reached: SignatureLevel, pdf: bytes
+    ) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.reached = reached
+        self.pdf = pdf
+
+
+class Raiser:
+    """Adds timestamps and validation data.
+
+    Args:
+        tsa: the internal one.
+        source: gathers validation data.
+        clock: the time.
+        outside: the authorities that profiles name; None: this role has no network.
+    """
+
+    def __init__(
+        self,
+        tsa: TimestampAuthority,
+        source: ValidationSource,
+        clock: Clock,
+        outside: Authorities | None,
+    ) -> None:
+        self._tsa = tsa
+        self._source = source
+        self._clock = clock
+        self._outside = outside
+        self.token_bytes: dict[DigestAlgorithm, int] = {}
+        """Room that the internal TSA's tokens take, once one was seen."""
+
+    async def stamp(
+        self, tsa: tuple[str, ...], imprint: bytes, digest: DigestAlgorithm
+    ) -> bytes:
+        """A token of the authorities of these names.
+
+        Args:
+            tsa: names, in the order to ask them.
+            imprint: digest of what is stamped.
+            digest: what made the imprint.
+
+        Raises:
+            ApplianceError: `TSA_UNAVAILABLE`.
+        """
+        if tsa == INTERNAL:
+            token = await self._tsa.stamp(imprint, digest)
+            # With a new certificate it may make longer ones than before.
+            needed = len(token) + SPARE_BYTES
+            self.token_bytes[digest] = max(needed, self.token_bytes.get(digest, 0))
+            return token
+        if self._outside is None:
+            raise ApplianceError(ErrorCode.TSA_UNAVAILABLE)
+        return await self._outside(tsa).stamp(imprint, digest)
+
+    async def raise_to(
+        self,
+        pdf: bytes,
+        found: list[Embedded],
+        reached: SignatureLevel,
+        aim: Aim,
+    ) -> tuple[SignatureLevel, bytes]:
+        """Append what is missing, in order.
+
+        Args:
+            pdf: the file.
+            found: its signatures and timestamps.
+            reached: its level.
+            aim: what it is to have.
+
+        Returns:
+            The level reached, and the file.
+
+        Raises:
+            Partly: something cannot be had now; with what was reached.
+            ApplianceError: `CERTIFICATE_NOT_USABLE`, as `complete`.
+        """
+        try:
+            if not reaches(reached, _L.B_T):
+                pdf, stamp = await self._stamped(pdf, aim)
+                found, reached = [*found, stamp], _L.B_T
+            if reaches(aim.wanted, _L.B_LT):
+                pdf = await self._with_data(pdf, found, aim)
+                reached = _L.B_LT
+            if aim.wanted is _L.B_LTA:
+                pdf, _ = await self._stamped(pdf, aim)
+                reached = _L.B_LTA
+        except ApplianceError as exc:
+            if exc.code not in AWAY:
+                raise
+            raise Partly(exc, reached, pdf) from exc
+        return reached, pdf
+
+    async def _with_data(self, pdf: bytes, found: list[Embedded], aim: Aim) -> bytes:
+        """The file with the validation data of its signatures and timestamps.
+
+        What the document brought along may be of anybody: data of that is welcome
+        and not waited for.
+
+        Raises:
+            ApplianceError: as `ValidationSource.of`.
+        """
+        validated = []
+        own = own_from(found)
+        for place, each in enumerate(found):
+            try:
+                data = await self._data(each, aim)
+            except ApplianceError as exc:
+                if place >= own or exc.code not in _UNPROVEN:
+                    raise
+                continue
+            if data is not None:
+                validated.append(Validated(each.contents, data))
+        increment = await asyncio.to_thread(add_dss, pdf, validated)
+        if not increment:
+            return pdf
+        check_end(pdf, increment)
+        return pdf + increment
+
+    async def _data(self, one: Embedded, aim: Aim) -> ValidationData | None:
+        """What one of them needs; None for what has ended and was kept in time.
+
+        Raises:
+            ApplianceError: as `ValidationSource.of`.
+        """
+        data, token = ValidationData(), one.token
+        since = token.at if aim.is_kept and token is not None else None
+        if _is_alive(one.certificate, self._clock.now()):
+            data = await self._source.of(one.certificate, one.others, since)
+        if (
+            token is not None
+            and token.certificate != one.certificate
+            and _is_alive(token.certificate, self._clock.now())
+        ):
+            data = data.with_more(await self._of_tsa(token, since))
+        return data if data.certificates else None
+
+    async def _of_tsa(
+        self, token: TimestampToken, since: datetime | None
+    ) -> ValidationData:
+        """What the certificate of a TSA needs.
+
+        Raises:
+            ApplianceError: `REVOCATION_UNAVAILABLE`; `TSA_UNAVAILABLE`: it is
+                revoked, and another one is to stamp.
+        """
+        try:
+            return await self._source.of(token.certificate, token.certificates, since)
+        except ApplianceError as exc:
+            if exc.code is ErrorCode.CERTIFICATE_NOT_USABLE:
+                raise ApplianceError(ErrorCode.TSA_UNAVAILABLE) from exc
+            raise
+
+    async def _stamped(self, pdf: bytes, aim: Aim) -> tuple[bytes, Embedded]:
+        """The file with a document timestamp.
+
+        Raises:
+            ApplianceError: `TSA_UNAVAILABLE`.
+        """
+        room = TOKEN_BYTES
+        if aim.tsa == INTERNAL:
+            room = self.token_bytes.get(aim.digest, TOKEN_BYTES)
+        prepared = await asyncio.to_thread(prepare_timestamp, pdf, aim.digest, room)
+        token = await self.stamp(aim.tsa, prepared.imprint, aim.digest)
+        if len(token) > room:
+            room = len(token) + SPARE_BYTES
+            prepared = await asyncio.to_thread(prepare_timestamp, pdf, aim.digest, room)
+            token = await self.stamp(aim.tsa, prepared.imprint, aim.digest)
+        increment = fill_timestamp(prepared, token)
+        checked = await asyncio.to_thread(check_timestamp, pdf, increment)
+        stamp = checked.token
+        if stamp is None:
+            msg = "a document timestamp is one"
+            raise SignatureCheckError(msg)
+        return pdf + increment, Embedded(
+            checked.contents,
+            stamp.certificate,
+            stamp.certificates,
+            stamp,
+            True,  # noqa: FBT003 (is_timestamp)
+        )
+
+
+def own_from(found: list[Embedded]) -> int:
+    """Where what this appliance made last begins: with the last signature.
+
+    Args:
+        found: signatures and timestamps of a file, oldest first.
+    """
+    places = [place for place, each in enumerate(found) if not each.is_timestamp]
+    return places[-1] if places else 0
+
+
+def _is_alive(certificate: bytes, now: datetime) -> bool:
+    """Whether somebody still answers for a certificate."""
+    return x509.load_der_x509_certificate(certificate).not_valid_after_utc > now
