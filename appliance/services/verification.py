@@ -2,7 +2,8 @@
 
 Whoever has the code has seen the stamp, which shows who signed and when. So the page
 behind it confirms that, and tells the hash by which a copy can be compared; it hands
-out neither the document nor its name, nor any number of the signer.
+out neither the document nor its name, nor any number of the signer. A copy may be older
+than the newest version, which holds more proof or more signatures: it is told too.
 
 Source: decisions "verification page".
 """
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.records import Store
+from appliance.domain.ids import RequestId
+from appliance.domain.records import Records, Store
+from appliance.domain.request import SignedVersion
 from appliance.domain.stamp_details import CODE_CHARACTERS, CODE_LENGTH
 from appliance.domain.stamp_words import mask_name
 
@@ -26,10 +29,10 @@ class KnownSignature:
     signer: str
     """The name, masked."""
     signed_at: datetime
-    level: str
-    """`B-B` …"""
-    sha256: str
-    """Of the signed document, hex."""
+    newest: SignedVersion
+    """Of the document with this signature."""
+    earlier: tuple[SignedVersion, ...]
+    """What it was before something was appended to it, newest first."""
 
 
 class Verification:
@@ -59,9 +62,24 @@ class Verification:
             if found is None:
                 return None
             person = await records.people.get(found.person)
-            document = await records.documents.signed(found.request)
-        if person is None or document is None:
+            versions = await _versions(records, found.request)
+        if person is None or not versions:
             return None
+        newest, *earlier = reversed(versions)
         return KnownSignature(
-            mask_name(person.name), found.signed_at, document.level, document.sha256
+            mask_name(person.name), found.signed_at, newest, tuple(earlier)
         )
+
+
+async def _versions(records: Records, request: RequestId) -> list[SignedVersion]:
+    """Every version of the document with a signature, oldest first.
+
+    Those who sign after it append to the same document, and its stamp is on theirs.
+    """
+    view = await records.requests.get(request)
+    if view is None:
+        return []
+    process = await records.requests.of_process(view.process)
+    places = {each.id: each.seq for each in process if each.seq >= view.seq}
+    found = await records.documents.versions(places)
+    return sorted(found, key=lambda version: places[version.request])

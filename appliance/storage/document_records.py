@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appliance.domain.document import Damage, Repair
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId
 from appliance.domain.records.requests import StoredDocument
-from appliance.domain.request import SignedDocumentView
+from appliance.domain.request import SignedDocumentView, SignedVersion
 from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
@@ -154,6 +154,25 @@ class SqlDocuments:
             )
             for row in rows
         }
+
+    async def versions(self, requests: Collection[RequestId]) -> list[SignedVersion]:
+        """Every version of the signed documents of those, by request and number."""
+        rows = await self._connection.execute(
+            select(signed_document)
+            .where(signed_document.c.request.in_(requests))
+            .order_by(signed_document.c.request, signed_document.c.version)
+        )
+        return [
+            SignedVersion(
+                request=RequestId(row.request),
+                number=row.version,
+                level=row.level,
+                sha256=row.sha256,
+                size_bytes=row.size_bytes,
+                made=row.made,
+            )
+            for row in rows
+        ]
 
     async def forget_unused(self, before: datetime, limit: int) -> int:
         """Forget documents that came in before then, for nothing; how many."""

@@ -15,7 +15,7 @@ from appliance.domain.ids import (
     RequestId,
 )
 from appliance.domain.levels import NO_WISHES, ProfileWishes
-from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.domain.request import RequestView, SignedDocumentView, SignedVersion
 from appliance.domain.vocab import RequestState
 
 FRAME_ORIGIN: Final = "sesion"
@@ -96,6 +96,10 @@ class DocumentRecords(Protocol):
         self, requests: Collection[RequestId]
     ) -> dict[RequestId, SignedDocumentView]:
         """The signed documents of those requests that have one."""
+        ...
+
+    async def versions(self, requests: Collection[RequestId]) -> list[SignedVersion]:
+        """Every version of the signed documents of those, by request and number."""
         ...
 
     async def forget_unused(self, before: datetime, limit: int) -> int:
