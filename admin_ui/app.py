@@ -26,7 +26,9 @@ from admin_ui.pages import (
     login,
     people,
     person,
+    profile,
     requests,
+    stamp,
     trust,
 )
 from admin_ui.render import error_page
@@ -53,6 +55,8 @@ _PAGES: Final = (
     integrators,
     keys,
     domains,
+    profile,
+    stamp,
     people,
     person,
     credentials,

@@ -14,6 +14,7 @@ from appliance.domain.errors import (
     DomainInvalidError,
     FieldInvalidError,
 )
+from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.integration import FlagReason
 from appliance.domain.trust import AnchorPurpose, ExpiringKind
 from appliance.domain.vocab import (
@@ -21,6 +22,8 @@ from appliance.domain.vocab import (
     PersonState,
     RequestState,
     RevocationReason,
+    SignatureLevel,
+    TimestampPolicy,
     VouchedBy,
 )
 from appliance.web import language
@@ -103,6 +106,10 @@ FIELDS: Final = {
     "code": N_("Write a code of a to z, digits and hyphens, up to 40."),
     "cuil": N_("Write a CUIL whose last digit is right, such as 20-26756539-3."),
     "email": N_("Write an e-mail address, such as ana@example.com."),
+    "fontColor": N_("Write a colour: BLACK, BLUE, RED … or #RRGGBB."),
+    "fontSize": N_("Write a size from 4 to 72."),
+    "lugar": N_("Write a place of up to 60 characters."),
+    "motivo": N_("Write a reason of up to 120 characters."),
     "fingerprint": N_("Write the fingerprint: 64 hex digits (SHA-256) or 40 (SHA-1)."),
     "label": N_("Write a label of up to 60 characters."),
     "locale": N_("Choose one of the list."),
@@ -178,6 +185,38 @@ OWN_ROLES: Final = {
     "issuing": N_("Issues certificates"),
     "ocsp": N_("Answers by OCSP"),
     "tsa": N_("Stamps the time"),
+}
+
+LEVELS: Final[dict[SignatureLevel, str]] = {
+    SignatureLevel.B_B: N_("The signature alone: valid as long as the certificate."),
+    SignatureLevel.B_T: N_("With a timestamp: it was signed before that moment."),
+    SignatureLevel.B_LT: N_(
+        "With what its check needs, too: it can be checked without a network."
+    ),
+    SignatureLevel.B_LTA: N_(
+        "Stamped anew in time, too: it can be checked after many years."
+    ),
+}
+"""What each level is good for."""
+
+POLICY_NAMES: Final[dict[TimestampPolicy, str]] = {
+    TimestampPolicy.PREFERRED: N_("Do not wait"),
+    TimestampPolicy.REQUIRED: N_("Wait"),
+}
+
+POLICIES: Final[dict[TimestampPolicy, str]] = {
+    TimestampPolicy.PREFERRED: N_(
+        "It is handed out at the level that it has, and raised later by itself."
+    ),
+    TimestampPolicy.REQUIRED: N_(
+        "It is handed out only at its level; if that takes too long, it fails."
+    ),
+}
+
+DIGESTS: Final[dict[DigestAlgorithm, str]] = {
+    DigestAlgorithm.SHA256: "SHA-256",
+    DigestAlgorithm.SHA384: "SHA-384",
+    DigestAlgorithm.SHA512: "SHA-512",
 }
 
 KEY_MODES: Final = {

@@ -125,8 +125,8 @@ async def choose() -> Response:
 @blueprint.post("/place")
 async def place() -> Response:
     """`POST place`: where the mark would lie."""
-    corner, number = wire.choice(await read_object())
-    placed = await core().signing.placement(frame_session(), corner, number)
+    choice = wire.choice(await read_object())
+    placed = await core().signing.placement(frame_session(), choice)
     return json_response(wire.placement(placed))
 
 
@@ -134,10 +134,8 @@ async def place() -> Response:
 async def sign() -> Response:
     """`POST sign`: the signing password; the outcome, or 202 while it goes on."""
     body = await read_object()
-    corner, number = wire.choice(body)
     order = SignOrder(
-        corner=corner,
-        page=number,
+        place=wire.choice(body),
         seen=wire.text(body, "sha256", 64),
         password=wire.text(body, "password", _PASSWORD_AT_MOST),
     )

@@ -1,5 +1,6 @@
 """Bodies of the same-origin API: read strictly, written in one place."""
 
+import base64
 import hashlib
 from collections.abc import Mapping
 from typing import Final
@@ -11,15 +12,20 @@ from quart import request
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.frame import (
     Claim,
+    FrameDocument,
     FrameView,
     InitOrder,
+    PlaceChoice,
     Placement,
     make_claim,
 )
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.person import format_cuil
 from appliance.domain.presets import Corner
-from appliance.domain.stamp import LogoFigure, QrFigure, StampLayout
+from appliance.domain.signature_fields import NAME_LENGTH, EmptyField
+from appliance.domain.stamp_places import as_seen
+from appliance.domain.vocab import Restriction
+from appliance.services.restrictions import new_field, obstacle
 from appliance.web import language, problems
 from appliance.web.findings import FINDINGS
 from embed.fields import first_fault
@@ -90,11 +96,11 @@ def text(body: Mapping[str, object], name: str, most: int) -> str:
     return value
 
 
-def choice(body: Mapping[str, object]) -> tuple[Corner, int]:
-    """The corner and page of a body.
+def choice(body: Mapping[str, object]) -> PlaceChoice:
+    """The corner and page, or the field, of a body.
 
     Raises:
-        FieldInvalidError: `corner` or `page`.
+        FieldInvalidError: `corner`, `page` or `field`.
     """
     corner, page = body.get("corner"), body.get("page")
     if corner not in list(Corner):
@@ -103,7 +109,8 @@ def choice(body: Mapping[str, object]) -> tuple[Corner, int]:
         raise FieldInvalidError("page", "a whole number")
     if not 1 <= page <= _PAGE_AT_MOST:
         raise FieldInvalidError("page", f"1 to {_PAGE_AT_MOST}")
-    return Corner(str(corner)), page
+    name = None if body.get("field") is None else text(body, "field", NAME_LENGTH)
+    return PlaceChoice(Corner(str(corner)), page, name)
 
 
 def request_id(body: Mapping[str, object]) -> RequestId:
@@ -171,13 +178,28 @@ def _document(view: FrameView, lang: str) -> dict[str, object] | None:
             for page in inspection.pages
         ],
         "signatures": inspection.signatures,
-        "fields": [
-            {"name": field.name, "page": field.page, "usable": field.usable}
-            for field in inspection.signing.empty
-        ],
+        "newField": new_field(inspection).value,
+        "fields": [_field(field, document, lang) for field in inspection.signing.empty],
         "findings": [
             language.translate(lang, FINDINGS[kind]) for kind in inspection.findings
         ],
+    }
+
+
+def _field(field: EmptyField, document: FrameDocument, lang: str) -> dict[str, object]:
+    """A field that nobody has signed, and why this signer cannot, if so."""
+    found = obstacle(field, Restriction.NO_VALUE, document.followed)
+    box = None
+    if field.page is not None and field.rect is not None:
+        page = document.inspection.pages[field.page - 1]
+        left, top, right, bottom = as_seen(page, field.rect)
+        box = {"x": left, "y": top, "width": right - left, "height": bottom - top}
+    return {
+        "name": field.name,
+        "page": field.page,
+        "box": box,
+        "locked": field.locked,
+        "obstacle": found and found.told(language.translate(lang, found.sentence)),
     }
 
 
@@ -210,14 +232,13 @@ def placement(placed: Placement) -> dict[str, object]:
     Args:
         placed: by the domain's rules.
     """
+    return {"params": placed.params.to_wire(), "stamp": _stamp(placed)}
+
+
+def _stamp(placed: Placement) -> dict[str, object] | None:
     layout = placed.layout
-    return {
-        "params": placed.params.to_wire(),
-        "stamp": None if layout is None else _stamp(layout),
-    }
-
-
-def _stamp(layout: StampLayout) -> dict[str, object]:
+    if layout is None:
+        return None
     return {
         "page": layout.page,
         "box": {
@@ -227,25 +248,8 @@ def _stamp(layout: StampLayout) -> dict[str, object]:
             "height": layout.height,
         },
         "lines": list(layout.lines),
-        "size": layout.font_size_pt,
-        "textX": layout.text_x,
-        "qr": _qr(layout.qr),
-        "logo": _logo(layout.logo),
+        "png": placed.png and base64.b64encode(placed.png).decode("ascii"),
     }
-
-
-def _qr(qr: QrFigure | None) -> dict[str, float] | None:
-    """Where the code lies in its stamp, in points from the stamp's top left."""
-    if qr is None:
-        return None
-    return {"x": qr.x, "y": qr.y, "width": qr.side, "height": qr.side}
-
-
-def _logo(logo: LogoFigure | None) -> dict[str, float] | None:
-    """Where the logo lies in its stamp, in points from the stamp's top left."""
-    if logo is None:
-        return None
-    return {"x": logo.x, "y": logo.y, "width": logo.width, "height": logo.height}
 
 
 class _InitInvalidError(ApplianceError):

@@ -196,9 +196,11 @@ class FakeRequests:
         return replace(view, state=RequestState.REJECTED, reason=reason)
 
     async def signed(
-        self, person: PersonId | None, request: RequestId
+        self, person: PersonId | None, request: RequestId, sha256: str | None = None
     ) -> tuple[SignedDocumentView, DocumentStream]:
-        """Every request in state `firmada` has a document."""
+        """Every request in state `firmada` has a document, of one version."""
+        if sha256 not in {None, signed_view(request).sha256}:
+            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
         for view in self.views:
             if view.id == request and person in (None, view.person):
                 if view.state is not RequestState.SIGNED:

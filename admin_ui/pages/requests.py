@@ -13,8 +13,9 @@ from admin_ui.session import is_partial, uploads
 from appliance.domain.console import RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
+from appliance.domain.levels import ProfileWishes, reaches
 from appliance.domain.person import parse_cuil
-from appliance.domain.vocab import RequestState
+from appliance.domain.vocab import RequestState, SignatureLevel
 from appliance.services.intake import IntakeOrder
 from appliance.web.findings import DAMAGES, FINDINGS
 
@@ -23,6 +24,9 @@ ORIGIN: Final = "consola"
 _MOVING: Final = frozenset({RequestState.PENDING, RequestState.IN_PROGRESS})
 _BETWEEN: Final = re.compile(r"[,;\s]+")
 _DAYS_AT_MOST: Final = 3650
+_DAYS_DIGITS: Final = len(str(_DAYS_AT_MOST))
+_NEW: Final = ("integrator", "cuil", "then", "level", "days")
+"""Fields of a new request, besides its file."""
 _FIELDS: Final = {
     "cuil": "cuil",
     "then": "then",
@@ -105,7 +109,7 @@ async def _form(typed: dict[str, str], faults: Faults = NONE) -> Response:
 async def new() -> Response:
     """`GET /admin/requests/new`; `?cuil=` fills the signer in."""
     cuil = request.args.get("cuil", "")[:20]
-    return await _form({"integrator": "", "cuil": cuil, "then": "", "days": "30"})
+    return await _form({**dict.fromkeys(_NEW, ""), "cuil": cuil, "days": "30"})
 
 
 @blueprint.post("")
@@ -113,43 +117,54 @@ async def new() -> Response:
 async def create() -> Response:
     """`POST /admin/requests`: a PDF that somebody is to sign."""
     sent = session.form()
-    typed = {name: sent.text(name) for name in ("integrator", "cuil", "then", "days")}
+    typed = {name: sent.text(name) for name in _NEW}
     file = sent.files.get("file")
     if file is None:
         return await _form(typed, Faults({"file": words.say("Choose a PDF file.")}))
-    days = typed["days"]
-    longest = len(str(_DAYS_AT_MOST))
-    if days and not (days.isascii() and days.isdigit() and len(days) <= longest):
-        return await _form(typed, _bad_days())
-    if days and not 1 <= int(days) <= _DAYS_AT_MOST:
-        return await _form(typed, _bad_days())
+    if wrong := _wrong(typed):
+        return await _form(typed, wrong)
     try:
         made = await core().intake.create_request(
-            IntakeOrder(
-                integrator_code=typed["integrator"],
-                cuil=parse_cuil(typed["cuil"]),
-                file_name=file.name,
-                expires=core().clock.now() + timedelta(days=int(days))
-                if days
-                else None,
-                origin=ORIGIN,
-                actor=session.actor(),
-                then=tuple(
-                    parse_cuil(cuil, "then") for cuil in _BETWEEN.split(typed["then"])
-                )
-                if typed["then"]
-                else (),
-            ),
-            file.content,
+            _order(typed, file.name), file.content
         )
     except ApplianceError as exc:
         return await _form(typed, faults_of(exc, _FIELDS))
     return go("requests.one", number=str(made))
 
 
-def _bad_days() -> Faults:
-    told = words.say("Write a number of days from 1 to %(most)s.", most=_DAYS_AT_MOST)
-    return Faults({"days": told})
+def _wrong(typed: dict[str, str]) -> Faults | None:
+    """What no service would be asked for."""
+    days = typed["days"]
+    is_number = days.isascii() and days.isdigit() and len(days) <= _DAYS_DIGITS
+    if days and not (is_number and 1 <= int(days) <= _DAYS_AT_MOST):
+        most = words.say(
+            "Write a number of days from 1 to %(most)s.", most=_DAYS_AT_MOST
+        )
+        return Faults({"days": most})
+    if typed["level"] and typed["level"] not in set(SignatureLevel):
+        return Faults({"level": words.say("Choose one of the list.")})
+    return None
+
+
+def _order(typed: dict[str, str], file_name: str) -> IntakeOrder:
+    """The order that a form makes.
+
+    Raises:
+        FieldInvalidError: `cuil` or `then`.
+    """
+    days, level, then = typed["days"], typed["level"], typed["then"]
+    return IntakeOrder(
+        integrator_code=typed["integrator"],
+        cuil=parse_cuil(typed["cuil"]),
+        file_name=file_name,
+        expires=core().clock.now() + timedelta(days=int(days)) if days else None,
+        origin=ORIGIN,
+        actor=session.actor(),
+        then=tuple(parse_cuil(cuil, "then") for cuil in _BETWEEN.split(then))
+        if then
+        else (),
+        wishes=ProfileWishes(SignatureLevel(level) if level else None),
+    )
 
 
 @blueprint.get("/<digits:number>")
@@ -167,6 +182,12 @@ async def one(number: str) -> Response:
         "parts/request.html" if is_partial() else "request.html",
         view=view,
         signed=found.signed,
+        level=None if found.signed is None else SignatureLevel(found.signed.level),
+        upkeep=found.upkeep,
+        is_raised=found.signed is not None
+        and found.upkeep is not None
+        and reaches(SignatureLevel(found.signed.level), found.upkeep.wanted),
+        profile=core().settings.signature_profile.narrowed(view.wishes),
         signer=found.signer,
         steps=found.steps,
         story=found.story,

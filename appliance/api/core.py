@@ -103,7 +103,7 @@ class RequestsService(Protocol):
         ...
 
     async def signed(
-        self, person: PersonId | None, request: RequestId
+        self, person: PersonId | None, request: RequestId, sha256: str | None = None
     ) -> tuple[SignedDocumentView, DocumentStream]:
         """The signed document; `person` is None when a valid link was shown.
 

@@ -21,6 +21,7 @@ from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.intake import Intake
 from appliance.services.integrators import Integrators
 from appliance.services.invitations import Invitations
+from appliance.services.logos import Logos
 from appliance.services.officers import Officers
 from appliance.services.own_authority import OwnAuthorityViews
 from appliance.services.passwords import HashSlots, Passwords
@@ -28,6 +29,7 @@ from appliance.services.reissue import Reissue
 from appliance.services.requests import Requests
 from appliance.services.revocation import Revocations
 from appliance.services.revocation_pins import RevocationPins
+from appliance.services.stamp_samples import StampSamples
 from appliance.services.stamping import Stamping
 from appliance.services.trust import Trust
 from appliance.settings import Settings
@@ -61,6 +63,8 @@ class AdminFront:
     views: ConsoleViews
     officers: Officers
     reissue: Reissue
+    logos: Logos
+    stamp_samples: StampSamples
     own_authority: OwnAuthorityViews
 
 
@@ -83,6 +87,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
         store = core.store
         revocations = Revocations(store, clock)
         trust = open_trust(core)
+        stamping = Stamping(settings.stamp, settings.verify_url)
         invitations = Invitations(store, lookup, sealer, clock, settings)
         yield AdminFront(
             settings=settings,
@@ -95,7 +100,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
                 core.documents,
                 core.inspector,
                 clock,
-                Stamping(settings.stamp, settings.verify_url),
+                stamping,
             ),
             intake=Intake(
                 store, core.documents, core.inspector, clock, settings.documents
@@ -114,6 +119,8 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             views=ConsoleViews(store, sealer, lookup, clock),
             officers=Officers(store),
             reissue=Reissue(store, invitations, revocations),
+            logos=Logos(store, core.inspector, clock),
+            stamp_samples=StampSamples(store, core.inspector, clock, stamping),
             own_authority=OwnAuthorityViews(
                 store,
                 lambda: read_certificate(settings.root_file),

@@ -262,6 +262,7 @@ async def open_front(
                 links,
                 settings.web.base_url,
                 stamping,
+                core.inspector,
             ),
             verification=Verification(store),
             logos=Logos(store, core.inspector, clock),

@@ -84,6 +84,8 @@ class FrameDocument:
     name: str
     sha256: str
     inspection: Inspection
+    followed: bool = False
+    """Whether others sign it after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +116,32 @@ class FrameView:
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceChoice:
+    """Where the signer wants the mark."""
+
+    corner: Corner
+    page: int
+    """1-based."""
+    field: str | None = None
+    """Full name of the document's own field; then corner and page are unused."""
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """Where the mark would lie for a choice of the signer."""
 
     params: SignParameters
     layout: StampLayout | None
     """None without a visible mark."""
+    png: bytes | None = field(default=None, repr=False)
+    """The mark as it will be drawn, on white; None where it cannot be drawn now."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignOrder:
     """What the signer asks for with the signing password."""
 
-    corner: Corner
-    page: int
-    """1-based."""
+    place: PlaceChoice
     seen: str
     """SHA-256 of the document that was on the screen, hex."""
     password: str = field(repr=False)

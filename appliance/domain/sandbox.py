@@ -24,6 +24,7 @@ from appliance.domain.document import (
     VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.signature_fields import SigningFacts
 from appliance.domain.stamp import StampLayout
 from appliance.domain.stamp_details import Logo, LogoPicture
 from appliance.domain.stamp_parts import LogoFigure, QrFigure
@@ -148,11 +149,25 @@ def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
             signatures=_integer(message["signatures"]),
             docmdp=_docmdp(message["docmdp"]),
             marks=tuple(_mark(row) for row in message["marks"]),
-            signing=signature_fields.from_json(message["signing"]),
+            signing=_signing(message["signing"], len(message["pages"])),
             inspector_version=_integer(message["inspector_version"]),
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise MessageInvalidError from exc
+
+
+def _signing(message: Mapping[str, Any], pages: int) -> SigningFacts:
+    """Read what the fields of a document of so many pages allow.
+
+    Raises:
+        KeyError: a field is missing.
+        TypeError: one is of another type.
+        ValueError: one has a value that none can be.
+    """
+    facts = signature_fields.from_json(message)
+    if any((field.page or 1) > pages for field in facts.empty):
+        raise ValueError
+    return facts
 
 
 def damage_to_json(damage: Sequence[Damage]) -> dict[str, object]:

@@ -3,6 +3,8 @@
 Source: RFC 5280, 4.1 and 4.2.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -37,7 +39,31 @@ _UNDERSTOOD: Final = frozenset(
 )
 """Extensions that may be critical: each is checked, or binds nothing here."""
 
+_STUMBLES: Final = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.InvalidVersion,
+)
+"""What pyca raises on octets that are no certificate, in part only when asked."""
 _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
+
+
+@contextmanager
+def reading(most: int = CERTIFICATES_AT_MOST) -> Iterator[None]:
+    """Refuse what turns out to be no certificate, however late that shows.
+
+    Args:
+        most: certificates that were asked for.
+
+    Raises:
+        ChainRefusedError: `CHAIN_MALFORMED`; one of ours passes as it is.
+    """
+    try:
+        yield
+    except _STUMBLES as exc:
+        raise ChainRefusedError(ErrorCode.CHAIN_MALFORMED, most=most) from exc
 
 
 def read_pem(pem: bytes) -> list[x509.Certificate]:
@@ -46,16 +72,8 @@ def read_pem(pem: bytes) -> list[x509.Certificate]:
     Raises:
         ChainRefusedError: `CHAIN_MALFORMED`.
     """
-    try:
+    with reading():
         chain = x509.load_pem_x509_certificates(pem[:BYTES_AT_MOST])
-        # Lazily parsed: a fault deep inside shows only when one looks.
-        for certificate in chain:
-            certificate.extensions.__len__()
-            certificate.subject.rfc4514_string()
-    except (ValueError, TypeError, x509.DuplicateExtension, x509.InvalidVersion) as exc:
-        raise ChainRefusedError(
-            ErrorCode.CHAIN_MALFORMED, most=CERTIFICATES_AT_MOST
-        ) from exc
     if len(chain) > CERTIFICATES_AT_MOST:
         raise ChainRefusedError(ErrorCode.CHAIN_MALFORMED, most=CERTIFICATES_AT_MOST)
     return chain
@@ -68,10 +86,8 @@ def read_one(content: bytes) -> x509.Certificate:
         ChainRefusedError: `CHAIN_MALFORMED`.
     """
     if b"-----BEGIN" not in content[:BYTES_AT_MOST]:
-        try:
+        with reading(most=1):
             content = x509.load_der_x509_certificate(content).public_bytes(Encoding.PEM)
-        except (ValueError, TypeError) as exc:
-            raise ChainRefusedError(ErrorCode.CHAIN_MALFORMED, most=1) from exc
     found = read_pem(content)
     if len(found) != 1:
         raise ChainRefusedError(ErrorCode.CHAIN_MALFORMED, most=1)

@@ -30,6 +30,7 @@ from appliance.services.certificate_rules import (
     names,
     read_one,
     read_pem,
+    reading,
     spki_of,
 )
 
@@ -95,7 +96,30 @@ def check_chain(
 
     Source: RFC 5280, 6.1; facts "Argentina".
     """
-    chain = read_pem(pem)
+    with reading():
+        path = _checked_path(read_pem(pem), expected, anchors, now)
+    signer = path[0]
+    return CheckedChain(
+        certificate=der_of(signer),
+        issuers=tuple(map(der_of, path[1:-1])),
+        not_before=signer.not_valid_before_utc,
+        not_after=signer.not_valid_after_utc,
+        serial=signer.serial_number,
+        sha256=hashlib.sha256(der_of(signer)).hexdigest(),
+    )
+
+
+def _checked_path(
+    chain: list[x509.Certificate],
+    expected: Expected,
+    anchors: Sequence[bytes],
+    now: datetime,
+) -> list[x509.Certificate]:
+    """The chain with its root at the end, each certificate checked.
+
+    Raises:
+        ChainRefusedError: as `check_chain`.
+    """
     _check_key(chain, expected.spki)
     _check_cuil(chain[0], expected.cuil)
     path = _complete(chain, [x509.load_der_x509_certificate(a) for a in anchors])
@@ -106,15 +130,7 @@ def check_chain(
     _check_signer(path[0])
     for place, issuer in enumerate(path[1:], start=1):
         check_is_ca(issuer, place)
-    signer = path[0]
-    return CheckedChain(
-        certificate=der_of(signer),
-        issuers=tuple(map(der_of, path[1:-1])),
-        not_before=signer.not_valid_before_utc,
-        not_after=signer.not_valid_after_utc,
-        serial=signer.serial_number,
-        sha256=hashlib.sha256(der_of(signer)).hexdigest(),
-    )
+    return path
 
 
 def check_root(pem: bytes, now: datetime) -> x509.Certificate:
@@ -131,13 +147,14 @@ def check_root(pem: bytes, now: datetime) -> x509.Certificate:
             `CERTIFICATE_EXTENSION_UNKNOWN`.
     """
     root = read_one(pem)
-    if root.subject != root.issuer or not is_signed_by(root, root):
-        raise ChainRefusedError(ErrorCode.ANCHOR_NOT_A_ROOT, 0, **names(root))
-    check_dates(root, 0, now)
-    # Nobody relies on a root's own signature: a SHA-1 of 2007 is not its fault.
-    check_algorithm(root, 0, anchored=True)
-    check_extensions(root, 0)
-    check_is_ca(root, 0)
+    with reading(most=1):
+        if root.subject != root.issuer or not is_signed_by(root, root):
+            raise ChainRefusedError(ErrorCode.ANCHOR_NOT_A_ROOT, 0, **names(root))
+        check_dates(root, 0, now)
+        # Nobody relies on a root's own signature: a SHA-1 of 2007 is not its fault.
+        check_algorithm(root, 0, anchored=True)
+        check_extensions(root, 0)
+        check_is_ca(root, 0)
     return root
 
 

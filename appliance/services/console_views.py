@@ -30,6 +30,7 @@ from appliance.domain.console import (
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.levels import Upkeep
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Records, Store
 from appliance.domain.records.tasks import WorkerStatus
@@ -54,6 +55,8 @@ class RequestStory:
     steps: tuple[RequestView, ...]
     """The requests of its process, in order; itself among them."""
     story: AuditPage
+    upkeep: Upkeep | None
+    """What the signed document still needs, by itself and later."""
 
 
 class ConsoleViews:
@@ -168,6 +171,7 @@ class ConsoleViews:
             if view is None:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
             signed = await records.documents.signed(number)
+            upkeep = await records.upkeep.of_request(number)
             signer = await records.console_views.person(view.person, self._clock.now())
             rows = await records.audit.of_request(number)
             steps = tuple(await records.requests.of_process(view.process))
@@ -176,7 +180,7 @@ class ConsoleViews:
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         story = AuditPage(Page(tuple(rows), None), names)
-        return RequestStory(view, signed, signer.row, steps, story)
+        return RequestStory(view, signed, signer.row, steps, story, upkeep)
 
     async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:
         """Audit rows, newest first.

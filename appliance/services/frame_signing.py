@@ -7,29 +7,47 @@ Source: decisions "Iframe", "delivery"; design §3.
 """
 
 import contextlib
+from dataclasses import replace
 from typing import Final
+from urllib.parse import urlencode
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
-from appliance.domain.frame import FrameState, FrameView, Placement, SignOrder
+from appliance.domain.frame import (
+    FrameDocument,
+    FrameSigner,
+    FrameState,
+    FrameView,
+    PlaceChoice,
+    Placement,
+    SignOrder,
+)
 from appliance.domain.integration import EmbedSession
-from appliance.domain.ports import DocumentStream
-from appliance.domain.presets import Corner, preset
-from appliance.domain.records import Store
+from appliance.domain.ports import DocumentStream, PdfInspector
+from appliance.domain.presets import preset
+from appliance.domain.records import Records, Store
 from appliance.domain.records.requests import FRAME_ORIGIN
 from appliance.domain.request import SignCommand, SignedDocumentView, Signer
+from appliance.domain.stamp_details import StampDetails
 from appliance.domain.stamp_field import lay_out
 from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.frame_views import FrameViews
 from appliance.services.links import Links
 from appliance.services.requests import Requests
-from appliance.services.restrictions import nearest_permitted
+from appliance.services.restrictions import (
+    NewField,
+    nearest_permitted,
+    new_field,
+    obstacle,
+    wanted_field,
+)
 from appliance.services.signing import Signing
 from appliance.services.signing_password import normalize
-from appliance.services.stamping import Stamping
+from appliance.services.stamp_pictures import draw_stamp
+from appliance.services.stamping import Stamping, picture_of
 
 FACTORS: Final = ("otp",)
 """What a signer in a frame has proven before the signing password."""
@@ -47,6 +65,7 @@ class FrameSigning:
         links: makes download links.
         base_url: where those lead.
         stamping: what marks show.
+        inspector: draws them.
     """
 
     def __init__(
@@ -59,9 +78,11 @@ class FrameSigning:
         links: Links,
         base_url: str,
         stamping: Stamping,
+        inspector: PdfInspector,
     ) -> None:
         self._store = store
         self._stamping = stamping
+        self._inspector = inspector
         self._clock = clock
         self._views = views
         self._signing = signing
@@ -69,35 +90,54 @@ class FrameSigning:
         self._links = links
         self._base_url = base_url
 
-    async def placement(
-        self, session: EmbedSession, corner: Corner, page: int
-    ) -> Placement:
-        """Where the mark would lie.
+    async def placement(self, session: EmbedSession, choice: PlaceChoice) -> Placement:
+        """Where the mark would lie, and what it looks like.
 
         Raises:
-            ApplianceError: `PAGE_OUT_OF_RANGE`, `SESSION_IN_USE` before there is a
-                request.
+            ApplianceError: `PAGE_OUT_OF_RANGE`; `SESSION_IN_USE` before there is a
+                request; as `check_permitted`, for a field that cannot be signed, or
+                where no field can.
         """
         view = await self._views.view(session)
-        return await self._placed(view, corner, page)
+        placed, details = await self._placed(view, choice)
+        if placed.layout is None:
+            return placed
+        async with self._store.read() as records:
+            picture = await picture_of(records, details)
+        # A place that is told in words and a box is better than no signature.
+        with contextlib.suppress(ApplianceError):
+            png = await draw_stamp(self._inspector, placed.layout, picture)
+            return replace(placed, png=png)
+        return placed
 
-    async def _placed(self, view: FrameView, corner: Corner, page: int) -> Placement:
-        person_id = view.session.person
-        if view.document is None or view.signer is None or person_id is None:
+    async def _placed(
+        self, view: FrameView, choice: PlaceChoice
+    ) -> tuple[Placement, StampDetails]:
+        """What the choice comes to, and what the mark shows besides.
+
+        Raises:
+            ApplianceError: as `placement`.
+        """
+        if view.document is None or view.signer is None or view.session.person is None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         async with self._store.read() as records:
-            person = await records.people.get(person_id)
+            named = await _named(records, view, view.signer)
             details = await self._stamping.details(
                 records, SignParameters(), view.session.integrator.id
             )
-        locale = person.locale if person is not None else "es"
-        named = StampSigner(view.signer.name, view.signer.cuil, locale)
         inspection = view.document.inspection
         now = self._clock.now()
-        params = nearest_permitted(
-            preset(corner, page, named, now, inspection, details), inspection
-        )
-        return Placement(params, lay_out(params, named, now, inspection, details))
+        if choice.field is not None:
+            params = _in_field(view.document, choice.field)
+        else:
+            params = nearest_permitted(
+                preset(choice.corner, choice.page, named, now, inspection, details),
+                inspection,
+            )
+            if params.field is None and new_field(inspection) is NewField.NONE:
+                raise ApplianceError(ErrorCode.PDF_LOCKED)
+        layout = lay_out(params, named, now, inspection, details)
+        return Placement(params, layout), details
 
     async def sign(self, session: EmbedSession, order: SignOrder) -> FrameView:
         """Sign; or give what signing gave.
@@ -112,7 +152,7 @@ class FrameSigning:
             return view
         if session.request is None or session.person is None or not view.document:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
-        placed = await self._placed(view, order.corner, order.page)
+        placed, _ = await self._placed(view, order.place)
         try:
             secret = normalize(order.password)
         except FieldInvalidError as exc:
@@ -151,6 +191,9 @@ class FrameSigning:
     async def completed(self, session: EmbedSession) -> dict[str, object]:
         """What the host is told of the signature, with a fresh download address.
 
+        The address leads to the very bytes that are told of: a timestamp that is
+        added later makes another version, with another hash.
+
         Raises:
             ApplianceError: `NOT_SIGNED_YET`.
 
@@ -161,21 +204,25 @@ class FrameSigning:
         if view.completed is None or request is None:
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
         clave = await self._links.mint(request, f"person:{view.session.person}")
-        url = f"{self._base_url}/solicitudes/{request}/documento?clave={clave}"
+        sha256 = _object(view.completed["document"])["sha256"]
+        query = urlencode({"clave": clave, "sha256": sha256})
+        url = f"{self._base_url}/solicitudes/{request}/documento?{query}"
         delivery = {**_object(view.completed["delivery"]), "url": url}
         return {**view.completed, "delivery": delivery}
 
     async def signed(
         self, session: EmbedSession
     ) -> tuple[SignedDocumentView, DocumentStream]:
-        """The signed document.
+        """The signed document, as the host was told of it.
 
         Raises:
             ApplianceError: `NOT_SIGNED_YET`, `STORE_UNAVAILABLE`.
         """
         if session.request is None:
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
-        return await self._requests.signed(session.person, session.request)
+        told = _object((session.completed or {}).get("document"))
+        sha256 = str(told["sha256"]) if told else None
+        return await self._requests.signed(session.person, session.request, sha256)
 
     async def cancel(self, session: EmbedSession, *, by_signer: bool) -> None:
         """End a session without a signature; its request with it.
@@ -218,6 +265,27 @@ class FrameSigning:
                     request=session.request,
                 )
             )
+
+
+async def _named(records: Records, view: FrameView, signer: FrameSigner) -> StampSigner:
+    """Whom the mark names, in the signer's own language."""
+    person = view.session.person
+    found = None if person is None else await records.people.get(person)
+    return StampSigner(signer.name, signer.cuil, found.locale if found else "es")
+
+
+def _in_field(document: FrameDocument, name: str) -> SignParameters:
+    """Sign in one of the document's own fields.
+
+    Raises:
+        ApplianceError: it cannot be signed, as `check_permitted`.
+    """
+    field = wanted_field(document.inspection.signing, name)
+    params = SignParameters(field=field.name)
+    found = obstacle(field, params.restriction, document.followed)
+    if found is not None:
+        raise found
+    return params
 
 
 def _object(value: object) -> dict[str, object]:

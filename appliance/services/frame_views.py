@@ -146,7 +146,9 @@ async def _document(
 ) -> FrameDocument | None:
     """The document that the signer is to see."""
     if request is not None:
-        return FrameDocument(request.document_name, request.sha256, request.inspection)
+        return FrameDocument(
+            request.document_name, request.sha256, request.inspection, request.followed
+        )
     if session.document is None:
         return None
     stored = await records.documents.get(session.document)

@@ -13,6 +13,7 @@ from appliance.domain.ports import DocumentStore, PdfInspector
 from appliance.domain.records import Store
 from appliance.domain.records.requests import StoredDocument
 from appliance.domain.request import RequestView
+from appliance.services.examination import as_repaired
 
 _log = structlog.get_logger(__name__)
 _PAGE: Final = 200
@@ -78,6 +79,8 @@ class Inspections:
         if view.inspection.inspector_version >= INSPECTOR_VERSION:
             return view
         inspection = await self.of_stored(view.integrator, view.sha256)
+        if view.repair is not None:
+            inspection = as_repaired(inspection)
         new = StoredDocument(
             DocumentId(new_id()), view.integrator, view.sha256, inspection
         )

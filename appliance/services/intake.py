@@ -1,5 +1,6 @@
 """Taking a document in: size, sandbox, store, record, request."""
 
+import asyncio
 import hashlib
 import re
 import unicodedata
@@ -181,7 +182,9 @@ class Intake:
         self, integrator: IntegratorId, pdf: bytes
     ) -> Examined | None:
         """The copy that was made when the same damaged file came before."""
-        original = hashlib.sha256(pdf).hexdigest()
+        # A large one would hold up everybody else.
+        digest = await asyncio.to_thread(hashlib.sha256, pdf)
+        original = digest.hexdigest()
         async with self._store.read() as records:
             earlier = await records.documents.repaired(integrator, original)
         if earlier is None or earlier.repair is None:

@@ -9,6 +9,7 @@ Source: ISO 32000-2, 12.7.5.5, 12.8.2; decisions "restriccion"; docs/signing.md.
 """
 
 from dataclasses import replace
+from enum import StrEnum
 from typing import Final
 
 from appliance.domain.command import SignParameters
@@ -27,6 +28,30 @@ CERTIFIES: Final = {
     Restriction.FORM_FILLING_AND_ANNOTATIONS: 3,
 }
 """P of each `restriccion`, 0 for an approval signature, as seed values count."""
+
+
+class NewField(StrEnum):
+    """How a signature may be made in a field that the document does not have yet."""
+
+    VISIBLE = "visible"
+    INVISIBLE = "invisible"
+    """Without a stamp alone."""
+    NONE = "none"
+    """Not at all: in the document's own fields, if anywhere."""
+
+
+def new_field(inspection: Inspection) -> NewField:
+    """What earlier signatures allow of a new field.
+
+    Args:
+        inspection: of the document.
+    """
+    facts = inspection.signing
+    if facts.new_locked:
+        return NewField.NONE
+    if inspection.docmdp is not None or facts.permitted is not None:
+        return NewField.INVISIBLE
+    return NewField.VISIBLE
 
 
 def check_permitted(view: RequestView, params: SignParameters) -> None:
@@ -51,35 +76,40 @@ def check_permitted(view: RequestView, params: SignParameters) -> None:
         raise ApplianceError(ErrorCode.PDF_LOCKED)
     if params.restriction is not Restriction.NO_VALUE and inspection.signatures:
         raise ApplianceError(ErrorCode.PDF_ALREADY_SIGNED)
-    certified = inspection.docmdp is not None or facts.permitted is not None
-    field = None
+    permitted = new_field(inspection)
     if params.field is not None:
-        field = wanted_field(facts, params.field)
-        _check_field(field, params.restriction)
-    elif facts.new_locked:
+        found = obstacle(
+            wanted_field(facts, params.field), params.restriction, view.followed
+        )
+        if found is not None:
+            raise found
+    elif permitted is NewField.NONE:
         raise ApplianceError(ErrorCode.PDF_LOCKED, extras=_fields(facts))
-    elif certified and params.visible:
+    elif permitted is NewField.INVISIBLE and params.visible:
         raise ApplianceError(ErrorCode.PDF_CERTIFIED, extras=_fields(facts))
-    closes = params.restriction is Restriction.NO_CHANGES_ALLOWED
-    if view.followed and (closes or (field is not None and field.closes)):
+    if view.followed and params.restriction is Restriction.NO_CHANGES_ALLOWED:
         raise ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
 
 
 def nearest_permitted(params: SignParameters, inspection: Inspection) -> SignParameters:
-    """What comes nearest to parameters that name no field, for who cannot choose.
+    """What comes nearest to parameters that name no field, for who chose none.
 
-    Where a new field with a stamp is not permitted, the first of the document's own
-    that can be signed is taken, and else none is shown.
+    Where a new field is not permitted as they have it, the first of the document's
+    own that can be signed is taken, and else none is shown.
 
     Args:
         params: without a field.
         inspection: of the document.
     """
-    facts = inspection.signing
-    certified = inspection.docmdp is not None or facts.permitted is not None
-    if not certified and not facts.new_locked:
+    permitted = new_field(inspection)
+    unseen = permitted is NewField.INVISIBLE and not params.visible
+    if permitted is NewField.VISIBLE or unseen:
         return params
-    usable = (field for field in facts.empty if field.usable and not field.certifies)
+    usable = (
+        field
+        for field in inspection.signing.empty
+        if obstacle(field, params.restriction) is None
+    )
     field = next(usable, None)
     if field is not None:
         return replace(params, field=field.name)
@@ -101,25 +131,37 @@ def wanted_field(facts: SigningFacts, name: str) -> EmptyField:
     raise ApplianceError(code, extras=_fields(facts))
 
 
-def _check_field(field: EmptyField, restriction: Restriction) -> None:
-    """Refuse a field that cannot be filled in this way.
+def obstacle(
+    field: EmptyField,
+    restriction: Restriction,
+    followed: bool = False,  # noqa: FBT001, FBT002 (of the request: `RequestView`)
+) -> ApplianceError | None:
+    """Why a field cannot be filled in this way; None where it can.
 
-    Raises:
-        ApplianceError: `PDF_LOCKED`, `SIGNATURE_FIELD_DEMANDS`.
+    Args:
+        field: empty.
+        restriction: of the signature.
+        followed: whether others sign after it.
+
+    Returns:
+        `PDF_LOCKED`, `SIGNATURE_FIELD_DEMANDS` or `SIGNERS_LOCKED_OUT`.
     """
     if field.locked:
-        raise ApplianceError(ErrorCode.PDF_LOCKED)
+        return ApplianceError(ErrorCode.PDF_LOCKED)
     needs = list(field.needs)
     if field.digests and not _OUR_DIGESTS & set(field.digests):
         needs.append("DigestMethod")
     if field.certifies not in {None, CERTIFIES[restriction]}:
         needs.append("MDP")
     if needs:
-        raise ApplianceError(
+        return ApplianceError(
             ErrorCode.SIGNATURE_FIELD_DEMANDS,
             params={"needs": ", ".join(needs)},
             extras={"field": "restriccion" if needs == ["MDP"] else "campo"},
         )
+    if followed and field.closes:
+        return ApplianceError(ErrorCode.SIGNERS_LOCKED_OUT)
+    return None
 
 
 def _fields(facts: SigningFacts) -> dict[str, object]:

@@ -8,6 +8,7 @@ Source: design §3; spec "POST {base_url}/solicitudes/firmar".
 """
 
 import asyncio
+import hashlib
 from typing import Final
 
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -75,12 +76,13 @@ class Signing:
             command.password,
             None if key is None else (key, fingerprint),
         )
+        sent = None if document is None else await asyncio.to_thread(_sha256, document)
         async with self._store.read() as records:
             view = await own_request(records, signer.person, command.request)
             await self._authorizing.check_key(records, signer.person, wish.idempotency)
             going_on = repeated(view, fingerprint)
             if not going_on:
-                check_document(view, command, document)
+                check_document(view, command, sent)
                 means = await self._authorizing.means(
                     records, signer.person, (view,), command.params
                 )
@@ -142,6 +144,11 @@ class Signing:
             pause = _LOOK_AGAIN_S[min(looks, len(_LOOK_AGAIN_S) - 1)]
             await news.wait(min(pause, left))
             looks += 1
+
+
+def _sha256(document: bytes) -> str:
+    """A document's hash, in hex; of a large one not for the event loop."""
+    return hashlib.sha256(document).hexdigest()
 
 
 def _raise_refusal(refused: Refusals, request: RequestId) -> None:

@@ -3,7 +3,6 @@
 Source: decisions "repeating firmar", "seeing before signing".
 """
 
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
@@ -52,13 +51,16 @@ def repeated(view: RequestView, fingerprint: str) -> bool:
     raise ApplianceError(ErrorCode.STATE, params={"estado": view.state.value})
 
 
-def check_document(
-    view: RequestView, command: SignCommand, document: bytes | None
-) -> None:
+def check_document(view: RequestView, command: SignCommand, sent: str | None) -> None:
     """Refuse a document that is not the one the caller means.
 
     Of a repaired copy, the damaged file that came in is meant as well; whoever
     says by `If-Match` what was seen must have seen the copy.
+
+    Args:
+        view: the request.
+        command: of the caller.
+        sent: SHA-256 of the file that came with it, hex; None without one.
 
     Raises:
         ApplianceError: `DOCUMENT_CHANGED` or `DOCUMENT_MISMATCH`.
@@ -66,7 +68,7 @@ def check_document(
     if command.if_match is not None and command.if_match != view.sha256:
         raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
     meant = {view.sha256, view.repair.original_sha256 if view.repair else None}
-    if document is not None and hashlib.sha256(document).hexdigest() not in meant:
+    if sent is not None and sent not in meant:
         raise ApplianceError(ErrorCode.DOCUMENT_MISMATCH)
 
 

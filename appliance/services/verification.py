@@ -1,9 +1,9 @@
 """What anybody may know of a signature, by the code in its stamp.
 
 Whoever has the code has seen the stamp, which shows who signed and when. So the page
-behind it confirms that, and tells the hash by which a copy can be compared; it hands
-out neither the document nor its name, nor any number of the signer. A copy may be older
-than the newest version, which holds more proof or more signatures: it is told too.
+behind it confirms that, and tells the hashes by which a copy can be compared: a
+document has another one after each further signature and timestamp. It hands out
+neither the document nor its name, nor any number of the signer.
 
 Source: decisions "verification page".
 """
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from appliance.domain.ids import RequestId
-from appliance.domain.records import Records, Store
+from appliance.domain.records import Store
 from appliance.domain.request import SignedVersion
 from appliance.domain.stamp_details import CODE_CHARACTERS, CODE_LENGTH
 from appliance.domain.stamp_words import mask_name
@@ -62,24 +61,10 @@ class Verification:
             if found is None:
                 return None
             person = await records.people.get(found.person)
-            versions = await _versions(records, found.request)
-        if person is None or not versions:
+            holding = await records.documents.holding(found.request)
+        if person is None or not holding:
             return None
-        newest, *earlier = reversed(versions)
+        newest, *earlier = holding
         return KnownSignature(
             mask_name(person.name), found.signed_at, newest, tuple(earlier)
         )
-
-
-async def _versions(records: Records, request: RequestId) -> list[SignedVersion]:
-    """Every version of the document with a signature, oldest first.
-
-    Those who sign after it append to the same document, and its stamp is on theirs.
-    """
-    view = await records.requests.get(request)
-    if view is None:
-        return []
-    process = await records.requests.of_process(view.process)
-    places = {each.id: each.seq for each in process if each.seq >= view.seq}
-    found = await records.documents.versions(places)
-    return sorted(found, key=lambda version: places[version.request])

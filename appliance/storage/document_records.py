@@ -132,35 +132,33 @@ class SqlDocuments:
         self, requests: Collection[RequestId]
     ) -> dict[RequestId, SignedDocumentView]:
         """The signed documents of those requests that have one."""
+        query = _signed().where(signed_document.c.request.in_(requests))
+        # Of several versions the newest comes last, and stays.
+        rows = await self._connection.execute(query.order_by(signed_document.c.version))
+        return {RequestId(row.request): _signed_view(row) for row in rows}
+
+    async def version(
+        self, request: RequestId, sha256: str
+    ) -> SignedDocumentView | None:
+        """The version of a request's signed document that has this hash."""
+        query = _signed().where(
+            signed_document.c.request == request, signed_document.c.sha256 == sha256
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _signed_view(row)
+
+    async def holding(self, request: RequestId) -> list[SignedVersion]:
+        """All signed documents that hold a signature, newest first."""
+        own = signature_request.alias("own")
         rows = await self._connection.execute(
-            select(signed_document, signature_request.c.name)
+            select(signed_document)
             .join(
                 signature_request,
                 signature_request.c.id == signed_document.c.request,
             )
-            .where(signed_document.c.request.in_(requests))
-            # Of several versions the newest comes last, and stays.
-            .order_by(signed_document.c.version)
-        )
-        return {
-            RequestId(row.request): SignedDocumentView(
-                request=RequestId(row.request),
-                integrator=IntegratorId(row.integrator),
-                file_name=row.name,
-                sha256=row.sha256,
-                size_bytes=row.size_bytes,
-                level=row.level,
-                version=row.version,
-            )
-            for row in rows
-        }
-
-    async def versions(self, requests: Collection[RequestId]) -> list[SignedVersion]:
-        """Every version of the signed documents of those, by request and number."""
-        rows = await self._connection.execute(
-            select(signed_document)
-            .where(signed_document.c.request.in_(requests))
-            .order_by(signed_document.c.request, signed_document.c.version)
+            .join(own, own.c.process == signature_request.c.process)
+            .where(own.c.id == request, signature_request.c.seq >= own.c.seq)
+            .order_by(signature_request.c.seq.desc(), signed_document.c.version.desc())
         )
         return [
             SignedVersion(
@@ -210,6 +208,24 @@ class SqlDocuments:
             )
             found.update(rows.scalars())
         return found
+
+
+def _signed() -> Select[Any]:
+    return select(signed_document, signature_request.c.name).join(
+        signature_request, signature_request.c.id == signed_document.c.request
+    )
+
+
+def _signed_view(row: Row[Any]) -> SignedDocumentView:
+    return SignedDocumentView(
+        request=RequestId(row.request),
+        integrator=IntegratorId(row.integrator),
+        file_name=row.name,
+        sha256=row.sha256,
+        size_bytes=row.size_bytes,
+        level=row.level,
+        version=row.version,
+    )
 
 
 def _documents() -> Select[Any]:

@@ -19,10 +19,17 @@ class SqlLogos:
 
     async def of(self, scope: str) -> Logo | None:
         """The logo of an integrator, else the installation's."""
+        return await self._first({scope, INSTALLATION})
+
+    async def own(self, scope: str) -> Logo | None:
+        """The logo of that scope and no other."""
+        return await self._first({scope})
+
+    async def _first(self, scopes: set[str]) -> Logo | None:
         query = (
             select(logo.c.sha256, logo.c.width, logo.c.height)
             .join(logo_use, logo_use.c.logo == logo.c.sha256)
-            .where(logo_use.c.scope.in_({scope, INSTALLATION}))
+            .where(logo_use.c.scope.in_(scopes))
             # The installation's is the empty word, before every other.
             .order_by(logo_use.c.scope.desc())
             .limit(1)

@@ -35,6 +35,21 @@ FINDINGS: Final[dict[FindingKind, str]] = {
     FindingKind.OVERLAPPING_ANNOTATIONS: (
         "The document has notes or fields that cover one another."
     ),
+    FindingKind.COVERED_TEXT: (
+        "The document has text that notes or fields cover, so that it is not seen."
+    ),
+    FindingKind.OFF_PAGE_TEXT: (
+        "The document has text beside the visible part of a page."
+    ),
+    FindingKind.HIDDEN_LAYERS: (
+        "The document has layers that are not shown at first, or only on paper."
+    ),
+    FindingKind.REPLACED_CONTENT: (
+        "The content of a page was replaced; the former one is still in the file."
+    ),
+    FindingKind.UNSHOWN_PAGES: (
+        "The file holds pages that the document does not show."
+    ),
 }
 """What a signer is told before signing: msgids of the catalogues."""
 

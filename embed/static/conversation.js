@@ -160,11 +160,12 @@ export class Conversation {
     }
     const fault = firstFault(file, MESSAGES["load.file"].fields);
     if (fault !== null) throw ownFailure("INIT_INVALID", { field: fault });
+    if (!file.base64) throw ownFailure("DOCUMENT_EMPTY", { field: "base64" });
     const most = this.#boot.maxDocumentBytes;
-    if ((file.base64 ?? "").length > Math.ceil(most / 3) * 4) {
+    if (file.base64.length > Math.ceil(most / 3) * 4) {
       throw ownFailure("DOCUMENT_TOO_LARGE", { limit: most, field: "base64" });
     }
-    const bytes = decodeBase64(file.base64 ?? "");
+    const bytes = decodeBase64(file.base64);
     if (bytes === null) throw ownFailure("BASE64_INVALID", { field: "base64" });
     return bytes;
   }

@@ -12,6 +12,7 @@ const OWN = {
   SESSION_IN_USE: "new_session",
   SESSION_TOKEN_EXPIRED: "new_session",
   DOCUMENT_TOO_LARGE: "fix_request",
+  DOCUMENT_EMPTY: "fix_request",
   DOCUMENT_CHANGED: "fix_request",
 };
 

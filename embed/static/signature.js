@@ -11,22 +11,31 @@ import * as steps from "./steps.js";
 
 /** Somebody else's call is making, or made, this very signature. */
 const MADE_ELSEWHERE = new Set(["IN_PROGRESS", "ALREADY_SIGNED"]);
-const CANNOT_BE_SIGNED = new Set(["SIGNING_FAILED", "STATE"]);
+const CANNOT_BE_SIGNED = new Set(["SIGNING_FAILED", "STATE", "PDF_LOCKED"]);
+const PRESET = { corner: "bottomLeft", page: 1, field: null };
 
 export class Signature extends Stage {
-  #chosen = { corner: "bottomLeft", page: 1 };
+  #chosen = PRESET;
   #placed = false;
 
   /** Begin with the choice of place. */
   async authorised() {
     this._machine.move("authorising");
     this.#placed = false;
-    this.#chosen = { corner: "bottomLeft", page: 1 };
+    this.#chosen = PRESET;
     await this.place();
   }
 
   async place() {
-    await this.persist(() => this.#look());
+    try {
+      await this.persist(() => this.#look());
+    } catch (error) {
+      if (CANNOT_BE_SIGNED.has(error.code)) return this.fail(error);
+      throw error;
+    }
+    this._viewer.fields(this.session.document.fields, (index) =>
+      byId(steps.fieldId(index)).click(),
+    );
     this.step(() =>
       steps.place({
         session: this.session,
@@ -38,12 +47,14 @@ export class Signature extends Stage {
         cancel: () => this.cancel("signer"),
       }),
     );
+    return undefined;
   }
 
-  /** The page as it stands in its input, if there is one. */
+  /** The page as it stands in its input, if that is asked for. */
   #page() {
     const input = document.getElementById("page");
-    return input === null ? this.#chosen.page : Number(input.value);
+    const isAsked = input !== null && this.#chosen.field === null;
+    return isAsked ? Number(input.value) : this.#chosen.page;
   }
 
   async #choose(change) {
@@ -54,7 +65,7 @@ export class Signature extends Stage {
       return true;
     } catch (error) {
       this.#chosen = before;
-      this.tell(error, { field: "page" });
+      this.tell(error, { field: change.field ? undefined : "page" });
       return false;
     }
   }
@@ -62,15 +73,25 @@ export class Signature extends Stage {
   /** Ask where the mark would lie, and show it on its page. */
   async #look() {
     const chosen = this.#chosen;
-    const { stamp } = await call("place", { body: chosen });
-    if (chosen === this.#chosen) this._viewer.mark(stamp);
+    this._viewer.busy = true;
+    const { params, stamp } = await call("place", { body: chosen }).finally(() => {
+      if (chosen === this.#chosen) this._viewer.busy = false;
+    });
+    if (chosen === this.#chosen) {
+      this._viewer.mark(stamp);
+      // A certified document is signed where it permits, whatever was chosen.
+      const { field, corner } = { field: params.campo ?? null, corner: params.visible ? chosen.corner : "none" };
+      this.#chosen = { ...chosen, field, corner };
+    }
     this.#placed = true;
   }
 
   password() {
+    this._viewer.fields([]);
     this.step(() =>
       steps.password({
         session: this.session,
+        chosen: this.#chosen,
         back: () => this.place(),
         cancel: () => this.cancel("signer"),
         go: (form) => this.#sign(form.get("password")),

@@ -154,38 +154,104 @@ const corners = () => ({
   none: t("Without a visible mark"),
 });
 
+/** What earlier signatures leave of a mark in a place of one's own. */
+const limits = () => ({
+  visible: null,
+  invisible: t("Earlier signatures allow a mark only in the document's own fields."),
+  none: t("Earlier signatures allow signing only in the document's own fields."),
+});
+
 /** Where the mark goes. */
 export function place({ session, chosen, change, go, cancel }) {
-  const pages = session.document.pages.length;
+  const { pages, fields, newField } = session.document;
+  const page = pages.length > 1 && newField === "visible" ? pageInput(pages.length, chosen, change) : null;
+  const choose = (choice) => {
+    if (page) page.hidden = choice.field !== null;
+    change(choice);
+  };
+  if (page) page.hidden = chosen.field !== null;
+  const limit = limits()[newField];
   return {
     name: "place",
     title: t("Where does your signature go?"),
     body: [
-      h(
-        "fieldset",
-        { class: "corners", onchange: (event) => event.target.name === "corner" && change({ corner: event.target.value }) },
-        h("legend", {}, t("Place on the page")),
-        ...Object.entries(corners()).map(([corner, label]) =>
-          h(
-            "label",
-            { class: `corner ${corner}` },
-            h("input", { type: "radio", name: "corner", value: corner, checked: corner === chosen.corner }),
-            h("span", {}, label),
-          )),
-      ),
-      pages > 1
-        ? input("page", t("Page, 1 to {pages}", { pages }), {
-          type: "number",
-          min: 1,
-          max: pages,
-          value: chosen.page,
-          onchange: (event) => change({ page: Number(event.target.value) }),
-        })
-        : null,
+      limit ? h("p", { class: "hint" }, limit) : null,
+      ownPlaces(newField, chosen, choose),
+      page,
+      fields.length > 0 ? documentFields(fields, chosen, choose) : null,
     ],
     primary: { label: t("Continue"), act: go },
     secondary: [{ label: t("Cancel"), act: cancel }],
   };
+}
+
+function ownPlaces(newField, chosen, choose) {
+  const offered = Object.entries(corners()).filter(
+    ([corner]) => newField === "visible" || (newField === "invisible" && corner === "none"),
+  );
+  if (offered.length === 0) return null;
+  return h(
+    "fieldset",
+    { class: "corners" },
+    h("legend", {}, t("Place on the page")),
+    ...offered.map(([corner, label]) =>
+      option(corner, {
+        value: corner,
+        checked: chosen.field === null && corner === chosen.corner,
+        onchange: () => choose({ corner, field: null }),
+      }, label)),
+  );
+}
+
+function pageInput(pages, chosen, change) {
+  return input("page", t("Page, 1 to {pages}", { pages }), {
+    type: "number",
+    min: 1,
+    max: pages,
+    value: chosen.page,
+    onchange: (event) => change({ page: Number(event.target.value) }),
+  });
+}
+
+/** The fields that the document has for signatures, also those that cannot be signed. */
+function documentFields(fields, chosen, choose) {
+  return h(
+    "fieldset",
+    { class: "corners fields" },
+    h("legend", {}, t("Fields of the document")),
+    ...fields.map(({ name, page, locked, obstacle }, index) =>
+      option("own", {
+        id: fieldId(index),
+        value: "field",
+        checked: name === chosen.field,
+        disabled: obstacle !== null,
+        onchange: () => choose({ field: name }),
+      }, name, locked ? t("It is locked") : obstacle ?? whereabouts(page))),
+  );
+}
+
+function whereabouts(page) {
+  return page ? t("Page {page}", { page }) : t("It is seen on no page");
+}
+
+/** @param {number} index among the document's fields. */
+export function fieldId(index) {
+  return `field-${index}`;
+}
+
+function option(kind, attributes, label, more) {
+  return h(
+    "label",
+    { class: `corner ${kind}` },
+    h("input", { type: "radio", name: "corner", ...attributes }),
+    h("span", {}, label, more ? h("span", { class: "hint" }, more) : null),
+  );
+}
+
+function placeWords({ corner, page, field }) {
+  if (field !== null) return t("Field {name}", { name: field });
+  const where = corners()[corner];
+  return corner === "none" ? where : `${where}, ${t("page {page}", { page })}`;
 }
 
 const LEGAL = {
@@ -194,7 +260,7 @@ const LEGAL = {
 };
 
 /** The signing password. */
-export function password({ session, go, back, cancel }) {
+export function password({ session, chosen, go, back, cancel }) {
   const { signer, document } = session;
   return {
     name: "password",
@@ -204,6 +270,7 @@ export function password({ session, go, back, cancel }) {
         [t("You"), `${signer.name}, CUIL ${signer.cuil}`],
         [t("Document"), `${document.name} (${t("Pages: {pages}", { pages: document.pages.length })})`],
         [t("Fingerprint (SHA-256)"), h("code", {}, document.sha256)],
+        [t("Your mark"), placeWords(chosen)],
         [t("Certificate issued by"), signer.issuer],
       ]),
       h("p", { class: "legal" }, LEGAL[signer.legal]()),

@@ -9,14 +9,20 @@ const MOST_PIXELS = 5_242_880; // of one canvas: more, and phones drop it
 const ZOOMS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
 const NEAR = "100% 0px";
 
-/** Where the stamp's QR code or logo will be: its place, not its picture. */
-function figure(kind, box, stamp) {
-  const element = h("div", { class: `figure ${kind}` });
-  element.style.left = `${(100 * box.x) / stamp.width}%`;
-  element.style.top = `${(100 * box.y) / stamp.height}%`;
-  element.style.width = `${(100 * box.width) / stamp.width}%`;
-  element.style.height = `${(100 * box.height) / stamp.height}%`;
-  return element;
+/** Lay an element over a box of a page, in points from the page's top left. */
+function lay(element, box, page) {
+  element.style.left = `${(100 * box.x) / page.width}%`;
+  element.style.top = `${(100 * box.y) / page.height}%`;
+  element.style.width = `${(100 * box.width) / page.width}%`;
+  element.style.height = `${(100 * box.height) / page.height}%`;
+  page.element.append(element);
+}
+
+/** The stamp as it will be drawn, or, where that cannot be had, its words in a box. */
+function picture({ png, lines }) {
+  const words = lines.join(", ");
+  if (!png) return h("div", { class: "stamp" }, ...lines.map((line) => h("span", {}, line)));
+  return h("img", { class: "stamp", src: `data:image/png;base64,${png}`, alt: words });
 }
 
 export class Viewer {
@@ -30,6 +36,7 @@ export class Viewer {
   #zoom = 1;
   #near;
   #stamp = null;
+  #fields = [];
 
   /**
    * @param {HTMLElement} root where pages go; scrolls by itself or with its parent.
@@ -45,6 +52,11 @@ export class Viewer {
       rootMargin: NEAR,
     });
     new ResizeObserver(() => this.#layout()).observe(root);
+  }
+
+  /** Whether the mark that is shown is about to change. */
+  set busy(is) {
+    this.#root.setAttribute("aria-busy", String(is));
   }
 
   /** Page that is most on the screen, from 1. */
@@ -92,6 +104,7 @@ export class Viewer {
   async close() {
     this.#near.disconnect();
     this.#stamp = null;
+    this.#fields = [];
     for (const page of this.#pages) page.work?.cancel();
     this.#pages = [];
     this.#root.replaceChildren();
@@ -114,26 +127,32 @@ export class Viewer {
   }
 
   /**
+   * Show the document's own fields. Who uses the keyboard chooses from the list.
+   * @param {Array<{name: string, page: number|null, box: object|null, obstacle: string|null}>} all
+   * @param {(index: number) => void} [pick]
+   */
+  fields(all, pick) {
+    this.#fields.forEach((shown) => shown.remove());
+    this.#fields = [];
+    for (const [index, { name, page, box, obstacle }] of all.entries()) {
+      if (!box || obstacle !== null || !this.#pages[page - 1]) continue;
+      const shown = h("div", { class: "own-field", "aria-hidden": "true", title: name, onclick: () => pick(index) });
+      lay(shown, box, this.#pages[page - 1]);
+      this.#fields.push(shown);
+    }
+  }
+
+  /**
    * Show where the signature's mark will be.
-   * @param {{page: number, box: object, lines: string[], size: number}|null} stamp
+   * @param {{page: number, box: object, lines: string[], png: string|null}|null} stamp
    */
   mark(stamp) {
     this.#stamp?.remove();
     this.#stamp = null;
     const page = stamp && this.#pages[stamp.page - 1];
     if (!page) return;
-    const mark = h("div", { class: "stamp" }, ...stamp.lines.map((line) => h("span", {}, line)));
-    mark.setAttribute("aria-hidden", "true");
-    const { style } = mark;
-    const { box } = stamp;
-    style.left = `${(100 * box.x) / page.width}%`;
-    style.top = `${(100 * box.y) / page.height}%`;
-    style.width = `${(100 * box.width) / page.width}%`;
-    style.height = `${(100 * box.height) / page.height}%`;
-    style.fontSize = `calc(${stamp.size} * var(--total-scale-factor) * 1px)`;
-    style.paddingLeft = `calc(${stamp.textX} * var(--total-scale-factor) * 1px)`;
-    mark.append(...["qr", "logo"].filter((kind) => stamp[kind]).map((kind) => figure(kind, stamp[kind], box)));
-    page.element.append(mark);
+    const mark = picture(stamp);
+    lay(mark, stamp.box, page);
     this.#stamp = mark;
     this.#bring(mark);
   }

@@ -5,10 +5,13 @@ Source: spec "What the service does", "States and transitions"; decisions "Ifram
 
 import base64
 import hashlib
+import io
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pikepdf import Pdf
 from playwright.async_api import Page, expect
 
 from tests import pdfs
@@ -22,6 +25,7 @@ from tests.parts.browsers import (
     press_on,
     tab_to,
 )
+from tests.parts.field_pdfs import Field, with_fields
 from tests.parts.frame_host import ALLOW, FrameSite, file_of, user_data
 from tests.validators import pdfsig, pyhanko_valid, signature_boxes
 
@@ -271,7 +275,7 @@ async def test_mark_lies_where_it_was_shown(
     await frame.fill("#page", str(page_number))
     await frame.locator("#page").blur()
     # The mark of the choice before is on the screen until the answers are here.
-    await page.wait_for_load_state("networkidle")
+    await expect(frame.locator("#viewer")).to_have_attribute("aria-busy", "false")
     shown = None
     if corner != "none":
         await expect(
@@ -294,6 +298,42 @@ async def test_mark_lies_where_it_was_shown(
         ((number, x0, y0, x1, y1),) = found
         assert number == page_number
         assert [x0, 842 - y1, x1 - x0, y1 - y0] == pytest.approx(shown, abs=1.5)
+
+
+async def test_field_of_the_document_is_chosen(
+    appliance: Appliance, site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """By keyboard from the list, or by a click on its box; the mark fills it."""
+    fields = [Field("a.uno"), Field("a.dos", rects=[(320, 400, 540, 470)])]
+    barred = Field("a.tres", rects=[(60, 600, 200, 660)], read_only=True)
+    pdf = with_fields(*fields, barred)
+    await site.open(page, person, autoLoadFile=file_of(pdf))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "place")
+    await expect(frame.get_by_label("a.tres")).to_be_disabled()
+    await expect(frame.locator(".own-field")).to_have_count(2)
+    await tab_to(page, frame.locator("input[value=bottomLeft]"))
+    for _ in range(3):
+        await page.keyboard.press("ArrowDown")
+    await expect(frame.get_by_label("a.uno")).to_be_checked()
+    await expect(frame.locator("img.stamp")).to_have_attribute(
+        "alt", re.compile("^Firmado por, ")
+    )
+    await frame.locator(".own-field[title='a.dos']").click()
+    await expect(frame.get_by_label("a.dos")).to_be_checked()
+    await ceremony.go(frame)
+    await expect(frame.locator("#body")).to_contain_text("Campo a.dos")
+    await ceremony.sign(frame, person)
+    completed = await site.wait(page, "signature.completed")
+
+    signed = base64.b64decode(completed["delivery"]["fileBase64"])
+    with Pdf.open(io.BytesIO(signed)) as opened:
+        (parent,) = opened.Root.AcroForm.Fields
+        filled = [str(field.T) for field in parent.Kids if "/V" in field]
+    assert filled == ["dos"]
+    assert pyhanko_valid(signed, appliance.roots)
 
 
 async def test_page_past_the_end_is_refused_at_its_field(

@@ -6,17 +6,27 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.async_api import Frame, Page, Route, expect
 
-from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import TestPerson
 from tests.parts.browsers import SCHEMES, SIZES, Opener, axe
 from tests.parts.ceremony import at, go
+from tests.parts.field_pdfs import Field, with_fields
 from tests.parts.frame_host import FrameSite, file_of
 
 _TOO_WIDE = """() => [...document.querySelectorAll("body *")]
   .filter((e) => e.checkVisibility() && !e.closest("#viewer, .visually-hidden")
      && e.getBoundingClientRect().right > innerWidth + 1)
   .map((e) => e.outerHTML.slice(0, 120))"""
+
+
+AGREEMENT = with_fields(
+    Field("locación.inquilina", rects=[(60, 90, 280, 160)]),
+    Field("locación.garante", rects=[(310, 90, 530, 160)]),
+    Field("escribanía", rects=[(60, 180, 280, 250)], read_only=True),
+    Field("auditoría", rects=[]),
+    script=True,
+)
+"""With fields that can be signed, one that cannot, and one on no page."""
 
 
 @dataclass
@@ -56,7 +66,7 @@ async def test_ceremony_is_accessible_in_every_look(
     await site.send(page, "init", site.init(token, person))
     await at(frame, "pick")
     await looks.see(frame, "02-pick")
-    await site.send(page, "load.file", file_of(pdfs.javascript(), "Acuerdo ñandú.pdf"))
+    await site.send(page, "load.file", file_of(AGREEMENT, "Acuerdo ñandú.pdf"))
     await at(frame, "read")
     await site.wait(page, "document.loaded")
     await looks.see(frame, "03-read")
@@ -70,8 +80,11 @@ async def test_ceremony_is_accessible_in_every_look(
     await ceremony.give_code(frame, person)
     await at(frame, "place")
     await frame.check("input[value=topRight]")
-    await expect(frame.locator(".stamp")).to_be_visible()
+    await expect(frame.locator("img.stamp")).to_be_visible()
     await looks.see(frame, "06-place")
+    await frame.get_by_label("locación.inquilina").check()
+    await expect(frame.locator("#page")).to_be_hidden()
+    await looks.see(frame, "06-place-field")
     await go(frame)
     await at(frame, "password")
     await looks.see(frame, "07-password")

@@ -1,8 +1,10 @@
 """Documents: seen, previewed, signed, fetched, and what the audit says of them."""
 
+import asyncio
 import hashlib
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
 from tests import pdfs
 from tests.functional.calls import command, problem, read_stamp, sign, signed_pdf
-from tests.parts.appliance import Appliance, TestPerson
+from tests.parts import hostile
+from tests.parts.appliance import Appliance, TestPerson, intake_order
 from tests.validators import pdfsig, pyhanko_verdicts
 
 
@@ -390,6 +393,38 @@ def test_damaged_document_is_signed_as_its_repaired_copy(
     assert signed.content.startswith(copy)
     (signature,) = pdfsig(signed.content)
     assert signature.valid
+
+
+def test_hostile_documents_harm_nobody_else(
+    appliance: Appliance, signer: TestPerson, client: httpx.Client, request_id: int
+) -> None:
+    """Each is refused by its code while somebody else's document is signed.
+
+    Source: reliability F33.
+    """
+    too_complex = [
+        hostile.xref_stream_bomb(),
+        hostile.content_bomb(),
+        hostile.many_pages(5_001),
+        hostile.deep_tree(),
+    ]
+
+    async def flood(front: Front) -> list[object]:
+        order = intake_order(signer)
+        return await asyncio.gather(
+            *(front.intake.create_request(order, pdf) for pdf in too_complex),
+            front.intake.create_request(order, hostile.nested_arrays()),
+            return_exceptions=True,
+        )
+
+    with ThreadPoolExecutor(1) as pool:
+        flooding = pool.submit(appliance.do, flood)
+        signed = signed_pdf(client, signer, request_id, visible=False)
+        refused = flooding.result()
+
+    assert signed.startswith(pdfs.one_page())
+    codes = [getattr(each, "code", each) for each in refused]
+    assert codes == [*["PDF_TOO_COMPLEX"] * len(too_complex), "PDF_MALFORMED"]
 
 
 def test_sound_document_was_not_repaired(client: httpx.Client, request_id: int) -> None:

@@ -25,6 +25,7 @@ from tests import pdfs
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys
 from tests.parts import hostile
+from tests.parts.attacks import update
 from tests.parts.pictures import digest, pictures
 from tests.parts.sandbox import SandboxServer, running_sandbox
 from tests.signers import signed
@@ -103,6 +104,34 @@ TOLD = {
     ),
     "files inside": (pdfs.embedded_file(), {FindingKind.EMBEDDED_FILES}),
     "static XFA": (pdfs.xfa(dynamic=False), {FindingKind.XFA_STATIC}),
+    "film": (
+        hostile.annotated(b"/Subtype/RichMedia/Rect[0 0 9 9]"),
+        {FindingKind.RICH_MEDIA},
+    ),
+    "layer that is off": (
+        hostile.layered(b"/OFF[5 0 R]"),
+        {FindingKind.LAYERS, FindingKind.HIDDEN_LAYERS},
+    ),
+    "white note over text": (
+        hostile.lettered(
+            page=b"/Annots[6 0 R]",
+            o6=hostile.cover(b"/Subtype/Stamp"),
+            o7=hostile.WHITE,
+        ),
+        {FindingKind.COVERED_TEXT},
+    ),
+    "text beside the page": (
+        hostile.lettered(page=b"/CropBox[0 0 200 100]"),
+        {FindingKind.OFF_PAGE_TEXT},
+    ),
+    "content replaced": (
+        update(hostile.plain(), {4: hostile.CONTENT.replace(b"100 100", b" 99  99")}),
+        {FindingKind.REPLACED_CONTENT},
+    ),
+    "second document inside": (
+        hostile.second_document(),
+        {FindingKind.UNSHOWN_PAGES},
+    ),
     "signed, then damaged": (
         signed(pdfs.one_page()) + b"x\n",
         {FindingKind.DAMAGED},
@@ -120,6 +149,14 @@ TOLD = {
     ),
 }
 """What is signed as it is: what the signer is told."""
+
+SHADOWS = (
+    "layer that is off",
+    "white note over text",
+    "text beside the page",
+    "content replaced",
+    "second document inside",
+)
 
 REPAIRED = {
     **{name: make() for name, make in DAMAGED.items()},
@@ -327,6 +364,7 @@ async def test_repair_is_told_in_the_audit_and_of_the_request(
     [
         (FindingKind.JAVASCRIPT, pdfs.javascript()),
         (FindingKind.LAYERS, hostile.plain(b"/OCProperties<</OCGs[]/D<<>>>>")),
+        *((min(told), pdf) for pdf, told in (TOLD[kind] for kind in SHADOWS)),
         (FindingKind.REPAIRED, REPAIRED["junk-after"]),
         (FindingKind.DAMAGED, TOLD["signed, then damaged"][0]),
     ],

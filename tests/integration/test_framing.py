@@ -5,16 +5,18 @@ Source: decisions "Iframe", "a known person", "dni, cuil", "attempts".
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from appliance.domain.command import SignParameters
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
     ErrorCode,
 )
-from appliance.domain.frame import FrameState
+from appliance.domain.frame import FrameState, PlaceChoice
 from appliance.domain.presets import Corner
 from appliance.domain.vocab import EventKind, PersonState, RequestState
 from tests.parts.frame_desk import (
@@ -26,6 +28,7 @@ from tests.parts.frame_desk import (
 )
 
 PDF, OTHER = b"%PDF one", b"%PDF another"
+TOP_LEFT = PlaceChoice(Corner.TOP_LEFT, 1)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -321,6 +324,31 @@ async def test_delivery_follows_the_integrators_limit(desk: FrameDesk) -> None:
     assert delivery["url"].startswith("https://firma.example/solicitudes/")
 
 
+async def test_bytes_stay_those_that_the_event_tells_of(desk: FrameDesk) -> None:
+    """A timestamp that comes later makes another version, with another hash."""
+    session = await desk.proven(await desk.add_person())
+    assert session.request is not None
+    integrator = session.integrator.id
+    sha256 = await desk.documents.put(integrator, PDF)
+    await desk.move(session.request, RequestState.SIGNED, sha256=sha256)
+    await desk.signing.completed(session)
+    async with desk.desk.store.write() as records:
+        first = await records.documents.signed(session.request)
+        assert first is not None
+        later = await desk.documents.put(integrator, PDF, b"later")
+        raised = replace(first, sha256=later, version=2)
+        await records.documents.sealed(session.request, raised, desk.desk.clock.now())
+
+    told = await desk.signing.completed(session)
+    view, pdf = await desk.signing.signed(await desk.again(session))
+
+    delivery = told["delivery"]
+    assert isinstance(delivery, dict)
+    assert delivery["url"].endswith(f"&sha256={sha256}")
+    assert view.sha256 == sha256
+    assert b"".join([piece async for piece in pdf.pieces]) == PDF
+
+
 async def test_failed_request_is_told_with_its_reason(desk: FrameDesk) -> None:
     """The state is failed, and why."""
     someone = await desk.add_person()
@@ -406,7 +434,7 @@ async def test_place_is_asked_for_by_a_proven_signer(desk: FrameDesk) -> None:
     taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
 
     await refused(
-        desk.signing.placement(taken.session, Corner.TOP_LEFT, 1),
+        desk.signing.placement(taken.session, TOP_LEFT),
         ErrorCode.SESSION_IN_USE,
     )
 
@@ -423,10 +451,25 @@ async def test_certified_document_is_signed_as_it_permits(
     """
     session = await desk.proven(await desk.add_person(), pdf)
 
-    placed = await desk.signing.placement(session, Corner.TOP_LEFT, 1)
+    placed = await desk.signing.placement(session, TOP_LEFT)
 
     assert placed.params.field == field
     assert (placed.layout.page if placed.layout else None) == page
+
+
+async def test_signer_chooses_a_field_or_no_mark(desk: FrameDesk) -> None:
+    """Both go into the command; a field that there is not is refused before."""
+    session = await desk.proven(await desk.add_person(), CERTIFIED)
+    placed = await desk.signing.placement(session, replace(TOP_LEFT, field="Firma"))
+    unseen = await desk.signing.placement(session, PlaceChoice(Corner.NONE, 1))
+
+    assert placed.params == SignParameters(field="Firma")
+    assert placed.png is not None
+    assert (unseen.params.field, unseen.params.visible) == (None, False)
+    await refused(
+        desk.signing.placement(session, replace(TOP_LEFT, field="Otro")),
+        ErrorCode.SIGNATURE_FIELD_NOT_FOUND,
+    )
 
 
 async def test_cancelled_session_is_over(desk: FrameDesk) -> None:

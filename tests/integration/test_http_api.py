@@ -671,6 +671,26 @@ async def test_document_is_pdf_for_usual_accept(caller: Caller) -> None:
     assert await response.get_data() == SIGNED_PDF
 
 
+@pytest.mark.parametrize(
+    ("sha256", "status"),
+    [
+        ("{own}", 200),
+        ("0" * 64, 409),
+        ("1", 400),
+        ("{own}&sha256={own}", 400),
+    ],
+    ids=["that one", "none", "no hash", "twice"],
+)
+async def test_download_names_a_version(
+    caller: Caller, sha256: str, status: int
+) -> None:
+    """Of several versions the one with that hash."""
+    query = sha256.format(own=SIGNED_SHA256)
+    response = await caller.get(f"/solicitudes/9/documento?sha256={query}")
+
+    assert response.status_code == status
+
+
 async def test_document_not_signed_yet(caller: Caller) -> None:
     """Before signing there is no document."""
     response = await caller.get("/solicitudes/7/documento")

@@ -9,6 +9,7 @@ from appliance.domain.document import FindingKind
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from tests import pdfs
 from tests.parts import hostile
+from tests.parts.attacks import update
 from tests.parts.sandbox import SandboxServer, running_sandbox
 
 JAVASCRIPT = b"<</S/JavaScript/JS(app.alert(1))>>"
@@ -45,6 +46,7 @@ REFUSED = {
     ),
     "xref stream bomb": (hostile.xref_stream_bomb(), ErrorCode.PDF_TOO_COMPLEX),
     "content bomb": (hostile.content_bomb(), ErrorCode.PDF_TOO_COMPLEX),
+    "bomb in a bomb": (hostile.content_bomb(times=2), ErrorCode.PDF_TOO_COMPLEX),
     "password, AES-256": (pdfs.encrypted("secret"), ErrorCode.PDF_PASSWORD_NEEDED),
     "password, RC4": (
         pdfs.encrypted("secret", revision=3),
@@ -183,6 +185,50 @@ FOUND = {
         ),
         FindingKind.OVERLAPPING_ANNOTATIONS,
     ),
+    "text below a note": (
+        hostile.lettered(
+            page=b"/Annots[6 0 R]",
+            o6=hostile.cover(b"/Subtype/Stamp"),
+            o7=hostile.WHITE,
+        ),
+        FindingKind.COVERED_TEXT,
+    ),
+    "text below a field": (
+        hostile.lettered(
+            b"/AcroForm<</Fields[6 0 R]>>",
+            b"/Annots[6 0 R]",
+            o6=hostile.cover(b"/Subtype/Widget/FT/Tx/T(a)"),
+            o7=hostile.WHITE,
+        ),
+        FindingKind.COVERED_TEXT,
+    ),
+    "text beside the page": (
+        hostile.lettered(page=b"/CropBox[0 0 200 100]"),
+        FindingKind.OFF_PAGE_TEXT,
+    ),
+    "page outside the tree": (
+        hostile.plain(o5=b"<</Type/Page/Parent 2 0 R/Contents 4 0 R>>"),
+        FindingKind.UNSHOWN_PAGES,
+    ),
+    "second document inside": (
+        hostile.second_document(),
+        FindingKind.UNSHOWN_PAGES,
+    ),
+    "template of a page": (
+        hostile.plain(b"/Names<</Templates 5 0 R>>", o5=b"<</Type/Template>>"),
+        FindingKind.UNSHOWN_PAGES,
+    ),
+    "content that was replaced": (
+        update(hostile.plain(), {4: hostile.CONTENT.replace(b"100 100", b" 99  99")}),
+        FindingKind.REPLACED_CONTENT,
+    ),
+    "page that got other content": (
+        update(
+            hostile.plain(),
+            {3: hostile.PAGE.replace(b"4 0 R", b"5 0 R"), 5: hostile.CONTENT},
+        ),
+        FindingKind.REPLACED_CONTENT,
+    ),
     "static XFA": (pdfs.xfa(dynamic=False), FindingKind.XFA_STATIC),
     "count too high": (pdfs.lying_count(), FindingKind.COUNT_LIES),
     "count zero": (hostile.kids(b"3 0 R", 0), FindingKind.COUNT_LIES),
@@ -195,6 +241,14 @@ FOUND = {
     "a kid that is nothing": (hostile.kids(b"3 0 R null", 1), FindingKind.DAMAGED),
 }
 
+LAYERED = {
+    "layer that is off": hostile.layered(b"/OFF[5 0 R]"),
+    "all layers off": hostile.layered(b"/BaseState/OFF"),
+    "layer for paper alone": hostile.layered(
+        b"/AS[<</Event/View/OCGs[5 0 R]/Category[/View]>>]",
+        b"/Usage<</View<</ViewState/OFF>>/Print<</PrintState/ON>>>>",
+    ),
+}
 
 HARMLESS = {
     "link to an address": hostile.plain(
@@ -219,6 +273,26 @@ HARMLESS = {
     ),
     "odd annotations": hostile.annotated(
         b"/Subtype/FreeText/Rect[(a) /b]/F(x)/CA/x", b"/Rect[1 2 3]/Subtype 7"
+    ),
+    "text below a mark": hostile.lettered(
+        page=b"/Annots[6 0 R]",
+        o6=hostile.cover(b"/Subtype/Highlight"),
+        o7=hostile.WHITE.replace(b"1 g", b"1 1 0 rg")
+        .replace(b"/BBox", b"/Resources<</ExtGState<</G<</BM/Multiply>>>>>>/BBox")
+        .replace(b"stream\n", b"stream\n/G gs "),
+    ),
+    "text below a field of glass": hostile.lettered(
+        b"/AcroForm<</Fields[6 0 R]>>",
+        b"/Annots[6 0 R]",
+        o6=hostile.cover(b"/Subtype/Widget/FT/Tx/T(a)"),
+        o7=hostile.WHITE.replace(b" f ", b" n "),
+    ),
+    "content written again as it was": update(
+        hostile.plain(), {3: hostile.PAGE, 4: hostile.CONTENT}
+    ),
+    "content that was added to": update(
+        hostile.plain(),
+        {3: hostile.PAGE.replace(b"4 0 R", b"[4 0 R 5 0 R]"), 5: hostile.CONTENT},
     ),
     "place for a signature": hostile.annotated(
         b"/Subtype/Widget/FT/Sig/T(a)/F 2/Rect[0 0 0 0]"
@@ -248,6 +322,17 @@ async def test_hostile_document_is_refused_by_name(
     await sandbox.client.ping()
 
 
+@pytest.mark.long
+async def test_page_that_nobody_can_draw_is_refused() -> None:
+    """A million million drawings: CPU time or memory ends, whichever is first."""
+    with running_sandbox(cpu_s=3) as server:
+        with pytest.raises(DocumentRefusedError) as caught:
+            await server.client.inspect(hostile.nested_drawings())
+        await server.client.ping()
+
+    assert caught.value.code in {ErrorCode.PDF_TOO_COMPLEX, ErrorCode.PDF_MALFORMED}
+
+
 @pytest.mark.parametrize("kind", FOUND)
 async def test_active_document_is_described(sandbox: SandboxServer, kind: str) -> None:
     """What a signer must be told is found, and one page is counted."""
@@ -257,6 +342,18 @@ async def test_active_document_is_described(sandbox: SandboxServer, kind: str) -
 
     assert inspection.findings == (finding,)
     assert len(inspection.pages) == 1
+
+
+@pytest.mark.parametrize("kind", LAYERED)
+async def test_layer_that_is_not_shown_is_told(
+    sandbox: SandboxServer, kind: str
+) -> None:
+    """Beside the layers themselves; one that is on is told of as a layer alone."""
+    inspection = await sandbox.client.inspect(LAYERED[kind])
+    shown = await sandbox.client.inspect(hostile.layered(b"/ON[5 0 R]"))
+
+    assert inspection.findings == (FindingKind.HIDDEN_LAYERS, FindingKind.LAYERS)
+    assert shown.findings == (FindingKind.LAYERS,)
 
 
 @pytest.mark.parametrize("kind", HARMLESS)

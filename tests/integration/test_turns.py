@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from appliance.domain.command import SignParameters
-from appliance.domain.document import Inspection
+from appliance.domain.document import Damage, FindingKind, Inspection, Repair
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
@@ -130,6 +130,26 @@ async def scene(core: CoreParts) -> Scene:
     expires = core.now + timedelta(days=1)
     requests = await core.add_process([p.person for p in people], expires=expires)
     return Scene(core, people, requests)
+
+
+async def test_every_document_with_a_signature_is_known_by_it(scene: Scene) -> None:
+    """Whoever scans the first mark may hold what another one signed after it."""
+    first, second, _ = scene.requests
+    await scene.sign(0)
+    await scene.sign(1)
+    async with scene.core.store.write() as records:
+        before = await records.documents.signed(first)
+        assert before is not None
+        later = replace(before, sha256="e" * 64, version=2)
+        await records.documents.sealed(first, later, scene.core.clock.now())
+
+    async with scene.core.store.read() as records:
+        of_first = await records.documents.holding(first)
+        of_second = await records.documents.holding(second)
+
+    told = [each.sha256 for each in of_first]
+    assert told == [f"{11:064x}", "e" * 64, f"{10:064x}"]
+    assert [each.sha256 for each in of_second] == [f"{11:064x}"]
 
 
 async def test_signing_gives_the_turn_on(scene: Scene) -> None:
@@ -284,6 +304,24 @@ async def test_outdated_inspection_is_made_again(core: CoreParts) -> None:
     assert renewed == 1
     assert (await core.view(requests[1])).inspection == TWICE_SIGNED
     assert await inspections.renew() == 0
+
+
+async def test_repaired_copy_is_still_told_as_one(core: CoreParts) -> None:
+    """Whoever inspects it anew sees a sound file: what it was is on the record."""
+    signer = await core.add_signer()
+    old = replace(
+        TWICE_SIGNED,
+        signatures=0,
+        findings=(FindingKind.REPAIRED,),
+        inspector_version=1,
+    )
+    repair = Repair("a" * 64, (Damage.CROSS_REFERENCES,))
+    request = await core.add_request(signer.person, inspection=old, repair=repair)
+
+    seen = await Scene(core, [], [], OwnSandbox()).desk.get(signer.person, request)
+
+    assert seen.inspection.findings == (FindingKind.REPAIRED,)
+    assert await core.view(request) == seen
 
 
 def test_fingerprint_counts_a_field_only_when_given() -> None:

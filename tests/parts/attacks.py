@@ -188,14 +188,7 @@ def shadow_font(sign: Sign) -> bytes:
 
 def shadow_hide_and_replace(sign: Sign) -> bytes:
     """Shadow, hide and replace: a second document inside becomes the document."""
-    pdf = sign(
-        hostile.plain(
-            o5=b"<</Type/Catalog/Pages 6 0 R>>",
-            o6=b"<</Type/Pages/Kids[7 0 R]/Count 1>>",
-            o7=b"<</Type/Page/Parent 6 0 R/MediaBox[0 0 200 300]/Contents 8 0 R>>",
-            o8=_MEANT,
-        )
-    )
+    pdf = sign(hostile.second_document())
     form = re.findall(rb"/AcroForm (\d+ 0 R)", pdf)
     kept = b"/AcroForm " + form[-1] if form else b""
     root = b"<</Type/Catalog/Pages 6 0 R" + kept + b">>"

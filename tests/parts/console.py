@@ -9,7 +9,9 @@ Workers and the sandbox are not there: what they would have done is put into the
 record, and PDFs are looked at by a fake.
 """
 
+import hashlib
 import re
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -32,11 +34,16 @@ from appliance.domain.document import (
     PageBox,
     RepairedCopy,
 )
-from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId
+from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import Logo, LogoPicture
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.health import Health
 from appliance.services.intake import Intake, IntakeOrder
+from appliance.services.logos import Logos
+from appliance.services.stamp_samples import StampSamples
+from appliance.services.stamping import Stamping
 from tests.fakes import MovingClock
 from tests.parts.held import hold
 from tests.parts.played_sandbox import PlayedSandbox
@@ -86,6 +93,26 @@ class FakeInspector(PlayedSandbox):
         if pdf != DAMAGED_PDF:
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "played")
         return RepairedCopy(b"%PDF-repaired", (Damage.STREAMS, Damage.SURROUNDINGS))
+
+    async def render(
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
+    ) -> bytes:
+        """Draw one page."""
+        del pdf, picture
+        return b"\x89PNG page %d at %d: %r" % (page, dpi, stamp is not None)
+
+    async def picture(self, content: bytes) -> LogoPicture:
+        """A picture of two pixels, of anything but a PDF."""
+        if content.startswith(b"%PDF"):
+            raise ApplianceError(ErrorCode.PICTURE_UNUSABLE)
+        rows = hashlib.sha256(content).digest()[:6]
+        logo = Logo(hashlib.sha256(rows).hexdigest(), 2, 1)
+        return LogoPicture(logo, zlib.compress(rows))
 
 
 @dataclass
@@ -276,6 +303,13 @@ async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
                     settings.documents,
                 ),
                 health=Health(core.store, inspector, desk.clock, core.migrated),
+                logos=Logos(core.store, inspector, desk.clock),
+                stamp_samples=StampSamples(
+                    core.store,
+                    inspector,
+                    desk.clock,
+                    Stamping(settings.stamp, settings.verify_url),
+                ),
             )
             app = create_console(front)
             app.jinja_env.bytecode_cache = _COMPILED

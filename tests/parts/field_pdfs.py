@@ -37,8 +37,8 @@ class Field:
     hung: bool = True
 
 
-def with_fields(*fields: Field, rotate: int = 0) -> bytes:
-    """A page with those fields."""
+def with_fields(*fields: Field, rotate: int = 0, script: bool = False) -> bytes:
+    """A page with those fields, and a script that runs when it is opened."""
     with Pdf.new() as pdf:
         page = pdf.add_blank_page(page_size=(595, 842))
         page.rotate(rotate, relative=False)
@@ -55,6 +55,9 @@ def with_fields(*fields: Field, rotate: int = 0) -> bytes:
                     node = inner[path] = _node(pdf, part, parent, tops)
                 parent = node
             _add(pdf, page.obj, spec, _node(pdf, last, parent, tops))
+        if script:
+            action = Dictionary(S=Name.JavaScript, JS=String("app.alert(1)"))
+            pdf.Root.OpenAction = pdf.make_indirect(action)
         pdf.Root.AcroForm = pdf.make_indirect(Dictionary(Fields=Array(tops)))
         out = io.BytesIO()
         pdf.save(out)

@@ -117,6 +117,7 @@ class FrameDesk:
     framing: Framing
     signing: FrameSigning
     key: str
+    documents: LocalDocuments
 
     async def token(self, code: str = CODE) -> str:
         """A session token."""
@@ -205,7 +206,12 @@ class FrameDesk:
         return now
 
     async def move(
-        self, request: RequestId | None, then: RequestState, reason: str = ""
+        self,
+        request: RequestId | None,
+        then: RequestState,
+        reason: str = "",
+        *,
+        sha256: str = "ee" * 32,
     ) -> None:
         """Have a pending request end, as a worker or the reconciler would."""
         assert request is not None
@@ -217,7 +223,7 @@ class FrameDesk:
                 return
             if then is RequestState.SIGNED:
                 signed = SignedDocumentView(
-                    request, view.integrator, "a.pdf", "ee" * 32, 5000, "B-B"
+                    request, view.integrator, "a.pdf", sha256, 5000, "B-B"
                 )
                 await records.documents.sealed(request, signed, self.desk.clock.now())
             await records.requests.move(request, RequestState.IN_PROGRESS, then, reason)
@@ -280,6 +286,8 @@ async def open_frame_desk(
                 Links(store, desk.lookup, clock, 900),
                 "https://firma.example",
                 stamping,
+                inspector,
             ),
             made.secret,
+            documents,
         )

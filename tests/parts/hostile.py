@@ -55,6 +55,49 @@ def plain(catalog: bytes = b"", page: bytes = b"", **more: bytes) -> bytes:
     )
 
 
+def lettered(catalog: bytes = b"", page: bytes = b"", **more: bytes) -> bytes:
+    """One page of 200 by 300 whose text stands at 20, 150; 5 is its font."""
+    text = b"BT /F 24 Tf 20 150 Td (Debo 100) Tj ET"
+    content = b"<</Length %d>>stream\n%s\nendstream" % (len(text), text)
+    font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+    entries = b"/Resources<</Font<</F 5 0 R>>>>" + page
+    return plain(catalog, entries, o4=content, o5=font, **more)
+
+
+def cover(entries: bytes) -> bytes:
+    """An annotation over the text of `lettered`, drawn by object 7."""
+    return b"<</Type/Annot/F 4/Rect[0 100 200 200]/AP<</N 7 0 R>>%s>>" % entries
+
+
+WHITE = (
+    b"<</Type/XObject/Subtype/Form/BBox[0 0 200 100]/Length 24>>stream\n"
+    b"1 g 0 0 200 100 re f   \nendstream"
+)
+
+
+def layered(first: bytes, group: bytes = b"") -> bytes:
+    """One page and one layer, 5.
+
+    Args:
+        first: entries of how the layers are at first.
+        group: entries of the layer.
+    """
+    return plain(
+        b"/OCProperties<</OCGs[5 0 R]/D<<%s>>>>" % first,
+        o5=b"<</Type/OCG/Name(a)%s>>" % group,
+    )
+
+
+def second_document() -> bytes:
+    """A catalog and a page of its own, 5 to 8, that nothing refers to."""
+    return plain(
+        o5=b"<</Type/Catalog/Pages 6 0 R>>",
+        o6=b"<</Type/Pages/Kids[7 0 R]/Count 1>>",
+        o7=b"<</Type/Page/Parent 6 0 R/MediaBox[0 0 200 300]/Contents 8 0 R>>",
+        o8=CONTENT,
+    )
+
+
 def annotated(*annotations: bytes) -> bytes:
     """One page of 200 by 300 with annotations that have these entries."""
     first = 5
@@ -148,12 +191,15 @@ def xref_stream_bomb() -> bytes:
     return bytes(out)
 
 
-def content_bomb() -> bytes:
-    """A page whose content unfolds to 300 MiB."""
+def content_bomb(times: int = 1) -> bytes:
+    """A page whose content unfolds to 300 MiB, once deflated or more often."""
     folder = zlib.compressobj(1)
     spaces = b" " * 1_048_576
     data = b"".join(folder.compress(spaces) for _ in range(300)) + folder.flush()
-    content = b"<</Filter/FlateDecode/Length %d>>stream\n" % len(data)
+    for _ in range(times - 1):
+        data = zlib.compress(data)
+    filters = b"/FlateDecode" * times
+    content = b"<</Filter[%s]/Length %d>>stream\n" % (filters, len(data))
     return build(
         {
             1: b"<</Type/Catalog/Pages 2 0 R>>",
@@ -161,6 +207,23 @@ def content_bomb() -> bytes:
             3: PAGE,
             4: content + data + b"\nendstream",
         }
+    )
+
+
+def nested_drawings(depth: int = 12) -> bytes:
+    """A page that draws a form ten times, which draws one ten times, and so on."""
+    first = 5
+
+    def form(number: int) -> bytes:
+        below = b"/Resources<</XObject<</F %d 0 R>>>>" % (number + 1)
+        drawing = b"/F Do " * 10 if number < first + depth else b"0 0 9 9 re f"
+        head = b"<</Type/XObject/Subtype/Form/BBox[0 0 200 300]%s" % below
+        return head + b"/Length %d>>stream\n%s\nendstream" % (len(drawing), drawing)
+
+    return plain(
+        page=b"/Resources<</XObject<</F 5 0 R>>>>",
+        o4=b"<</Length 6>>stream\n/F Do \nendstream",
+        **{f"o{number}": form(number) for number in range(first, first + depth + 1)},
     )
 
 

@@ -1,5 +1,6 @@
 """A chain from outside is taken only where all of it fits; each fault has its name."""
 
+import base64
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -269,6 +270,43 @@ def test_small_keys_are_refused(bits: int) -> None:
 def test_what_is_no_chain(pem: bytes) -> None:
     """Anything that is not 1 to 10 certificates is one code."""
     assert refused(pem).code is ErrorCode.CHAIN_MALFORMED
+
+
+def in_pem(content: bytes) -> bytes:
+    """Whatever octets, in the wrapping of a certificate."""
+    inner = base64.encodebytes(content)
+    return b"-----BEGIN CERTIFICATE-----\n%s-----END CERTIFICATE-----\n" % inner
+
+
+ROOT_NAMED = CA.root_name.public_bytes()[-12:]
+
+
+def test_name_that_is_no_text_is_no_chain() -> None:
+    """A library reads a name only when it is asked for."""
+    issuing = der(CA.issuing).replace(ROOT_NAMED, b"\xff" * 12)
+
+    told = refused(bundle(SOUND) + in_pem(issuing))
+
+    assert told.code is ErrorCode.CHAIN_MALFORMED
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (bytes.fromhex("a003020102"), bytes.fromhex("a003020107")),
+        (ROOT_NAMED, b"\xff" * 12),
+    ],
+    ids=["version", "name"],
+)
+@pytest.mark.parametrize("wrap", [bytes, in_pem])
+def test_what_cannot_be_read_is_no_root(
+    good: bytes, bad: bytes, wrap: Callable[[bytes], bytes]
+) -> None:
+    """The same of a root, in either form."""
+    with pytest.raises(ApplianceError) as caught:
+        check_root(wrap(der(CA.root).replace(good, bad)), NOON)
+
+    assert caught.value.code is ErrorCode.CHAIN_MALFORMED
 
 
 @pytest.mark.parametrize("form", [bundle, der])

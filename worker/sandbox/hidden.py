@@ -9,7 +9,7 @@ Source: C. Mainka, V. Mladenov, S. Rohlmann: Shadow Attacks (NDSS 2021).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pyhanko.pdf_utils.generic import DictionaryObject
@@ -77,16 +77,30 @@ class _Annotation:
         return self.subtype == "/FreeText" and self.has_text and gone
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether a reader draws it at all."""
+        seen = not self.flags & _UNSEEN and self.area > 0
+        return seen and self.subtype not in _NOTHING_TO_SEE
+
+    @property
     def is_covering(self) -> bool:
         """Whether what lies below it is not seen."""
-        if self.flags & _UNSEEN or self.area == 0:
-            return False
-        return self.subtype in _COVERING or (self.subtype in _FILLED and self.is_filled)
+        is_opaque = self.subtype in _FILLED and self.is_filled
+        return self.is_drawn and (self.subtype in _COVERING or is_opaque)
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """What annotations and fields hide, and where they may hide what is below."""
+
+    found: set[FindingKind] = field(default_factory=set)
+    covering: dict[int, list[Rect]] = field(default_factory=dict)
+    """By page, the first being 0: what is drawn there, be it opaque or not."""
 
 
 def find_hidden(
     pages: Sequence[Page], fields: Sequence[object], budget: Budget
-) -> set[FindingKind]:
+) -> Hidden:
     """Find what annotations and fields hide.
 
     Args:
@@ -97,9 +111,10 @@ def find_hidden(
     Raises:
         DocumentRefusedError: `PDF_TOO_COMPLEX`, when the budget is used up.
     """
-    found: set[FindingKind] = set()
+    hidden = Hidden()
+    found = hidden.found
     placed: set[Key | None] = set()
-    for page in pages:
+    for at, page in enumerate(pages):
         covering: list[Rect] = []
         for raw in raw_items(entry(page.node, "/Annots")):
             budget.take()
@@ -109,13 +124,15 @@ def find_hidden(
                 continue
             each = _read(node)
             found |= _told_of(each, page_box(page))
+            if each.rect is not None and each.is_drawn:
+                hidden.covering.setdefault(at, []).append(each.rect)
             if each.is_covering and each.rect is not None:
                 covering.append(each.rect)
         if _overlap(covering, budget):
             found.add(FindingKind.OVERLAPPING_ANNOTATIONS)
     if any(key_of(raw) not in placed and _has_value(resolve(raw)) for raw in fields):
         found.add(FindingKind.OFF_PAGE_CONTENT)
-    return found
+    return hidden
 
 
 def _told_of(each: _Annotation, page: PageBox) -> set[FindingKind]:

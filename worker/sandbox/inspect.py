@@ -23,11 +23,13 @@ from worker.sandbox.forms import (
     signature_marks,
 )
 from worker.sandbox.hidden import find_hidden
+from worker.sandbox.kept_back import find_kept_back
 from worker.sandbox.objects import Budget
 from worker.sandbox.pages import page_box, walk_pages
 from worker.sandbox.signable import prove_signable
 from worker.sandbox.signing_facts import signing_facts
 from worker.sandbox.tail import is_well_ended
+from worker.sandbox.unseen_text import find_unseen_text
 from worker.sandbox.verify import has_broken
 from worker.stamp import demand_extensible
 
@@ -91,7 +93,10 @@ def _describe(pdf: bytes, limit: int, *, strict: bool) -> Inspection:
         active.scan_page(node)
     for raw in fields:
         active.scan_node(raw)
-    findings |= active.found | find_hidden(tree.pages, fields, budget)
+    hidden = find_hidden(tree.pages, fields, budget)
+    findings |= active.found | hidden.found
+    findings |= find_kept_back(pdf, reader, tree.pages, budget)
+    findings |= find_unseen_text(pdf, hidden.covering)
     for finding, is_so in (
         (FindingKind.HYBRID_XREF, reader.xrefs.hybrid_xrefs_present),
         (FindingKind.COUNT_LIES, tree.count_lies),

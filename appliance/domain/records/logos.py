@@ -20,6 +20,14 @@ class LogoRecords(Protocol):
         """
         ...
 
+    async def own(self, scope: str) -> Logo | None:
+        """The logo of that scope and no other.
+
+        Args:
+            scope: an integrator's id, or `INSTALLATION`.
+        """
+        ...
+
     async def picture(self, sha256: str) -> LogoPicture | None:
         """A logo with its pixels, in use or not."""
         ...

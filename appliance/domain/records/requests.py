@@ -98,8 +98,17 @@ class DocumentRecords(Protocol):
         """The signed documents of those requests that have one."""
         ...
 
-    async def versions(self, requests: Collection[RequestId]) -> list[SignedVersion]:
-        """Every version of the signed documents of those, by request and number."""
+    async def version(
+        self, request: RequestId, sha256: str
+    ) -> SignedDocumentView | None:
+        """The version of a request's signed document that has this hash."""
+        ...
+
+    async def holding(self, request: RequestId) -> list[SignedVersion]:
+        """All signed documents that hold a request's signature.
+
+        Every version of its own, and of those who signed after it; newest first.
+        """
         ...
 
     async def forget_unused(self, before: datetime, limit: int) -> int:

@@ -1,0 +1,69 @@
+"""How signatures for an integrator are made: level, timestamps, digest."""
+
+from typing import Any, Final
+
+from quart import Blueprint, Response
+
+from admin_ui import session, words
+from admin_ui.core import core
+from admin_ui.render import NONE, Faults, again, go, page
+from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.integration import IntegratorView
+from appliance.domain.levels import ProfileWishes
+from appliance.domain.vocab import SignatureLevel, TimestampPolicy
+
+blueprint = Blueprint(
+    "profile", __name__, url_prefix="/admin/integrators/<code>/profile"
+)
+_FIELDS: Final = ("level", "policy", "digest")
+
+
+def wishes_of(view: IntegratorView) -> ProfileWishes:
+    """What an integrator asks for.
+
+    Args:
+        view: the integrator.
+    """
+    return ProfileWishes(view.level, view.timestamp_policy, view.digest)
+
+
+async def _context(code: str) -> dict[str, Any]:
+    view = await core().integrators.get(code)
+    settings = core().settings
+    return {
+        "view": view,
+        "usual": settings.signature_profile,
+        "in_force": settings.signature_profile.narrowed(wishes_of(view)),
+        "is_pss": settings.hsm.signature_scheme == "rsa-pss",
+    }
+
+
+@blueprint.get("")
+async def show(code: str) -> Response:
+    """`GET …/profile`."""
+    context = await _context(code)
+    wishes = wishes_of(context["view"])
+    chosen = {
+        "level": wishes.level or "",
+        "policy": wishes.timestamp_policy or "",
+        "digest": wishes.digest or "",
+    }
+    return await page("profile.html", faults=NONE, chosen=chosen, **context)
+
+
+@blueprint.post("")
+async def change(code: str) -> Response:
+    """`POST …/profile`: all three; empty: the installation's."""
+    sent = session.form()
+    chosen = {name: sent.text(name) for name in _FIELDS}
+    try:
+        wishes = ProfileWishes(
+            SignatureLevel(chosen["level"]) if chosen["level"] else None,
+            TimestampPolicy(chosen["policy"]) if chosen["policy"] else None,
+            DigestAlgorithm(chosen["digest"]) if chosen["digest"] else None,
+        )
+    except ValueError:
+        told = Faults(general=words.say("Choose one of the list."))
+        return await again("profile.html", told, chosen=chosen, **await _context(code))
+    await core().integrators.set_profile(session.actor(), code, wishes)
+    return go("profile.show", code=code)

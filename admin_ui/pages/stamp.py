@@ -1,0 +1,145 @@
+"""The stamp on an integrator's documents: tried out, and its logo."""
+
+import base64
+import json
+from typing import Any, Final
+
+from quart import Blueprint, Response
+
+from admin_ui import lists, session, words
+from admin_ui.core import core
+from admin_ui.render import NONE, Faults, again, faults_of, go, page
+from admin_ui.session import uploads
+from appliance.domain.command import PLACE_LENGTH, REASON_LENGTH, SignParameters
+from appliance.domain.errors import ApplianceError, FieldInvalidError
+from appliance.domain.stamp_colors import parse_color
+from appliance.domain.vocab import CuilDisplay, FontName, FontStyle
+
+blueprint = Blueprint("stamp", __name__, url_prefix="/admin/integrators/<code>/stamp")
+_NAMES: Final = (
+    "fontColor",
+    "fontName",
+    "fontSize",
+    "fontStyle",
+    "motivo",
+    "lugar",
+    "cuil",
+    "qr",
+    "logo",
+)
+_USUAL: Final = SignParameters()
+_SIZES: Final = range(4, 73)
+_LOGO_FIELDS: Final = {"PICTURE_UNUSABLE": "file"}
+_CHOICE: Final = {"": None, "yes": True, "no": False}
+
+
+@blueprint.get("")
+async def show(code: str) -> Response:
+    """`GET …/stamp`; the fields of the signing command in the address."""
+    asked = lists.asked("stamp.show", *_NAMES)
+    try:
+        params = _params(asked)
+    except FieldInvalidError as exc:
+        return await again("stamp.html", _fault(exc), **await _context(code, asked))
+    return await page("stamp.html", faults=NONE, **await _context(code, asked, params))
+
+
+async def _context(
+    code: str, asked: lists.Asked, params: SignParameters | None = None
+) -> dict[str, Any]:
+    """What the page shows; without parameters no sample."""
+    context: dict[str, Any] = {
+        "view": await core().integrators.get(code),
+        "asked": asked,
+        "usual": _USUAL,
+        "stamps": core().settings.stamp,
+        "in_use": await core().stamp_samples.logo(code),
+        "sample": None,
+        "png": "",
+        "command": "",
+    }
+    if params is not None:
+        sample = await core().stamp_samples.draw(code, params, words.lang())
+        png = base64.b64encode(sample.png or b"").decode("ascii")
+        context |= {"sample": sample, "png": png, "command": _command(params)}
+    return context
+
+
+def _params(asked: lists.Asked) -> SignParameters:
+    """The command's fields of the address.
+
+    Raises:
+        FieldInvalidError: what was typed is none.
+        ApplianceError: `QUERY_INVALID` for a word that no list has.
+    """
+    color = asked.text("fontColor") or _USUAL.font_color
+    if color.startswith("#"):
+        color = color.upper()
+    parse_color(color)
+    size = asked.text("fontSize") or str(_USUAL.font_size)
+    if size not in {str(one) for one in _SIZES}:
+        raise FieldInvalidError("fontSize", "4 to 72")
+    return SignParameters(
+        font_color=color,
+        font_name=asked.word("fontName", FontName) or _USUAL.font_name,
+        font_size=int(size),
+        font_style=asked.word("fontStyle", FontStyle) or _USUAL.font_style,
+        reason=_text(asked, "motivo", REASON_LENGTH),
+        place=_text(asked, "lugar", PLACE_LENGTH),
+        cuil=asked.word("cuil", CuilDisplay),
+        qr=_CHOICE.get(asked.text("qr")),
+        logo=_CHOICE.get(asked.text("logo")),
+    )
+
+
+def _text(asked: lists.Asked, name: str, most: int) -> str | None:
+    """A text that may be absent.
+
+    Raises:
+        FieldInvalidError: it is too long.
+    """
+    if len(asked.text(name)) > most:
+        raise FieldInvalidError(name, f"up to {most} characters")
+    return asked.text(name) or None
+
+
+def _fault(error: FieldInvalidError) -> Faults:
+    return Faults({error.field: words.error(error)})
+
+
+def _command(params: SignParameters) -> str:
+    """What of a signing command makes this stamp; empty for the usual one."""
+    usual = _USUAL.to_wire()
+    said = {
+        name: value
+        for name, value in params.to_wire().items()
+        if usual.get(name) != value
+    }
+    return json.dumps(said, ensure_ascii=False, indent=2) if said else ""
+
+
+@blueprint.post("/logo")
+@uploads
+async def show_logo(code: str) -> Response:
+    """`POST …/stamp/logo`: a PNG or JPEG, from now on."""
+    file = session.form().files.get("file")
+    if file is None:
+        return await _again(code, Faults({"file": words.say("Choose a picture.")}))
+    try:
+        await core().logos.show(file.content, session.actor(), code)
+    except ApplianceError as exc:
+        return await _again(code, faults_of(exc, _LOGO_FIELDS))
+    return go("stamp.show", code=code)
+
+
+async def _again(code: str, faults: Faults) -> Response:
+    asked = lists.Asked("stamp.show", {})
+    context = await _context(code, asked, _USUAL)
+    return await again("stamp.html", faults, **context)
+
+
+@blueprint.post("/logo/remove")
+async def drop_logo(code: str) -> Response:
+    """`POST …/stamp/logo/remove`: the installation's again, or none."""
+    await core().logos.drop(session.actor(), code)
+    return go("stamp.show", code=code)

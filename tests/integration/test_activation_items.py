@@ -1,0 +1,102 @@
+"""Items, and what follows from them for their activation, on both databases.
+
+Source: design §3, 4.
+"""
+
+import pytest
+
+from appliance.domain.vocab import ActivationState, ItemState
+from tests.core_parts import DIGEST, MADE, CoreParts
+from tests.parts.claims import claimed
+
+A = ActivationState
+
+
+async def test_settle_follows_the_items(core: CoreParts) -> None:
+    """Keyed one by one, finished one by one: the state follows the last."""
+    activation = await core.add_activation(await core.add_signer(), items=3)
+    found = await claimed(core)
+    states = []
+
+    async with core.store.write() as records:
+        for seq in range(3):
+            await records.activations.intend(found, seq, DIGEST, core.now)
+            await records.activations.keyed(found, seq, MADE, core.now)
+            await records.activations.settle(found, core.now)
+            states.append((await records.activations.state(activation))[0])
+        for seq in range(3):
+            await records.activations.item_done(found, seq)
+            await records.activations.settle(found, core.now)
+            states.append((await records.activations.state(activation))[0])
+
+    assert states == [A.KEYING, A.KEYING, *[A.FINISHING] * 3, A.DONE]
+
+
+@pytest.mark.parametrize(
+    ("ends", "state", "reason"),
+    [
+        ("ddd", A.DONE, ""),
+        ("dfd", A.DONE, ""),
+        ("ffd", A.DONE, ""),
+        ("fff", A.FAILED, "X"),
+        ("fdw", A.KEYING, ""),
+        ("ffw", A.KEYING, ""),
+        ("fkd", A.FINISHING, ""),
+    ],
+)
+async def test_settle_ends_when_every_item_did(
+    sqlite_core: CoreParts, ends: str, state: ActivationState, reason: str
+) -> None:
+    """`done` with one signed, `failed` with none, and not before all have ended."""
+    core = sqlite_core
+    activation = await core.add_activation(await core.add_signer(), items=3)
+    found = await claimed(core)
+
+    async with core.store.write() as records:
+        for seq, end in enumerate(ends):
+            if end in "kd":
+                await records.activations.intend(found, seq, DIGEST, core.now)
+                await records.activations.keyed(found, seq, MADE, core.now)
+            if end == "d":
+                await records.activations.item_done(found, seq)
+            if end == "f":
+                await records.activations.item_failed(found, seq, "X")
+            await records.activations.settle(found, core.now, "X" * (end == "f"))
+
+    assert (await core.activation_state(activation))[0] is state
+    if state is not A.DONE:
+        assert (await core.activation_state(activation))[1] == reason
+
+
+async def test_resume_starts_at_the_first_unsigned_item(core: CoreParts) -> None:
+    """Who claims again gets what was keyed, ready to be finished."""
+    await core.add_activation(await core.add_signer(), items=3)
+    first = await claimed(core)
+    async with core.store.write() as records:
+        await records.activations.intend(first, 0, DIGEST, core.now)
+        await records.activations.keyed(first, 0, MADE, core.now)
+        await records.activations.item_done(first, 0)
+        await records.activations.intend(first, 1, DIGEST, core.now)
+        await records.activations.keyed(first, 1, MADE, core.now)
+    core.clock.forward(10)
+
+    again = await claimed(core)
+
+    done, keyed, waiting = again.items
+    assert [item.state for item in again.items] == [
+        ItemState.DONE,
+        ItemState.KEYED,
+        ItemState.WAITING,
+    ]
+    assert (keyed.increment, keyed.contents_at, keyed.contents_length) == (
+        MADE.increment,
+        MADE.contents_at,
+        MADE.contents_length,
+    )
+    assert (keyed.signed_attributes, keyed.signature) == (
+        MADE.signed_attributes,
+        MADE.signature,
+    )
+    # What was kept to publish a document is of no more use.
+    assert (done.increment, done.signed_attributes) == (None, None)
+    assert waiting.signature is None

@@ -1,0 +1,262 @@
+"""Integrators, keys and domains in the console: changes, refusals, audit rows."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from appliance.domain.vocab import EventKind
+from tests.parts.console import Site
+from tests.parts.console_changes import (
+    HERE,
+    KEY,
+    audited,
+    key_id,
+    open_acme_site,
+    shown_once,
+)
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    """A console with the integrator `acme`, signed in."""
+    async with open_acme_site(tmp_path) as made:
+        yield made
+
+
+# -- integrators ----------------------------------------------------------------
+
+
+async def test_integrator_is_created_and_audited(site: Site) -> None:
+    """The new integrator is there, and the row says who and what."""
+    assert "ACME S.A." in (await site.get(HERE)).text
+    event = await audited(site, EventKind.INTEGRATOR_CREATED)
+    assert event.detail["before"] is None
+    assert event.detail["code"] == "acme"
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "field"),
+    [
+        ("", "A", "code"),
+        ("ACME", "A", "code"),
+        ("acme", "A", "code"),
+        ("b", "", "name"),
+    ],
+)
+async def test_integrator_refused_shows_the_form_again(
+    site: Site, code: str, name: str, field: str
+) -> None:
+    """What was typed stays, the fault stands at its field and in the summary."""
+    answer = await site.post("/admin/integrators", code=code, name=name)
+
+    assert answer.status == 422
+    assert answer.fault_of(field)
+    assert f'href="#f-{field}"' in answer.text
+    assert f'value="{code}"' in answer.text
+    assert "<title>Error: " in answer.text
+
+
+async def test_markup_in_a_name_stays_text(site: Site) -> None:
+    """What people type is never markup."""
+    await site.post("/admin/integrators", code="x", name="<script>alert(1)</script>")
+
+    for path in ("/admin/integrators", "/admin/integrators/x", "/admin/audit"):
+        answer = await site.get(path)
+        assert "<script>alert" not in answer.text
+        assert answer.status == 200
+
+
+async def test_integrator_that_is_not_there(site: Site) -> None:
+    """An unknown code is a page in words."""
+    for rest in ("", "/keys", "/domains", "/keys/x/revoke", "/domains/x/remove"):
+        answer = await site.get(f"/admin/integrators/nadie{rest}")
+        assert answer.status == 404
+        assert "INTEGRATOR_NOT_FOUND" in answer.text
+
+
+async def test_snippet_is_of_this_integrator(site: Site) -> None:
+    """What is to be copied has the integrator's id and the appliance's addresses."""
+    text = (await site.get(HERE)).text
+
+    assert "session/new?id=acme" in text
+    assert site.front.settings.web.iframe_url in text
+    assert "svc.init" in text
+
+
+# -- keys ------------------------------------------------------------------------
+
+
+async def test_key_is_shown_once(site: Site) -> None:
+    """The key stands on one page, works, and is nowhere after it."""
+    answer = await site.post(f"{HERE}/keys", label="backend", life="365")
+
+    secret = shown_once(answer)
+    await site.desk.sessions.open("acme", secret)
+    for path in (f"{HERE}/keys", HERE, "/admin/audit", "/admin/"):
+        assert secret not in (await site.get(path)).text
+    event = await audited(site, EventKind.API_KEY_CREATED)
+    assert secret not in str(event)
+
+
+async def test_key_page_sent_again_makes_no_second_key(site: Site) -> None:
+    """Reloading the page that shows a key is refused by its label."""
+    await site.post(f"{HERE}/keys", label="backend", life="365")
+
+    answer = await site.post(f"{HERE}/keys", label="Backend", life="365")
+
+    assert answer.status == 422
+    assert answer.fault_of("label")
+    assert not KEY.search(answer.text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [({"label": "", "life": "30"}, "label"), ({"label": "a", "life": "1"}, "life")],
+)
+async def test_key_refused(site: Site, fields: dict[str, str], field: str) -> None:
+    """A key needs a label and a life of the list."""
+    answer = await site.post(f"{HERE}/keys", **fields)
+
+    assert answer.status == 422
+    assert f'href="#f-{field}"' in answer.text
+
+
+async def test_rotated_key_works_beside_its_successor(site: Site) -> None:
+    """Both open sessions within the overlap; the old one then no longer."""
+    first = shown_once(await site.post(f"{HERE}/keys", label="b", life="never"))
+    (old,) = await site.front.integrators.keys("acme")
+
+    answer = await site.post(f"{HERE}/keys/{old.id}/rotate", overlap="3600")
+
+    second = shown_once(answer)
+    assert first != second
+    await site.desk.sessions.open("acme", first)
+    await site.desk.sessions.open("acme", second)
+    event = await audited(site, EventKind.API_KEY_ROTATED)
+    assert {"before", "after", "successor"} <= event.detail.keys()
+    assert "En reemplazo" in (await site.get(f"{HERE}/keys")).text
+    site.clock.forward(3601)
+    await site.sign_in()
+    assert "Reemplazada" in (await site.get(f"{HERE}/keys")).text
+
+
+@pytest.mark.parametrize("overlap", ["", "5", "-1", "999999999", "x"])
+async def test_rotation_refused(site: Site, overlap: str) -> None:
+    """Only the offered overlaps are taken."""
+    key = await key_id(site)
+
+    answer = await site.post(f"{HERE}/keys/{key}/rotate", overlap=overlap)
+
+    assert answer.status == 422
+    assert answer.fault_of("overlap")
+
+
+async def test_key_is_rotated_once(site: Site) -> None:
+    """A key with a successor gets no other; a page sent again makes none."""
+    key = await key_id(site)
+    await site.post(f"{HERE}/keys/{key}/rotate", overlap="86400")
+
+    answer = await site.post(f"{HERE}/keys/{key}/rotate", overlap="86400")
+
+    assert answer.status == 422
+    assert not KEY.search(answer.text)
+    assert len(await site.front.integrators.keys("acme")) == 2
+
+
+async def test_revocation_tells_what_ends(site: Site) -> None:
+    """The page before counts the open sessions; after it they are over."""
+    secret = shown_once(await site.post(f"{HERE}/keys", label="b", life="never"))
+    (key,) = await site.front.integrators.keys("acme")
+    for _ in range(2):
+        await site.desk.sessions.open("acme", secret)
+
+    before = await site.get(f"{HERE}/keys/{key.id}/revoke")
+    answer = await site.post(f"{HERE}/keys/{key.id}/revoke")
+
+    assert "Van a terminar 2 sesiones abiertas" in before.text
+    assert answer.location == f"{HERE}/keys"
+    event = await audited(site, EventKind.API_KEY_REVOKED)
+    assert event.detail["sessionsEnded"] == 2
+    again = await site.post(f"{HERE}/keys/{key.id}/revoke")
+    assert again.status == 303
+
+
+async def test_key_of_another_integrator_is_not_there(site: Site) -> None:
+    """A key is reached only by its own integrator's address."""
+    await site.post("/admin/integrators", code="otro", name="Otro")
+    key = await key_id(site)
+
+    for act in ("rotate", "revoke"):
+        path = f"/admin/integrators/otro/keys/{key}/{act}"
+        assert (await site.get(path)).status == 404
+        assert (await site.post(path, overlap="0")).status == 404
+    (kept,) = await site.front.integrators.keys("acme")
+    assert kept.revoked is None
+
+
+# -- domains ---------------------------------------------------------------------
+
+
+async def test_domain_is_allowed_and_removed(site: Site) -> None:
+    """Both leave a row with what stood before and after."""
+    await site.post(f"{HERE}/domains", origin=" HTTPS://App.Example:443/ ")
+    (domain,) = await site.front.integrators.domains("acme")
+    assert domain.origin == "https://app.example"
+    added = await audited(site, EventKind.DOMAIN_ADDED)
+    assert (added.detail["before"], added.detail["after"]) == ([], [domain.origin])
+
+    path = f"{HERE}/domains/{domain.id}/remove"
+    assert domain.origin in (await site.get(path)).text
+    answer = await site.post(path)
+
+    assert answer.location == f"{HERE}/domains"
+    removed = await audited(site, EventKind.DOMAIN_REMOVED)
+    assert removed.detail["after"] == []
+
+
+@pytest.mark.parametrize(
+    ("origin", "word"),
+    [
+        ("", "escribí"),
+        ("app.example", "escribí"),
+        ("http://app.example", "https://"),
+        ("https://app.example/ruta", "escribí"),
+        ("https://*.example", "comodines"),
+        ("https://10.0.0.1", "direcciones IP"),
+        ("https://ñandú.example", "xn--"),
+    ],
+)
+async def test_domain_refused_with_its_reason(
+    site: Site, origin: str, word: str
+) -> None:
+    """The sentence at the field says what is wrong and what to write."""
+    answer = await site.post(f"{HERE}/domains", origin=origin)
+
+    assert answer.status == 422
+    assert word.lower() in answer.fault_of("origin").lower()
+    assert "{" not in answer.fault_of("origin")
+
+
+async def test_domain_twice_is_refused(site: Site) -> None:
+    """An origin is listed once."""
+    await site.post(f"{HERE}/domains", origin="https://app.example")
+
+    answer = await site.post(f"{HERE}/domains", origin="https://APP.example")
+
+    assert answer.status == 422
+    assert answer.fault_of("origin")
+
+
+async def test_blocked_origin_is_shown_and_allowed(site: Site) -> None:
+    """An origin that tried shows on three pages, and one button allows it."""
+    await site.desk.sessions.note_blocked("acme", "https://otro.example")
+    part = await site.get(f"{HERE}/domains", **{"HX-Request": "true"})
+
+    assert "https://otro.example" in part.text
+    assert "<html" not in part.text
+    assert "https://otro.example" in (await site.get("/admin/")).text
+    assert "acme" in (await site.get("/admin/integrators?only=blocked")).text
+    await site.post(f"{HERE}/domains", origin="https://otro.example")
+    assert await site.front.integrators.blocked_origins("acme") == []
+    assert "acme" not in (await site.get("/admin/integrators?only=blocked")).text

@@ -1,0 +1,127 @@
+"""Requests made in the console, for one signer or several, and their refusals."""
+
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from appliance.domain.vocab import EventKind
+from tests.parts.console import BAD_PDF, DAMAGED_PDF, NAME, PDF, Site
+from tests.parts.console_changes import ANA, LUIS, audited, open_acme_site
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    """A console with the integrator `acme`, signed in."""
+    async with open_acme_site(tmp_path) as made:
+        yield made
+
+
+async def test_request_is_made_from_a_file(site: Site) -> None:
+    """The page after it tells the document's findings and the request's story."""
+    await site.person()
+
+    answer = await site.upload(
+        "/admin/requests",
+        PDF,
+        "Señal «uno».pdf",
+        integrator="acme",
+        cuil=ANA,
+        days="30",
+    )
+
+    assert answer.location == "/admin/requests/1"
+    page = (await site.get(answer.location)).text
+    assert "Señal «uno».pdf" in page
+    assert "El documento contiene JavaScript." in page
+    assert "Solicitud creada" in page
+    assert f"{NAME} (consola)" in page
+    event = await audited(site, EventKind.REQUEST_CREATED)
+    assert event.request == 1
+
+
+async def test_request_of_a_damaged_file_tells_of_the_copy(site: Site) -> None:
+    """The page names the file as it came, and what was wrong; so does the story."""
+    await site.person()
+
+    answer = await site.upload(
+        "/admin/requests", DAMAGED_PDF, "a.pdf", integrator="acme", cuil=ANA, days=""
+    )
+
+    page = (await site.get(answer.location)).text
+    original = hashlib.sha256(DAMAGED_PDF).hexdigest()
+    assert page.count(original) == 2
+    assert "El documento llegó dañado." in page
+    assert "El largo de su contenido estaba mal." in page
+    assert "Tenía bytes antes de su comienzo o después de su final." in page
+    event = await audited(site, EventKind.REQUEST_CREATED)
+    assert event.detail["damage"] == ["streams", "surroundings"]
+
+
+async def test_request_of_several_signers(site: Site) -> None:
+    """One request each, in the order typed; every page shows them all."""
+    await site.person()
+    await site.person(LUIS)
+
+    answer = await site.upload(
+        "/admin/requests", PDF, "a.pdf", integrator="acme", cuil=ANA, then=LUIS, days=""
+    )
+
+    assert answer.location == "/admin/requests/1"
+    for number in (1, 2):
+        page = (await site.get(f"/admin/requests/{number}")).text
+        assert "Firmantes en orden" in page
+        assert 'href="/admin/requests/1"' in page
+        assert 'href="/admin/requests/2"' in page
+        assert "En espera de otro firmante" in page
+    events = await site.desk.audited(EventKind.REQUEST_CREATED)
+    assert [event.request for event in events] == [1, 2]
+    assert events[1].detail["predecessor"] == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "fields", "field"),
+    [
+        (PDF, "a.pdf", {"then": ANA}, "then"),
+        (PDF, "a.pdf", {"then": LUIS}, "then"),
+        (PDF, "a.pdf", {"then": "1, 2"}, "then"),
+        (PDF, "a.pdf", {"cuil": "1"}, "cuil"),
+        (PDF, "a.pdf", {"cuil": LUIS}, "cuil"),
+        (PDF, "a.pdf", {"integrator": "nadie"}, "integrator"),
+        (PDF, "a.pdf", {"days": "0"}, "days"),
+        (PDF, "a.pdf", {"days": "4000"}, "days"),
+        (PDF, "a.pdf", {"days": "٣"}, "days"),
+        (PDF, "a.exe", {}, "file"),
+        (BAD_PDF, "a.pdf", {}, "file"),
+        (b"", "a.pdf", {}, "file"),
+    ],
+)
+async def test_request_refused(
+    site: Site, content: bytes, name: str, fields: dict[str, str], field: str
+) -> None:
+    """Each fault stands at its field, and nothing is recorded."""
+    await site.person()
+    typed = {"integrator": "acme", "cuil": ANA, "days": "", **fields}
+
+    answer = await site.upload("/admin/requests", content, name, **typed)
+
+    assert answer.status == 422
+    assert answer.fault_of(field)
+    assert await site.desk.audited(EventKind.REQUEST_CREATED) == []
+
+
+async def test_request_needs_a_file(site: Site) -> None:
+    """A form without a file is told so, multipart or not."""
+    answer = await site.post("/admin/requests", integrator="acme", cuil=ANA, days="")
+
+    assert answer.fault_of("file")
+
+
+@pytest.mark.parametrize("number", ["7", "9" * 16, "9" * 400])
+async def test_request_that_is_not_there(site: Site, number: str) -> None:
+    """An unknown number is a page in words."""
+    answer = await site.get(f"/admin/requests/{number}")
+
+    assert answer.status == 404
+    assert "SOLICITUD_NOT_FOUND" in answer.text

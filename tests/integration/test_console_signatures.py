@@ -1,0 +1,123 @@
+"""How an integrator's signatures are made and look, in the console."""
+
+import html
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from appliance.domain.ids import ActivationId, IntegratorId, RequestId, new_id
+from appliance.domain.levels import ProfileWishes, Upkeep
+from appliance.domain.request import SignedDocumentView
+from appliance.domain.vocab import EventKind, RequestState, SignatureLevel
+from tests.parts.console import PDF, Site, open_site
+
+HERE = "/admin/integrators/acme"
+USUAL = {"name": "ACME S.A.", "deliveryLimitBytes": 8_000_000, "mayVouch": False}
+CHOSEN = {"level": "B-LTA", "timestampPolicy": "required", "digest": "sha384"}
+PROFILE, STAMP = f"{HERE}/profile", f"{HERE}/stamp"
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    """A console with the integrator `acme`, signed in."""
+    async with open_site(tmp_path) as made:
+        await made.sign_in()
+        await made.post("/admin/integrators", code="acme", name="ACME S.A.")
+        yield made
+
+
+async def test_profile_is_chosen_and_taken_back(site: Site) -> None:
+    """Each change is audited with what was before; what the record has is shown."""
+    await site.post(PROFILE, level="B-LTA", policy="required", digest="sha384")
+    shown = (await site.get(PROFILE)).text
+    view = await site.front.integrators.get("acme")
+    answer = await site.post(PROFILE, level="", policy="", digest="")
+
+    assert (view.level, view.digest) == ("B-LTA", "sha384")
+    assert 'value="B-LTA" checked' in shown
+    assert "Como la instalación: B-LT" in shown
+    assert answer.status == 303
+    chosen, back = await site.desk.audited(EventKind.INTEGRATOR_CHANGED)
+    for shown_in in (chosen.detail["after"], back.detail["before"]):
+        assert shown_in == USUAL | CHOSEN
+    assert chosen.detail["before"] == back.detail["after"] == USUAL
+
+
+async def test_profile_of_no_list_is_refused(site: Site) -> None:
+    """Nothing changes."""
+    answer = await site.post(PROFILE, level="B-Z", policy="", digest="")
+
+    assert answer.status == 422
+    assert await site.desk.audited(EventKind.INTEGRATOR_CHANGED) == []
+
+
+async def test_request_tells_its_level_versions_and_what_is_due(site: Site) -> None:
+    """The level wished for, then the one reached and the one to come."""
+    await site.person()
+    fields = {"integrator": "acme", "cuil": "20-05536168-2", "days": "30"}
+    refused = await site.upload("/admin/requests", PDF, "a.pdf", level="B-Z", **fields)
+    made = await site.upload("/admin/requests", PDF, "a.pdf", level="B-LTA", **fields)
+    before = await site.get(made.location)
+    number = RequestId(int(made.location.rpartition("/")[2]))
+    async with site.desk.store.write() as records:
+        view = await records.requests.get(number)
+        assert view is not None
+        await records.requests.begin({number: "ff" * 32}, ActivationId(new_id()))
+        at = site.clock.now()
+        for version, level in enumerate(("B-B", "B-T"), 1):
+            signed = SignedDocumentView(
+                number, view.integrator, "a.pdf", f"{version:064x}", 50, level, version
+            )
+            await records.documents.sealed(number, signed, at)
+        await records.requests.move(
+            number, RequestState.IN_PROGRESS, RequestState.SIGNED
+        )
+        due = Upkeep(SignatureLevel.B_LTA, at + timedelta(minutes=1))
+        await records.upkeep.add(number, IntegratorId(view.integrator), due, at)
+    after = await site.get(made.location)
+
+    assert refused.status == 422
+    assert view.wishes == ProfileWishes(SignatureLevel.B_LTA)
+    assert "B-LTA: " in before.text
+    assert "<b>B-T</b>" in after.text
+    assert "versión 2" in after.text
+    assert "Sube a B-LTA" in after.text
+
+
+async def test_stamp_is_tried_out(site: Site) -> None:
+    """The picture, its words, and the fields to copy; what cannot be is said."""
+    usual = await site.get(STAMP)
+    tried = await site.get(
+        f"{STAMP}?fontColor=%23aa0000&fontSize=20&motivo=Visto&qr=yes"
+    )
+    wrong = await site.get(f"{STAMP}?fontColor=rojo")
+    size = await site.get(f"{STAMP}?fontSize=73")
+
+    assert "data:image/png;base64," in usual.text
+    assert "fontColor&#34;" not in usual.text
+    for part in ('"fontColor": "#AA0000"', '"motivo": "Visto"', '"qr": true'):
+        assert part in html.unescape(tried.text)
+    assert "Motivo: Visto" in tried.text
+    assert wrong.status == size.status == 422
+    assert wrong.fault_of("fontColor")
+    assert size.fault_of("fontSize")
+
+
+async def test_logo_is_shown_and_dropped(site: Site) -> None:
+    """From a file; one that is no picture is refused at its field."""
+    await site.get(STAMP)
+    refused = await site.upload(f"{STAMP}/logo", PDF, "logo.png")
+    await site.upload(f"{STAMP}/logo", b"picture", "logo.png")
+    own = await site.front.stamp_samples.logo("acme")
+    shown = await site.get(STAMP)
+    await site.post(f"{STAMP}/logo/remove")
+
+    assert refused.status == 422
+    assert refused.fault_of("file")
+    assert own is not None
+    assert own.is_own
+    assert "2 por 1 píxeles" in shown.text
+    assert await site.front.stamp_samples.logo("acme") is None
+    assert len(await site.desk.audited(EventKind.LOGO_CHANGED)) == 2

@@ -1,0 +1,195 @@
+"""What a signing worker writes, each in one transaction, on both databases.
+
+Source: design §3, 4 and 5.
+"""
+
+import pytest
+
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.vocab import ActivationState, IntentState, ItemState, RequestState
+from tests.core_parts import CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
+from tests.parts.claims import ended
+
+A, S = ActivationState, IntentState
+
+
+async def test_work_comes_with_its_rows(core: CoreParts) -> None:
+    """A claim brings person, credential and requests as they are now."""
+    signer = await core.add_signer()
+    await core.add_activation(signer, items=2)
+
+    work = await core.claiming().claim_next()
+
+    assert work is not None
+    assert work.person is not None
+    assert work.credential is not None
+    assert (work.person.id, work.credential.person) == (signer.person, signer.person)
+    assert [work.requests[item.seq].id for item in work.claim.items] == [
+        item.request for item in work.claim.items
+    ]
+
+
+async def test_worker_signs_a_batch_item_by_item(core: CoreParts) -> None:
+    """Three items, each published as it is ready; the audit says every step."""
+    activation = await core.add_activation(await core.add_signer(), items=3)
+    worker = core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+
+    for item in work.claim.items:
+        assert await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
+        assert await worker.keyed(work.claim, item, MADE, DIGEST)
+        view = await core.view(item.request)
+        assert await worker.finished(work.claim, item, signed_view(view))
+        await worker.announce(work.claim)
+
+    requests = [item.request for item in work.claim.items]
+    assert await core.request_states(requests) == [(RequestState.SIGNED, "")] * 3
+    assert await core.activation_state(activation) == (A.DONE, "")
+    assert ended(await core.intents(activation)) == [
+        (1, seq, S.COMPLETED) for seq in range(3)
+    ]
+    assert core.outcomes.announced == [activation] * 3
+    assert (await core.audited())[-10:] == [
+        "activation.claimed",
+        *["key.intended", "key.used", "request.signed"] * 3,
+    ]
+
+
+async def test_worker_gives_one_item_of_a_batch_back(core: CoreParts) -> None:
+    """A failed item harms no other, and its intent is closed."""
+    activation = await core.add_activation(await core.add_signer(), items=2)
+    worker = core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+    first, second = work.claim.items
+
+    await worker.intend(work.claim, first, DIGEST, CERTIFICATE)
+    assert await worker.returned(work.claim, [first], ErrorCode.HSM_UNAVAILABLE)
+    await worker.intend(work.claim, second, DIGEST, CERTIFICATE)
+    await worker.keyed(work.claim, second, MADE, DIGEST)
+    await worker.finished(
+        work.claim, second, signed_view(await core.view(second.request))
+    )
+
+    assert await core.request_states([first.request, second.request]) == [
+        (RequestState.PENDING, "HSM_UNAVAILABLE"),
+        (RequestState.SIGNED, ""),
+    ]
+    assert ended(await core.intents(activation)) == [
+        (1, 0, S.INTERRUPTED),
+        (1, 1, S.COMPLETED),
+    ]
+    assert (await core.activation_state(activation))[0] is A.DONE
+
+
+async def test_worker_gives_up_for_good(core: CoreParts) -> None:
+    """What can never be signed is `fallida`, its intent closed and audited."""
+    activation = await core.add_activation(await core.add_signer())
+    worker = core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+    (item,) = work.claim.items
+    await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
+
+    assert await worker.failed(work.claim, [item], ErrorCode.SIGNING_FAILED)
+
+    assert await core.request_states([item.request]) == [
+        (RequestState.FAILED, "SIGNING_FAILED")
+    ]
+    assert await core.activation_state(activation) == (A.FAILED, "SIGNING_FAILED")
+    assert ended(await core.intents(activation)) == [(1, 0, S.INTERRUPTED)]
+    assert (await core.audited())[-3:] == [
+        "key.intended",
+        "key.interrupted",
+        "request.failed",
+    ]
+    assert core.outcomes.announced == [activation]
+
+
+async def test_successor_closes_the_intent_of_a_dead_worker(core: CoreParts) -> None:
+    """A claim after a crash closes what the dead one intended, and audits it."""
+    activation = await core.add_activation(await core.add_signer())
+    dead, heir = core.claiming("signing/h/1"), core.claiming("signing/h/2")
+    work = await dead.claim_next()
+    assert work is not None
+    await dead.intend(work.claim, work.claim.items[0], DIGEST, CERTIFICATE)
+    core.clock.forward(10)
+
+    again = await heir.claim_next()
+
+    assert again is not None
+    assert ended(await core.intents(activation)) == [(1, 0, S.INTERRUPTED)]
+    rows = await core.audit()
+    assert [row.event.event.value for row in rows][-2:] == [
+        "key.interrupted",
+        "activation.claimed",
+    ]
+    assert rows[-2].event.detail == {"item": 0, "digest": DIGEST}
+    assert (rows[-2].event.attempt, rows[-1].event.attempt) == (1, 2)
+
+
+async def test_overtaken_worker_publishes_nothing(core: CoreParts) -> None:
+    """A worker that was frozen and thawed is refused at every step."""
+    activation = await core.add_activation(await core.add_signer())
+    frozen, heir = core.claiming("signing/h/1"), core.claiming("signing/h/2")
+    work = await frozen.claim_next()
+    assert work is not None
+    (item,) = work.claim.items
+    core.clock.forward(10)
+    assert await heir.claim_next() is not None
+    before = await core.audited()
+
+    done = [
+        await frozen.intend(work.claim, item, DIGEST, CERTIFICATE),
+        await frozen.keyed(work.claim, item, MADE, DIGEST),
+        await frozen.finished(
+            work.claim, item, signed_view(await core.view(item.request))
+        ),
+        await frozen.returned(work.claim, [item], ErrorCode.HSM_UNAVAILABLE),
+        await frozen.failed(work.claim, [item], ErrorCode.SIGNING_FAILED),
+        await frozen.renew(work.claim),
+    ]
+
+    assert done == [False] * 6
+    assert await core.request_states([item.request]) == [(RequestState.IN_PROGRESS, "")]
+    assert await core.activation_state(activation) == (A.KEYING, "")
+    assert await core.audited() == before
+    assert core.outcomes.announced == []
+
+
+async def test_nothing_published_when_the_request_moved_on(core: CoreParts) -> None:
+    """A request that is not `en_proceso` gets no document, not even half of one."""
+    await core.add_activation(await core.add_signer())
+    worker = core.claiming()
+    work = await worker.claim_next()
+    assert work is not None
+    (item,) = work.claim.items
+    await worker.keyed(work.claim, item, MADE, DIGEST)
+    async with core.store.write() as records:
+        await records.requests.move(
+            item.request, RequestState.IN_PROGRESS, RequestState.FAILED, "X"
+        )
+    view = await core.view(item.request)
+
+    with pytest.raises(ApplianceError):
+        await worker.finished(work.claim, item, signed_view(view))
+
+    async with core.store.read() as records:
+        assert await records.documents.signed(item.request) is None
+    core.clock.forward(10)
+    again = await worker.claim_next()
+    assert again is not None
+    assert again.claim.items[0].state is ItemState.KEYED
+
+
+async def test_restarted_worker_gets_its_work_back_at_once(core: CoreParts) -> None:
+    """A new start of the same slot ends the leases of the one before."""
+    await core.add_activation(await core.add_signer())
+    assert await core.claiming("signing/h/1").claim_next() is not None
+
+    neighbour = await core.claiming("signing/h/10").release_own()
+    released = await core.claiming("signing/h/1").release_own()
+
+    assert (neighbour, released) == (0, 1)
+    assert await core.claiming("signing/h/2").claim_next() is not None
