@@ -10,6 +10,7 @@ from appliance.domain.trust import AnchorPurpose
 from appliance.services.authority_files import read_authority
 from appliance.services.claiming import Claiming
 from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.inspections import Inspections
 from appliance.services.publishing import Publishing
 from appliance.services.timestamps import Timestamps
 from appliance.services.turns import Turns
@@ -82,7 +83,8 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
             store, core.outcomes, clock, settings.signing, slot, core.process,
             outside=True,
         )  # fmt: skip
-        turns = Turns(store, core.documents, core.inspector, clock)
+        inspections = Inspections(store, core.documents, core.inspector, clock)
+        turns = Turns(store, inspections, clock)
         finisher = ItemFinisher(
             claiming, core.documents, turns, levels, settings.signature_profile
         )

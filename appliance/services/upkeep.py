@@ -48,6 +48,11 @@ class UpkeepWork:
                 self._worker, now, _LEASE, outside=self._outside
             )
 
+    async def renew(self, claim: UpkeepClaim) -> bool:
+        """Prolong the lease of what is in hand; False when another claim came since."""
+        async with self._store.write() as records:
+            return await records.upkeep.renew(claim, self._clock.now() + _LEASE)
+
     async def newest(self, claim: UpkeepClaim) -> SignedDocumentView:
         """The newest version of the document in hand.
 

@@ -39,14 +39,14 @@ class SqlUpkeep:
             )
         )
 
-    async def any_due(self, at: datetime, *, outside: bool) -> bool:
+    async def any_due(self, at: datetime, *, outside: bool = False) -> bool:
         """Whether `claim_next` would give one."""
         due = _claimable(at, outside=outside)
         query = select(level_upkeep.c.id).where(due).limit(1)
         return (await self._connection.execute(query)).first() is not None
 
     async def claim_next(
-        self, owner: str, at: datetime, lease: timedelta, *, outside: bool
+        self, owner: str, at: datetime, lease: timedelta, *, outside: bool = False
     ) -> UpkeepClaim | None:
         """Take one that is due and that nobody has in hand."""
         due = _claimable(at, outside=outside)

@@ -16,12 +16,12 @@ class UpkeepRecords(Protocol):
         """Record what a document will need."""
         ...
 
-    async def any_due(self, at: datetime, *, outside: bool) -> bool:
+    async def any_due(self, at: datetime, *, outside: bool = False) -> bool:
         """Whether `claim_next` would give one."""
         ...
 
     async def claim_next(
-        self, owner: str, at: datetime, lease: timedelta, *, outside: bool
+        self, owner: str, at: datetime, lease: timedelta, *, outside: bool = False
     ) -> UpkeepClaim | None:
         """Take one that is due and that nobody has in hand.
 
