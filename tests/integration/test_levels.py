@@ -310,6 +310,10 @@ async def test_preferred_level_comes_later_while_the_tsa_is_away(
     view, raised = await scene.newest(request)
     assert (view.version, view.level) == (2, level)
     assert raised.startswith(pdf)
+    async with scene.core.store.read() as records:
+        holding = await records.documents.holding(request)
+    assert [(each.number, each.level) for each in holding] == [(2, level), (1, L.B_B)]
+    assert [each.size_bytes for each in holding] == [len(raised), len(pdf)]
     audited = await scene.core.audited()
     assert audited.count("document.upkeep_failed") == 1
     assert audited.count("document.raised") == 1
