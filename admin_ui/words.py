@@ -191,10 +191,10 @@ LEVELS: Final[dict[SignatureLevel, str]] = {
     SignatureLevel.B_B: N_("The signature alone: valid as long as the certificate."),
     SignatureLevel.B_T: N_("With a timestamp: it was signed before that moment."),
     SignatureLevel.B_LT: N_(
-        "With what its check needs, too: it can be checked without a network."
+        "With a timestamp and what its check needs: it is checked without a network."
     ),
     SignatureLevel.B_LTA: N_(
-        "Stamped anew in time, too: it can be checked after many years."
+        "As B-LT, and stamped anew in time: it can be checked after many years."
     ),
 }
 """What each level is good for."""

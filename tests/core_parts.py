@@ -215,7 +215,8 @@ class CoreParts:
         Args:
             person: who is to sign.
             changes: `sha256` of the document, `integrator`, `pages`,
-                `signatures`, `docmdp`, `expires`; or the whole `inspection`.
+                `signatures`, `docmdp`, `expires`, `repair`; or the whole
+                `inspection`.
         """
         number = next(self._numbers)
         integrator = changes.get("integrator") or await self.integrator()
@@ -227,7 +228,10 @@ class CoreParts:
             docmdp=changes.get("docmdp"),
         )
         sha256 = changes.get("sha256", f"{number:064x}")
-        document = StoredDocument(DocumentId(new_id()), integrator, sha256, inspection)
+        repair = changes.get("repair")
+        document = StoredDocument(
+            DocumentId(new_id()), integrator, sha256, inspection, repair
+        )
         async with self.store.write() as records:
             kept = await records.documents.add(document, self.now)
             return await records.requests.add(

@@ -27,6 +27,7 @@ from appliance.domain.request import (
     RequestView,
     SignCommand,
     SignedDocumentView,
+    SignedVersion,
     Signer,
     SignOutcome,
 )
@@ -147,6 +148,15 @@ class FakeRequests:
                 return view
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
 
+    async def versions(self, view: RequestView) -> list[SignedVersion]:
+        """Two of each that is signed."""
+        if view.state is not RequestState.SIGNED:
+            return []
+        return [
+            SignedVersion(view.id, 1, "B-B", SIGNED_SHA256, len(SIGNED_PDF), NOON),
+            SignedVersion(view.id, 2, "B-LT", "ef" * 32, 9000, NOON),
+        ]
+
     async def original(
         self, person: PersonId, request: RequestId
     ) -> tuple[RequestView, DocumentStream]:
@@ -186,9 +196,11 @@ class FakeRequests:
         return replace(view, state=RequestState.REJECTED, reason=reason)
 
     async def signed(
-        self, person: PersonId | None, request: RequestId
+        self, person: PersonId | None, request: RequestId, sha256: str | None = None
     ) -> tuple[SignedDocumentView, DocumentStream]:
-        """Every request in state `firmada` has a document."""
+        """Every request in state `firmada` has a document, of one version."""
+        if sha256 not in {None, signed_view(request).sha256}:
+            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
         for view in self.views:
             if view.id == request and person in (None, view.person):
                 if view.state is not RequestState.SIGNED:

@@ -20,7 +20,7 @@ import structlog
 from cryptography import x509
 
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.levels import (
     INTERNAL,
@@ -176,7 +176,7 @@ class Levels:
             ApplianceError: `TSA_UNAVAILABLE`, `REVOCATION_UNAVAILABLE`, where it is
                 required; `CERTIFICATE_NOT_USABLE`: the certificate is revoked.
         """
-        one = Embedded(checked.contents, certificate, chain, checked.token, False)  # noqa: FBT003 (is_timestamp)
+        one = Embedded(checked.contents, certificate, chain, checked.token)
         reached = _L.B_T if checked.token else _L.B_B
         if reaches(reached, profile.level):
             # Nothing is to be appended: the file is not joined for it.
@@ -220,7 +220,24 @@ class Levels:
             upkeep = self._following(exc.reached, wanted)
             return Reached(exc.pdf[start:], exc.reached, upkeep)
         newest = await asyncio.to_thread(embedded, pdf)
+        self._refuse_no_gain(found, newest)
         return Reached(pdf[start:], reached, self._renewal_of(newest, wanted))
+
+    def _refuse_no_gain(self, before: list[Embedded], after: list[Embedded]) -> None:
+        """Refuse a renewal by the certificate that is about to end.
+
+        As when the CA itself ends: each one would add a revision, and not a day.
+
+        Raises:
+            TsaUnavailableError: the TSA has no other one yet.
+        """
+        own = before[own_from(before) :]
+        former = next((each.token for each in reversed(own) if each.is_timestamp), None)
+        if former is None or _end_of(former) - self._renewal > self._clock.now():
+            return
+        if after[-1].certificate == former.certificate:
+            msg = "the TSA has no certificate that lasts longer than the timestamp's"
+            raise TsaUnavailableError(msg)
 
     def _following(
         self, reached: SignatureLevel, wanted: SignatureLevel

@@ -136,7 +136,8 @@ def _worker(
         settles=timedelta(seconds=settings.pki.ocsp_validity_s),
         renewal=timedelta(days=settings.profile.renew_days),
     )
-    turns = Turns(core.store, core.documents, core.inspector, clock)
+    inspections = Inspections(core.store, core.documents, core.inspector, clock)
+    turns = Turns(core.store, inspections, clock)
     finisher = ItemFinisher(
         claiming, core.documents, turns, levels, settings.signature_profile
     )
@@ -197,10 +198,10 @@ async def _do_chores(settings: Settings, slot: str) -> None:
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
-        turns = Turns(core.store, core.documents, core.inspector, core.clock)
         inspections = Inspections(
             core.store, core.documents, core.inspector, core.clock
         )
+        turns = Turns(core.store, inspections, core.clock)
         _log.info("worker.started", slot=slot)
         # What looks at every document takes its time; nothing else waits for it.
         beside = [

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import structlog
 from cryptography import x509
 
 from appliance.domain.clock import Clock
@@ -26,6 +27,7 @@ from worker.pdf.dss import Validated, add_dss
 from worker.pdf.embedded import Embedded
 from worker.pdf.token import TimestampToken
 
+_log = structlog.get_logger(__name__)
 _L = SignatureLevel
 TOKEN_BYTES: Final = 10_240
 """Room for the token of a TSA of which none was seen yet."""
@@ -147,8 +149,9 @@ class Raiser:
                 pdf = await self._with_data(pdf, found, aim)
                 reached = _L.B_LT
             if aim.wanted is _L.B_LTA:
-                pdf, _ = await self._stamped(pdf, aim)
+                pdf, stamp = await self._stamped(pdf, aim)
                 reached = _L.B_LTA
+                pdf = await self._with_data_of_newest(pdf, found, stamp, aim)
         except ApplianceError as exc:
             if exc.code not in AWAY:
                 raise
@@ -181,8 +184,45 @@ class Raiser:
         check_end(pdf, increment)
         return pdf + increment
 
+    async def _with_data_of_newest(
+        self, pdf: bytes, found: list[Embedded], stamp: Embedded, aim: Aim
+    ) -> bytes:
+        """The file with data of a TSA's certificate that it did not have yet.
+
+        Without it the newest timestamp is good for nobody who asks no network. What
+        cannot be had now comes with the next renewal: the level is reached.
+        """
+        tokens = [each.token for each in found if each.token is not None]
+        if stamp.certificate in [token.certificate for token in tokens]:
+            return pdf
+        try:
+            return await self._with_data(pdf, [stamp], aim)
+        except ApplianceError as exc:
+            if exc.code not in _UNPROVEN:
+                raise
+            _log.info("level.newest_without_data", code=exc.code.value)
+            return pdf
+
     async def _data(self, one: Embedded, aim: Aim) -> ValidationData | None:
         """What one of them needs; None for what has ended and was kept in time.
+
+        What was revoked since leaves a document as good as it was: the data of
+        before is in the store, and a document timestamp is followed by another one.
+
+        Raises:
+            ApplianceError: as `ValidationSource.of`.
+        """
+        try:
+            return await self._data_of(one, aim)
+        except ApplianceError as exc:
+            # Of a TSA's that is revoked it is `TSA_UNAVAILABLE`.
+            is_away = exc.code is ErrorCode.REVOCATION_UNAVAILABLE
+            if is_away or not (one.has_data or one.is_timestamp):
+                raise
+            return None
+
+    async def _data_of(self, one: Embedded, aim: Aim) -> ValidationData | None:
+        """As `_data`, of what is not revoked.
 
         Raises:
             ApplianceError: as `ValidationSource.of`.
@@ -241,7 +281,7 @@ class Raiser:
             stamp.certificate,
             stamp.certificates,
             stamp,
-            True,  # noqa: FBT003 (is_timestamp)
+            is_timestamp=True,
         )
 
 

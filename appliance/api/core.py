@@ -18,6 +18,7 @@ from appliance.domain.request import (
     RequestView,
     SignCommand,
     SignedDocumentView,
+    SignedVersion,
     Signer,
     SignOutcome,
 )
@@ -62,6 +63,14 @@ class RequestsService(Protocol):
         """
         ...
 
+    async def versions(self, view: RequestView) -> list[SignedVersion]:
+        """Every version of a request's signed document, oldest first.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        ...
+
     async def original(
         self, person: PersonId, request: RequestId
     ) -> tuple[RequestView, DocumentStream]:
@@ -94,7 +103,7 @@ class RequestsService(Protocol):
         ...
 
     async def signed(
-        self, person: PersonId | None, request: RequestId
+        self, person: PersonId | None, request: RequestId, sha256: str | None = None
     ) -> tuple[SignedDocumentView, DocumentStream]:
         """The signed document; `person` is None when a valid link was shown.
 

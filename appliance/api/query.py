@@ -20,6 +20,7 @@ _NUMBER = re.compile(r"[0-9]{1,16}", re.ASCII)
 _STRONG_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"', re.ASCII)
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 _CURSOR_PREFIX = "s1:"
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 class QueryInvalidError(ApplianceError):
@@ -37,6 +38,20 @@ class QueryInvalidError(ApplianceError):
             params={"field": shown},
             extras={"field": shown, "allowed": allowed},
         )
+
+
+def version() -> str | None:
+    """The version of a signed document that is asked for: its SHA-256, in hex.
+
+    Raises:
+        QueryInvalidError: `QUERY_INVALID`, naming `sha256`.
+    """
+    given = request.args.getlist("sha256")
+    if not given:
+        return None
+    if len(given) > 1 or not _SHA256.fullmatch(given[0]):
+        raise QueryInvalidError("sha256", "64 hexadecimal digits, once")
+    return given[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,9 @@ async def show_request(solicitud: str) -> Response:
     """`GET /solicitudes/{id}`: all of one request; its ETag serves If-Match."""
     signer = await auth.signer()
     view = await core().requests.get(signer.person, _request_id(solicitud))
-    return _tagged(json_response(words.detail(view, language.requested())), view)
+    versions = await core().requests.versions(view)
+    told = words.detail(view, language.requested(), versions)
+    return _tagged(json_response(told), view)
 
 
 @blueprint.get("/solicitudes/<digits:solicitud>/original")
@@ -66,15 +68,16 @@ async def download_original(solicitud: str) -> Response:
 async def download_signed(solicitud: str) -> Response:
     """`GET /solicitudes/{id}/documento`: by a link's `clave`, or by its signer.
 
-    Marked public because a link needs no bearer; without a valid `clave` the
-    bearer is demanded here. A fresh link is only for the signer.
+    Of several versions the newest, or the one that `sha256` names. Marked public
+    because a link needs no bearer; without a valid `clave` the bearer is demanded
+    here. A fresh link is only for the signer.
     """
     wanted = _request_id(solicitud)
     fresh = negotiate.wants_only(JSON)
     clave = request.args.get("clave", "")
     linked = not fresh and await core().links.open(clave, wanted)
     person = None if linked else (await auth.signer()).person
-    view, pdf = await core().requests.signed(person, wanted)
+    view, pdf = await core().requests.signed(person, wanted, query.version())
     if fresh:
         return json_response(words.signed(view, await _link(view)))
     if linked:

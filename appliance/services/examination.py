@@ -57,7 +57,7 @@ class Examination:
             DocumentRefusedError: it is not taken here.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
-        inspection = _as_repaired(await self._inspector.inspect(copy))
+        inspection = as_repaired(await self._inspector.inspect(copy))
         self._demand_allowed(inspection)
         return Examined(copy, inspection, repair)
 
@@ -96,7 +96,7 @@ class Examination:
                 raise
             return Examined(pdf, inspection, None)
         origin = Repair(hashlib.sha256(pdf).hexdigest(), repaired.damage)
-        return Examined(repaired.pdf, _as_repaired(described), origin)
+        return Examined(repaired.pdf, as_repaired(described), origin)
 
     def _demand_allowed(self, inspection: Inspection) -> None:
         """Refuse what the installation does not sign.
@@ -137,7 +137,11 @@ def _demand_sound(copy: Inspection) -> None:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "still damaged")
 
 
-def _as_repaired(inspection: Inspection) -> Inspection:
-    """The inspection of a copy, with the finding that it is one."""
+def as_repaired(inspection: Inspection) -> Inspection:
+    """The inspection of a copy, with the finding that it is one.
+
+    Args:
+        inspection: by the sandbox, which cannot know.
+    """
     findings = {*inspection.findings, FindingKind.REPAIRED}
     return replace(inspection, findings=tuple(sorted(findings)))

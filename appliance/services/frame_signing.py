@@ -9,6 +9,7 @@ Source: decisions "Iframe", "delivery"; design §3.
 import contextlib
 from dataclasses import replace
 from typing import Final
+from urllib.parse import urlencode
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -190,6 +191,9 @@ class FrameSigning:
     async def completed(self, session: EmbedSession) -> dict[str, object]:
         """What the host is told of the signature, with a fresh download address.
 
+        The address leads to the very bytes that are told of: a timestamp that is
+        added later makes another version, with another hash.
+
         Raises:
             ApplianceError: `NOT_SIGNED_YET`.
 
@@ -200,21 +204,25 @@ class FrameSigning:
         if view.completed is None or request is None:
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
         clave = await self._links.mint(request, f"person:{view.session.person}")
-        url = f"{self._base_url}/solicitudes/{request}/documento?clave={clave}"
+        sha256 = _object(view.completed["document"])["sha256"]
+        query = urlencode({"clave": clave, "sha256": sha256})
+        url = f"{self._base_url}/solicitudes/{request}/documento?{query}"
         delivery = {**_object(view.completed["delivery"]), "url": url}
         return {**view.completed, "delivery": delivery}
 
     async def signed(
         self, session: EmbedSession
     ) -> tuple[SignedDocumentView, DocumentStream]:
-        """The signed document.
+        """The signed document, as the host was told of it.
 
         Raises:
             ApplianceError: `NOT_SIGNED_YET`, `STORE_UNAVAILABLE`.
         """
         if session.request is None:
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
-        return await self._requests.signed(session.person, session.request)
+        told = _object((session.completed or {}).get("document"))
+        sha256 = str(told["sha256"]) if told else None
+        return await self._requests.signed(session.person, session.request, sha256)
 
     async def cancel(self, session: EmbedSession, *, by_signer: bool) -> None:
         """End a session without a signature; its request with it.

@@ -17,6 +17,7 @@ from appliance.domain.request import (
     Preview,
     RequestView,
     SignedDocumentView,
+    SignedVersion,
     Signer,
     check_move,
 )
@@ -71,6 +72,21 @@ class Requests:
         async with self._store.read() as records:
             view = await own_request(records, person, request)
         return await self._inspections.current(view)
+
+    async def versions(self, view: RequestView) -> list[SignedVersion]:
+        """Every version of a request's signed document, oldest first.
+
+        Args:
+            view: the request; before it is signed there is none.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        if view.state is not RequestState.SIGNED:
+            return []
+        async with self._store.read() as records:
+            holding = await records.documents.holding(view.id)
+        return [each for each in reversed(holding) if each.request == view.id]
 
     async def original(
         self, person: PersonId, request: RequestId
@@ -174,22 +190,26 @@ class Requests:
             return await own_request(records, view.person, request)
 
     async def signed(
-        self, person: PersonId | None, request: RequestId
+        self, person: PersonId | None, request: RequestId, sha256: str | None = None
     ) -> tuple[SignedDocumentView, DocumentStream]:
-        """The signed document; that it was handed out is recorded.
+        """The signed document.
 
         Args:
             person: its signer, or None when the caller showed a valid `clave`.
             request: which.
+            sha256: of the version that is meant, hex; None: the newest one.
 
         Raises:
-            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`,
-                `STORE_UNAVAILABLE`.
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`, also for a
+                version that there is not; `STORE_UNAVAILABLE`.
         """
         async with self._store.read() as records:
             if person is not None:
                 await own_request(records, person, request)
-            document = await records.documents.signed(request)
+            if sha256 is None:
+                document = await records.documents.signed(request)
+            else:
+                document = await records.documents.version(request, sha256)
         if document is None:
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
         pdf = await self._documents.stream(document.integrator, document.sha256)

@@ -11,7 +11,7 @@ from typing import Final
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.levels import Upkeep, UpkeepClaim
+from appliance.domain.levels import Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.records import Store
 from appliance.domain.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, SignatureLevel
@@ -41,6 +41,11 @@ class UpkeepWork:
                 return None
         async with self._store.write() as records:
             return await records.upkeep.claim_next(self._worker, now, _LEASE)
+
+    async def renew(self, claim: UpkeepClaim) -> bool:
+        """Prolong the lease of what is in hand; False when another claim came since."""
+        async with self._store.write() as records:
+            return await records.upkeep.renew(claim, self._clock.now() + _LEASE)
 
     async def newest(self, claim: UpkeepClaim) -> SignedDocumentView:
         """The newest version of the document in hand.
@@ -135,3 +140,14 @@ class UpkeepWork:
                     )
                 )
             return True
+
+
+async def upkeep_counts(store: Store, clock: Clock) -> list[UpkeepCount]:
+    """What published documents still need, the longest waiting first.
+
+    Args:
+        store: the record.
+        clock: the time.
+    """
+    async with store.read() as records:
+        return await records.upkeep.counted(clock.now())

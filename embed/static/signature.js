@@ -47,6 +47,8 @@ export class Signature extends Stage {
         cancel: () => this.cancel("signer"),
       }),
     );
+    // Only now does a narrow frame show the document.
+    this._viewer.bring();
     return undefined;
   }
 

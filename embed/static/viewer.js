@@ -154,13 +154,17 @@ export class Viewer {
     const mark = picture(stamp);
     lay(mark, stamp.box, page);
     this.#stamp = mark;
-    this.#bring(mark);
+    this.bring();
   }
 
-  /** Scroll the document's own area, never the form away from who fills it in. */
-  #bring(mark) {
+  /**
+   * Bring the mark into view, if there is one: scroll the document's own area, never
+   * the form away from who fills it in.
+   */
+  bring() {
+    if (!this.#stamp) return;
     const area = this.#root.parentElement;
-    const { top, height } = mark.getBoundingClientRect();
+    const { top, height } = this.#stamp.getBoundingClientRect();
     const box = area.getBoundingClientRect();
     area.scrollTop += top - box.top - (box.height - height) / 2;
   }

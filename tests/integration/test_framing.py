@@ -324,6 +324,31 @@ async def test_delivery_follows_the_integrators_limit(desk: FrameDesk) -> None:
     assert delivery["url"].startswith("https://firma.example/solicitudes/")
 
 
+async def test_bytes_stay_those_that_the_event_tells_of(desk: FrameDesk) -> None:
+    """A timestamp that comes later makes another version, with another hash."""
+    session = await desk.proven(await desk.add_person())
+    assert session.request is not None
+    integrator = session.integrator.id
+    sha256 = await desk.documents.put(integrator, PDF)
+    await desk.move(session.request, RequestState.SIGNED, sha256=sha256)
+    await desk.signing.completed(session)
+    async with desk.desk.store.write() as records:
+        first = await records.documents.signed(session.request)
+        assert first is not None
+        later = await desk.documents.put(integrator, PDF, b"later")
+        raised = replace(first, sha256=later, version=2)
+        await records.documents.sealed(session.request, raised, desk.desk.clock.now())
+
+    told = await desk.signing.completed(session)
+    view, pdf = await desk.signing.signed(await desk.again(session))
+
+    delivery = told["delivery"]
+    assert isinstance(delivery, dict)
+    assert delivery["url"].endswith(f"&sha256={sha256}")
+    assert view.sha256 == sha256
+    assert b"".join([piece async for piece in pdf.pieces]) == PDF
+
+
 async def test_failed_request_is_told_with_its_reason(desk: FrameDesk) -> None:
     """The state is failed, and why."""
     someone = await desk.add_person()

@@ -1,8 +1,9 @@
 """Levels of signatures as the worker reaches and keeps them, with the real record."""
 
+import asyncio
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +26,7 @@ from appliance.domain.levels import (
     ProfileWishes,
     SignatureProfile,
     Upkeep,
+    UpkeepCount,
     ValidationData,
 )
 from appliance.domain.records import Records
@@ -38,7 +40,7 @@ from appliance.domain.vocab import (
 )
 from appliance.services.authority_files import AuthorityFiles
 from appliance.services.publishing import Publishing
-from appliance.services.upkeep import UpkeepWork
+from appliance.services.upkeep import UpkeepWork, upkeep_counts
 from appliance.services.validation_data import ValidationSource
 from appliance.storage.documents import LocalDocuments
 from hsm_config.certificates import key_identifier
@@ -83,8 +85,15 @@ class RenewingTsa:
     pki: LongTermPki
     days: int
     is_away: bool = False
+    renews: bool = True
     certificates: list[bytes] = field(default_factory=list)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    goes_on: asyncio.Event = field(default_factory=asyncio.Event)
+    """Cleared, it takes its time."""
     _now: SoftwareTsa | None = None
+
+    def __post_init__(self) -> None:
+        self.goes_on.set()
 
     async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
         """See `TimestampAuthority`.
@@ -94,8 +103,12 @@ class RenewingTsa:
         """
         if self.is_away:
             raise ApplianceError(ErrorCode.TSA_UNAVAILABLE)
+        self.asked.set()
+        await self.goes_on.wait()
         at = self.pki.clock.now()
-        if self._now is None or _end(self._now.certificate) - at < DAY * 180:
+        if self._now is None or (
+            self.renews and _end(self._now.certificate) - at <= DAY * 180
+        ):
             self._now = self.pki.tsa(days=self.days)
             self.certificates.append(self._now.certificate)
         return self._now.token(imprint, digest)
@@ -211,10 +224,20 @@ class Scene:
                 )
         return request
 
-    def upkeep(self, slot: str = "signing/h/1") -> LevelUpkeep:
+    def upkeep(self, slot: str = "signing/h/1", renew_s: float = 20.0) -> LevelUpkeep:
         """What a worker runs."""
         work = UpkeepWork(self.core.store, self.clock, slot)
-        return LevelUpkeep(work, self.documents, self.levels)
+        return LevelUpkeep(work, self.documents, self.levels, renew_s)
+
+    async def renewed(self) -> None:
+        """Wait until no lease has less than all of its time."""
+        for _ in range(3000):
+            async with self.core.store.read() as records:
+                later = self.clock.now() + dt.timedelta(seconds=100)
+                if not await records.upkeep.any_due(later):
+                    return
+            await asyncio.sleep(0.01)
+        raise AssertionError("the lease is not renewed")
 
     async def newest(self, request: RequestId) -> tuple[SignedDocumentView, bytes]:
         """The newest version, and its bytes."""
@@ -264,10 +287,10 @@ def a_moment_ago() -> dt.datetime:
 
 @pytest.mark.parametrize("level", [L.B_T, L.B_LT, L.B_LTA])
 async def test_preferred_level_comes_later_while_the_tsa_is_away(
-    sqlite_core: CoreParts, fonts: StampFonts, tmp_path: Path, level: SignatureLevel
+    core: CoreParts, fonts: StampFonts, tmp_path: Path, level: SignatureLevel
 ) -> None:
     """B-B at once, raised by appended revisions when it is back (F22)."""
-    scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 2 * DAY)
+    scene = await make_scene(core, fonts, a_moment_ago() - 2 * DAY)
     scene.tsa.is_away = True
     pdf, reached = await scene.sign(profile(level, P.PREFERRED))
     assert reached.level is L.B_B
@@ -275,13 +298,22 @@ async def test_preferred_level_comes_later_while_the_tsa_is_away(
 
     scene.clock.forward(60)
     assert await scene.upkeep().run() == 0
+    (told,) = await upkeep_counts(scene.core.store, scene.clock)
+    assert told == UpkeepCount(level, True, "TSA_UNAVAILABLE", 1, 0, told.oldest)  # noqa: FBT003 (is_below)
     scene.tsa.is_away = False
     scene.clock.forward(120)
+    assert [each.overdue for each in await upkeep_counts(core.store, scene.clock)] == [
+        1
+    ]
     assert await scene.upkeep().run() == 1
 
     view, raised = await scene.newest(request)
     assert (view.version, view.level) == (2, level)
     assert raised.startswith(pdf)
+    async with scene.core.store.read() as records:
+        holding = await records.documents.holding(request)
+    assert [(each.number, each.level) for each in holding] == [(2, level), (1, L.B_B)]
+    assert [each.size_bytes for each in holding] == [len(raised), len(pdf)]
     audited = await scene.core.audited()
     assert audited.count("document.upkeep_failed") == 1
     assert audited.count("document.raised") == 1
@@ -333,10 +365,10 @@ async def test_stale_revocation_data_counts_for_nothing(
 
 
 async def test_two_workers_raise_a_document_once(
-    sqlite_core: CoreParts, fonts: StampFonts
+    core: CoreParts, fonts: StampFonts
 ) -> None:
     """A worker that was frozen publishes nothing when another came since."""
-    scene = await make_scene(sqlite_core, fonts, a_moment_ago())
+    scene = await make_scene(core, fonts, a_moment_ago())
     scene.tsa.is_away = True
     pdf, reached = await scene.sign(profile(L.B_LT, P.PREFERRED))
     request = await scene.publish(pdf, reached)
@@ -355,6 +387,110 @@ async def test_two_workers_raise_a_document_once(
     assert not await frozen.failed(claim, ErrorCode.TSA_UNAVAILABLE, DAY)
     view, _ = await scene.newest(request)
     assert (view.version, view.level) == (2, L.B_LT)
+
+
+async def test_document_in_hand_is_nobody_elses_however_long_it_takes(
+    core: CoreParts, fonts: StampFonts
+) -> None:
+    """The lease is renewed at work: of two workers one makes the revision."""
+    scene = await make_scene(core, fonts, a_moment_ago())
+    scene.tsa.is_away = True
+    pdf, reached = await scene.sign(profile(L.B_LT, P.PREFERRED))
+    request = await scene.publish(pdf, reached)
+    scene.tsa.is_away = False
+    scene.clock.forward(60)
+    scene.tsa.goes_on.clear()
+
+    slow = asyncio.create_task(scene.upkeep("signing/h/1", renew_s=0.01).run())
+    await scene.tsa.asked.wait()
+    for _ in range(3):
+        # Two of these are more than a lease.
+        scene.clock.forward(100)
+        await scene.renewed()
+        assert await scene.upkeep("signing/h/2").run() == 0
+    scene.tsa.goes_on.set()
+
+    assert await slow == 1
+    view, _ = await scene.newest(request)
+    assert (view.version, view.level) == (2, L.B_LT)
+
+
+async def test_one_document_that_breaks_stops_no_other(
+    sqlite_core: CoreParts, fonts: StampFonts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is put off with a reason; what comes after it is raised."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago())
+    scene.tsa.is_away = True
+    pdf, reached = await scene.sign(profile(L.B_LT, P.PREFERRED))
+    broken = await scene.publish(pdf, reached)
+    whole = await scene.publish(pdf, reached)
+    scene.tsa.is_away = False
+    scene.clock.forward(60)
+    keep, seen = scene.levels.keep, []
+
+    async def keep_but_one(pdf: bytes, wanted: SignatureLevel) -> Reached:
+        seen.append(wanted)
+        if len(seen) == 1:
+            raise ZeroDivisionError
+        return await keep(pdf, wanted)
+
+    monkeypatch.setattr(scene.levels, "keep", keep_but_one)
+
+    assert await scene.upkeep().run() == 1
+
+    assert [(await scene.newest(each))[0].version for each in (broken, whole)] == [1, 2]
+    assert (await scene.core.audited()).count("document.upkeep_failed") == 1
+
+
+async def test_renewal_outlives_the_signers_revocation(
+    sqlite_core: CoreParts, fonts: StampFonts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was revoked since leaves an archived document as good as it was."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 2 * DAY)
+    pdf, reached = await scene.sign(profile(L.B_LTA, P.PREFERRED))
+    request = await scene.publish(pdf, reached)
+    scene.clock.forward(int(DAY.total_seconds()))
+    await scene.publish_crls()
+    look = ValidationSource.of
+
+    async def of(
+        source: ValidationSource,
+        certificate: bytes,
+        others: Sequence[bytes] = (),
+        since: dt.datetime | None = None,
+    ) -> ValidationData:
+        if certificate == scene.signer.certificate:
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        return await look(source, certificate, others, since)
+
+    monkeypatch.setattr(ValidationSource, "of", of)
+
+    assert await scene.upkeep().run() == 1
+
+    view, _ = await scene.newest(request)
+    assert (view.version, view.level) == (2, L.B_LTA)
+
+
+async def test_renewal_that_gains_nothing_is_put_off(
+    sqlite_core: CoreParts, fonts: StampFonts
+) -> None:
+    """As towards a CA's end: not a revision a day by the same certificate."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 400 * DAY, 200)
+    scene.tsa.renews = False
+    pdf, reached = await scene.sign(profile(L.B_LTA, P.PREFERRED))
+    request = await scene.publish(pdf, reached)
+    scene.clock.forward(int(DAY.total_seconds()))
+    await scene.publish_crls()
+    assert await scene.upkeep().run() == 1
+    scene.clock.forward(30 * int(DAY.total_seconds()))
+    await scene.publish_crls()
+
+    assert await scene.upkeep().run() == 0
+
+    assert (await scene.newest(request))[0].version == 2
+    scene.tsa.renews = True
+    scene.clock.forward(60)
+    assert await scene.upkeep().run() == 1
 
 
 def signed_by_a_stranger(fonts: StampFonts) -> bytes:

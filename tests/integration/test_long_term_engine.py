@@ -30,7 +30,6 @@ from worker.pdf import (
     SignatureMethod,
     Validated,
     add_dss,
-    assemble,
     check,
     check_end,
     check_timestamp,
@@ -84,17 +83,7 @@ def b_t(
     value = signer.value(prepared.digest, plan.method)
     digest = plan.method.digest
     token = tsa.token(hashlib.new(digest.value, value).digest(), digest)
-    increment = assemble(
-        prepared.increment,
-        contents_at=prepared.contents_at,
-        contents_length=prepared.contents_length,
-        signed_attributes=prepared.signed_attributes,
-        signature=value,
-        method=plan.method,
-        certificate=plan.certificate,
-        chain=plan.chain,
-        token=token,
-    )
+    increment = signer.filled(prepared, plan, value, token)
     checked = check(original, increment, plan.certificate)
     assert checked.token is not None
     assert checked.token.at == tsa.clock.now()
@@ -169,17 +158,8 @@ def test_check_refuses_the_timestamp_of_another_signature(
     other = tsa.token(bytes(32), SHA256)
     plan = replace(plan, token_bytes=ROOM)
     prepared = prepare(original, plan, fonts)
-    increment = assemble(
-        prepared.increment,
-        contents_at=prepared.contents_at,
-        contents_length=prepared.contents_length,
-        signed_attributes=prepared.signed_attributes,
-        signature=signer.value(prepared.digest),
-        method=plan.method,
-        certificate=plan.certificate,
-        chain=plan.chain,
-        token=other,
-    )
+    value = signer.value(prepared.digest)
+    increment = signer.filled(prepared, plan, value, other)
 
     with pytest.raises(SignatureCheckError, match="another signature"):
         check(original, increment, plan.certificate)

@@ -5,7 +5,7 @@ async with open_frame_desk(folder, url) as desk:
 """
 
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,6 @@ from appliance.domain.document import (
     Inspection,
     PageBox,
     RepairedCopy,
-    VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.frame import Claim, InitOrder, OpenedFrame, make_claim
@@ -51,6 +50,7 @@ from appliance.services.stamping import Stamping
 from appliance.services.throttle import Throttle
 from appliance.storage.documents import LocalDocuments
 from tests.fakes import FakeDoorbell, FakeOutcomes, FixedDocumentKeys
+from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.signing_host import INSTALLATION
 from tests.parts.stores import Desk, open_desk
 
@@ -59,7 +59,7 @@ CODE = "acme"
 CERTIFIED, FULL = b"%PDF certified", b"%PDF full"
 
 
-class FakeInspector:
+class FakeInspector(PlayedSandbox):
     """The sandbox, played: every file that begins as a PDF has three A4 pages.
 
     One that begins as `CERTIFIED` is certified with P = 2 and has an empty field;
@@ -98,17 +98,6 @@ class FakeInspector:
         del pdf, stamp, picture
         return b"\x89PNG page %d at %d" % (page, dpi)
 
-    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
-        """Never asked here."""
-        raise AssertionError(len(pdf), len(roots))
-
-    async def picture(self, content: bytes) -> LogoPicture:
-        """Never asked for."""
-        raise NotImplementedError
-
-    async def ping(self) -> None:
-        """Always there."""
-
 
 @dataclass
 class Someone:
@@ -128,6 +117,7 @@ class FrameDesk:
     framing: Framing
     signing: FrameSigning
     key: str
+    documents: LocalDocuments
 
     async def token(self, code: str = CODE) -> str:
         """A session token."""
@@ -216,7 +206,12 @@ class FrameDesk:
         return now
 
     async def move(
-        self, request: RequestId | None, then: RequestState, reason: str = ""
+        self,
+        request: RequestId | None,
+        then: RequestState,
+        reason: str = "",
+        *,
+        sha256: str = "ee" * 32,
     ) -> None:
         """Have a pending request end, as a worker or the reconciler would."""
         assert request is not None
@@ -228,7 +223,7 @@ class FrameDesk:
                 return
             if then is RequestState.SIGNED:
                 signed = SignedDocumentView(
-                    request, view.integrator, "a.pdf", "ee" * 32, 5000, "B-B"
+                    request, view.integrator, "a.pdf", sha256, 5000, "B-B"
                 )
                 await records.documents.sealed(request, signed, self.desk.clock.now())
             await records.requests.move(request, RequestState.IN_PROGRESS, then, reason)
@@ -294,4 +289,5 @@ async def open_frame_desk(
                 inspector,
             ),
             made.secret,
+            documents,
         )

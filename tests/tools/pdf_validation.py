@@ -37,6 +37,7 @@ from pyhanko_certvalidator.registry import SimpleTrustManager
 
 from tests.parts.loops import run_apart
 from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner
+from worker.pdf.token import read_token
 
 
 def read_pdf(pdf: bytes) -> PdfFileReader:
@@ -163,7 +164,7 @@ def lt_failures(
 
 
 def openssl_accepts(
-    pdf: bytes, folder: Path, chain: Sequence[bytes], at: datetime
+    pdf: bytes, folder: Path, chain: Sequence[bytes], at: datetime | None = None
 ) -> list[str]:
     """What `openssl ts -verify` says of each document timestamp, oldest first.
 
@@ -171,7 +172,7 @@ def openssl_accepts(
         pdf: the whole file.
         folder: for its files.
         chain: the TSA's issuers, the trusted root last, DER.
-        at: the time of the check.
+        at: the time of the check; None: of each timestamp, what it says itself.
     """
     *between, root = (
         crypto_x509.load_der_x509_certificate(each).public_bytes(Encoding.PEM)
@@ -186,12 +187,13 @@ def openssl_accepts(
             pdf[start : start + length] + pdf[end : end + rest]
         )
         token = cms.ContentInfo.load(signature.pkcs7_content).dump()
+        moment = at or read_token(token).at
         (folder / "token").write_bytes(token)
         done = subprocess.run(
             [
                 *("openssl", "ts", "-verify", "-data", "covered", "-in", "token"),
                 *("-token_in", "-CAfile", "root.pem", "-untrusted", "between.pem"),
-                *("-attime", str(int(at.timestamp()))),
+                *("-attime", str(int(moment.timestamp()))),
             ],
             check=False, capture_output=True, text=True, cwd=folder, timeout=60,
         )  # fmt: skip

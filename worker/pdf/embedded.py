@@ -1,6 +1,7 @@
 """Reads what a finished file carries: its signatures and timestamps, in order."""
 
 import io
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from cryptography import x509
@@ -10,8 +11,9 @@ from pyhanko.sign.fields import enumerate_sig_fields
 from pyhanko.sign.validation.pdf_embedded import EmbeddedPdfSignature
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from worker.pdf.dss import vri_key
 from worker.pdf.token import TimestampToken, read_token
-from worker.stamp.revision import refusing
+from worker.stamp.revision import entry, refusing
 
 _STAMP = "signature_time_stamp_token"
 
@@ -28,8 +30,10 @@ class Embedded:
     """What else it carries, DER."""
     token: TimestampToken | None
     """The timestamp over the signature's value; of a document timestamp, itself."""
-    is_timestamp: bool
+    is_timestamp: bool = False
     """Whether it is a document timestamp."""
+    has_data: bool = False
+    """Whether the file keeps data of its validation."""
 
 
 def embedded(pdf: bytes) -> list[Embedded]:
@@ -50,7 +54,8 @@ def embedded(pdf: bytes) -> list[Embedded]:
             reader.decrypt("")
         fields = [*enumerate_sig_fields(reader, filled_status=True)]
         fields.sort(key=lambda found: _revision(reader, found[2]))
-        read = [_read(reader, name, field) for name, _, field in fields]
+        kept = _kept(reader)
+        read = [_read(reader, name, field, kept) for name, _, field in fields]
         if not read or read[-1] is None:
             raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "its own signature")
         return [each for each in read if each is not None]
@@ -64,8 +69,17 @@ def _revision(reader: PdfFileReader, sig_field: DictionaryObject) -> int:
     return int(reader.xrefs.get_last_change(value.reference))
 
 
+def _kept(reader: PdfFileReader) -> Collection[str]:
+    """Names of what the document security store has data of."""
+    store = entry(reader.root, "/DSS", DictionaryObject)
+    return set(entry(store, "/VRI", DictionaryObject) or ())
+
+
 def _read(
-    reader: PdfFileReader, name: str, sig_field: DictionaryObject
+    reader: PdfFileReader,
+    name: str,
+    sig_field: DictionaryObject,
+    kept: Collection[str],
 ) -> Embedded | None:
     """One signature or timestamp; None for what cannot be read."""
     try:
@@ -88,6 +102,7 @@ def _read(
             others=tuple(one.dump() for one in each.other_embedded_certs),
             token=token,
             is_timestamp=is_timestamp,
+            has_data=vri_key(contents) in kept,
         )
     except Exception:  # noqa: BLE001 (crafted files raise errors of every kind)
         return None
