@@ -11,7 +11,7 @@ from typing import Final
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.levels import Upkeep, UpkeepClaim
+from appliance.domain.levels import Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.records import Store
 from appliance.domain.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, SignatureLevel
@@ -140,3 +140,14 @@ class UpkeepWork:
                     )
                 )
             return True
+
+
+async def upkeep_counts(store: Store, clock: Clock) -> list[UpkeepCount]:
+    """What published documents still need, the longest waiting first.
+
+    Args:
+        store: the record.
+        clock: the time.
+    """
+    async with store.read() as records:
+        return await records.upkeep.counted(clock.now())

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, delete, insert, or_, select
+from sqlalchemy import ColumnElement, and_, case, delete, func, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.ids import IntegratorId, RequestId, new_id
-from appliance.domain.levels import Upkeep, UpkeepClaim
+from appliance.domain.levels import Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.vocab import SignatureLevel
 from appliance.storage.leases import claim_one, fenced_update
-from appliance.storage.tables import level_upkeep
+from appliance.storage.tables import level_upkeep, signature_request
 
 
 class SqlUpkeep:
@@ -97,6 +97,36 @@ class SqlUpkeep:
         query = select(level_upkeep).where(level_upkeep.c.request == request)
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else Upkeep(SignatureLevel(row.wanted), row.due)
+
+    async def counted(self, at: datetime) -> list[UpkeepCount]:
+        """What all documents need, the longest waiting first."""
+        is_below = case(
+            (signature_request.c.level == level_upkeep.c.wanted, 0), else_=1
+        ).label("is_below")
+        oldest = func.min(level_upkeep.c.due, type_=level_upkeep.c.due.type)
+        groups = (level_upkeep.c.wanted, is_below, level_upkeep.c.reason)
+        rows = await self._connection.execute(
+            select(
+                *groups,
+                func.count().label("documents"),
+                func.sum(case((level_upkeep.c.due <= at, 1), else_=0)).label("overdue"),
+                oldest.label("oldest"),
+            )
+            .join(signature_request, signature_request.c.id == level_upkeep.c.request)
+            .group_by(*groups)
+            .order_by(oldest)
+        )
+        return [
+            UpkeepCount(
+                SignatureLevel(row.wanted),
+                bool(row.is_below),
+                row.reason,
+                row.documents,
+                int(row.overdue),
+                row.oldest,
+            )
+            for row in rows
+        ]
 
     async def _fenced(self, claim: UpkeepClaim, values: Mapping[str, object]) -> bool:
         return await fenced_update(

@@ -26,6 +26,7 @@ from appliance.domain.levels import (
     ProfileWishes,
     SignatureProfile,
     Upkeep,
+    UpkeepCount,
     ValidationData,
 )
 from appliance.domain.records import Records
@@ -39,7 +40,7 @@ from appliance.domain.vocab import (
 )
 from appliance.services.authority_files import AuthorityFiles
 from appliance.services.publishing import Publishing
-from appliance.services.upkeep import UpkeepWork
+from appliance.services.upkeep import UpkeepWork, upkeep_counts
 from appliance.services.validation_data import ValidationSource
 from appliance.storage.documents import LocalDocuments
 from hsm_config.certificates import key_identifier
@@ -297,8 +298,13 @@ async def test_preferred_level_comes_later_while_the_tsa_is_away(
 
     scene.clock.forward(60)
     assert await scene.upkeep().run() == 0
+    (told,) = await upkeep_counts(scene.core.store, scene.clock)
+    assert told == UpkeepCount(level, True, "TSA_UNAVAILABLE", 1, 0, told.oldest)  # noqa: FBT003 (is_below)
     scene.tsa.is_away = False
     scene.clock.forward(120)
+    assert [each.overdue for each in await upkeep_counts(core.store, scene.clock)] == [
+        1
+    ]
     assert await scene.upkeep().run() == 1
 
     view, raised = await scene.newest(request)

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from appliance.domain.ids import IntegratorId, RequestId
-from appliance.domain.levels import Upkeep, UpkeepClaim
+from appliance.domain.levels import Upkeep, UpkeepClaim, UpkeepCount
 
 
 class UpkeepRecords(Protocol):
@@ -43,4 +43,8 @@ class UpkeepRecords(Protocol):
 
     async def of_request(self, request: RequestId) -> Upkeep | None:
         """What a document still needs."""
+        ...
+
+    async def counted(self, at: datetime) -> list[UpkeepCount]:
+        """What all documents need, the longest waiting first."""
         ...
