@@ -39,8 +39,12 @@ def _verify(args: argparse.Namespace) -> int:
             msg = f"{settings.root_file}: is not there; run `rubrica hsm init`"
             raise SettingsError(msg)
         async with open_core(settings, SystemClock(), "operator") as core:
-            roots = await open_trust(core).roots(AnchorPurpose.SIGNERS)
-            report = await core.inspector.verify(pdf, roots)
+            trust = open_trust(core)
+            report = await core.inspector.verify(
+                pdf,
+                await trust.roots(AnchorPurpose.SIGNERS),
+                await trust.stamp_roots(),
+            )
         for line in told(args.file, report):
             say(line)
         return 0 if report.valid else 1
