@@ -48,6 +48,7 @@ from appliance.services.activation_keys import PublishedKeys
 from appliance.services.authority_files import AuthorityFiles
 from appliance.services.claiming import Claiming
 from appliance.services.envelope import lock_outer, seal_to
+from appliance.services.inspections import Inspections
 from appliance.services.publishing import Publishing
 from appliance.services.turns import Turns
 from appliance.services.validation_data import ValidationSource
@@ -81,10 +82,11 @@ def _finisher(core: Core, claiming: Claiming) -> ItemFinisher:
     publishing = Publishing(core.store, core.clock, core.settings.pki, HOST)
     nobody = AuthorityFiles(b"", b"", "", "", b"")
     source = ValidationSource(core.store, core.clock, nobody, publishing)
+    inspections = Inspections(core.store, core.documents, core.inspector, core.clock)
     return ItemFinisher(
         claiming,
         core.documents,
-        Turns(core.store, core.documents, core.inspector, core.clock),
+        Turns(core.store, inspections, core.clock),
         Levels(_NoTsa(), source, core.clock, dt.timedelta(days=1), dt.timedelta(1)),
         replace(core.settings.signature_profile, level=SignatureLevel.B_B),
     )

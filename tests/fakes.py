@@ -27,6 +27,7 @@ from appliance.domain.request import (
     RequestView,
     SignCommand,
     SignedDocumentView,
+    SignedVersion,
     Signer,
     SignOutcome,
 )
@@ -146,6 +147,15 @@ class FakeRequests:
             if view.id == request and view.person == person:
                 return view
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+
+    async def versions(self, view: RequestView) -> list[SignedVersion]:
+        """Two of each that is signed."""
+        if view.state is not RequestState.SIGNED:
+            return []
+        return [
+            SignedVersion(view.id, 1, "B-B", SIGNED_SHA256, len(SIGNED_PDF), NOON),
+            SignedVersion(view.id, 2, "B-LT", "ef" * 32, 9000, NOON),
+        ]
 
     async def original(
         self, person: PersonId, request: RequestId

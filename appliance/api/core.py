@@ -18,6 +18,7 @@ from appliance.domain.request import (
     RequestView,
     SignCommand,
     SignedDocumentView,
+    SignedVersion,
     Signer,
     SignOutcome,
 )
@@ -59,6 +60,14 @@ class RequestsService(Protocol):
 
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`.
+        """
+        ...
+
+    async def versions(self, view: RequestView) -> list[SignedVersion]:
+        """Every version of a request's signed document, oldest first.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
         """
         ...
 

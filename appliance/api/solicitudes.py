@@ -50,7 +50,9 @@ async def show_request(solicitud: str) -> Response:
     """`GET /solicitudes/{id}`: all of one request; its ETag serves If-Match."""
     signer = await auth.signer()
     view = await core().requests.get(signer.person, _request_id(solicitud))
-    return _tagged(json_response(words.detail(view, language.requested())), view)
+    versions = await core().requests.versions(view)
+    told = words.detail(view, language.requested(), versions)
+    return _tagged(json_response(told), view)
 
 
 @blueprint.get("/solicitudes/<digits:solicitud>/original")

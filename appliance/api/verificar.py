@@ -4,7 +4,7 @@ Plain HTML for whoever holds the document. What it may tell, and what not, is
 `Verification`'s to say.
 """
 
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from http import HTTPStatus
 from typing import Final, cast
 
@@ -32,16 +32,14 @@ async def verify(code: str) -> Response:
     known = await core().verification.look(code)
     if known is None:
         return _unindexed(pages.show("verificar_nada.html", HTTPStatus.NOT_FOUND))
-    local = known.signed_at.astimezone(_BUENOS_AIRES)
     return _unindexed(
         pages.show(
             "verificar.html",
             HTTPStatus.OK,
             signer=known.signer,
-            # To the minute: the stamp's own seconds are those of its drawing.
-            signed_at=f"{local:%Y-%m-%d %H:%M} -03:00",
-            level=known.level,
-            sha256=known.sha256,
+            signed_at=_local(known.signed_at),
+            newest=known.newest,
+            earlier=[(_local(each.made), each) for each in known.earlier],
         )
     )
 
@@ -54,6 +52,14 @@ async def refuse(error: ApplianceError) -> Response:
         error: raised by a view of this page.
     """
     return pages.refuse(error, "revocar_error.html")
+
+
+def _local(at: datetime) -> str:
+    """A time as people here say it.
+
+    To the minute: a stamp's own seconds are those of its drawing.
+    """
+    return f"{at.astimezone(_BUENOS_AIRES):%Y-%m-%d %H:%M} -03:00"
 
 
 def _unindexed(response: Response) -> Response:

@@ -2,14 +2,19 @@
 
 import base64
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from appliance.domain.batch import BatchItem, BatchOutcome
 from appliance.domain.document import Repair
 from appliance.domain.ids import RequestId
-from appliance.domain.request import Preview, RequestView, SignedDocumentView
+from appliance.domain.request import (
+    Preview,
+    RequestView,
+    SignedDocumentView,
+    SignedVersion,
+)
 from appliance.domain.signature_fields import EmptyField
 from appliance.domain.stamp import StampLayout
 from appliance.web import language, problems
@@ -42,12 +47,15 @@ def element(view: RequestView) -> dict[str, object]:
     }
 
 
-def detail(view: RequestView, lang: str) -> dict[str, object]:
+def detail(
+    view: RequestView, lang: str, versions: Sequence[SignedVersion] = ()
+) -> dict[str, object]:
     """The whole of one request.
 
     Args:
         view: the request.
         lang: of what is told about the document.
+        versions: of its signed document, oldest first.
 
     Source: decisions "seeing before signing", "PDFs".
     """
@@ -70,6 +78,17 @@ def detail(view: RequestView, lang: str) -> dict[str, object]:
             for finding in inspection.findings
         ],
         "reparacion": _repair(view.repair, lang) if view.repair else None,
+        "nivel": versions[-1].level if versions else None,
+        "versiones": [
+            {
+                "version": version.number,
+                "nivel": version.level,
+                "sha256": version.sha256,
+                "tamano": version.size_bytes,
+                "creada": instant(version.made),
+            }
+            for version in versions
+        ],
     }
 
 

@@ -25,6 +25,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         documents,
         init,
         integrators,
+        levels,
         logos,
         operators,
         secret_keys,
@@ -46,6 +47,7 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     ready.add_argument("--wait", type=float, default=0.0, help="seconds to wait for it")
     ready.set_defaults(run=_ready)
     integrators.register(commands)
+    levels.register(commands)
     logos.register(commands)
     operators.register(commands)
     trust.register(commands)

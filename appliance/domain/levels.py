@@ -91,6 +91,10 @@ class Upkeep:
 
     wanted: SignatureLevel
     due: datetime
+    tsa: tuple[str, ...] = INTERNAL
+    """As `SignatureProfile.tsa`."""
+    outside: bool = False
+    """Whether it is for the role that has a network; settled once, by the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +108,20 @@ class UpkeepClaim:
     tries: int
     """How often it failed since it last got on."""
     fence: int
+    tsa: tuple[str, ...] = INTERNAL
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepCount:
+    """Published documents with the same needs."""
+
+    wanted: SignatureLevel
+    is_below: bool
+    """Whether they have not reached that level yet; else they are stamped anew."""
+    reason: str
+    """Code of why the last try failed; empty where none did."""
+    documents: int
+    overdue: int
+    """Of these, how many are due."""
+    oldest: datetime
+    """When the first of them is due, or was."""

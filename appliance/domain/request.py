@@ -94,6 +94,21 @@ class SignedDocumentView:
 
 
 @dataclass(frozen=True, slots=True)
+class SignedVersion:
+    """One version of a signed document: it stays, whatever is appended later."""
+
+    request: RequestId
+    number: int
+    """From 1; each begins with the bytes of those before it."""
+    level: str
+    """The level reached, `B-B` …"""
+    sha256: str
+    """Hex."""
+    size_bytes: int
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class SignCommand:
     """One call of firmar, parsed."""
 

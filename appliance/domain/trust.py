@@ -14,7 +14,7 @@ class AnchorPurpose(StrEnum):
     SIGNERS = "signers"
     """Chains of signers that an outside CA certified."""
     TIMESTAMPS = "timestamps"
-    """Chains of outside timestamping authorities; never of a signer."""
+    """Chains of timestamping authorities; never of a signer."""
 
 
 @dataclass(frozen=True, slots=True)

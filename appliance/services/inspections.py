@@ -1,4 +1,4 @@
-"""Inspections that an earlier version of the inspector made, made again when needed."""
+"""What the sandbox says of stored documents, and says again when it learns more."""
 
 from dataclasses import replace
 from typing import Final
@@ -6,9 +6,9 @@ from typing import Final
 import structlog
 
 from appliance.domain.clock import Clock
-from appliance.domain.document import INSPECTOR_VERSION
+from appliance.domain.document import INSPECTOR_VERSION, Inspection
 from appliance.domain.errors import ApplianceError
-from appliance.domain.ids import DocumentId, RequestId, new_id
+from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
 from appliance.domain.ports import DocumentStore, PdfInspector
 from appliance.domain.records import Store
 from appliance.domain.records.requests import StoredDocument
@@ -41,6 +41,31 @@ class Inspections:
         self._inspector = inspector
         self._clock = clock
 
+    async def of(self, *parts: bytes) -> Inspection:
+        """What this version says of a PDF.
+
+        Args:
+            parts: its bytes, one after the other.
+
+        Raises:
+            DocumentRefusedError: this version does not take it.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        return await self._inspector.inspect(b"".join(parts))
+
+    async def of_stored(self, integrator: IntegratorId, sha256: str) -> Inspection:
+        """What this version says of a stored PDF.
+
+        Args:
+            integrator: whose.
+            sha256: of its bytes, hex.
+
+        Raises:
+            DocumentRefusedError: this version does not take it.
+            ApplianceError: `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
+        """
+        return await self.of(await self._documents.get(integrator, sha256))
+
     async def current(self, view: RequestView) -> RequestView:
         """A request whose document is described as this version does.
 
@@ -53,8 +78,7 @@ class Inspections:
         """
         if view.inspection.inspector_version >= INSPECTOR_VERSION:
             return view
-        pdf = await self._documents.get(view.integrator, view.sha256)
-        inspection = await self._inspector.inspect(pdf)
+        inspection = await self.of_stored(view.integrator, view.sha256)
         if view.repair is not None:
             inspection = as_repaired(inspection)
         new = StoredDocument(

@@ -19,6 +19,7 @@ from appliance.domain.integration import (
 )
 from appliance.domain.levels import ProfileWishes
 from appliance.domain.origins import parse_origin
+from appliance.domain.records import Records
 from appliance.domain.vocab import EventKind
 from appliance.services.api_keys import ApiKeys, audit, integrator_of, words
 
@@ -116,18 +117,7 @@ class Integrators(ApiKeys):
                 ),
                 may_vouch=before.may_vouch if may_vouch is None else may_vouch,
             )
-            if after != before:
-                await records.integrators.change(after)
-                audit(
-                    records,
-                    EventKind.INTEGRATOR_CHANGED,
-                    actor,
-                    after,
-                    {
-                        "before": _integrator_json(before),
-                        "after": _integrator_json(after),
-                    },
-                )
+            await _change(records, actor, before, after)
         return after
 
     async def set_profile(
@@ -138,7 +128,7 @@ class Integrators(ApiKeys):
         Args:
             actor: for the audit.
             code: of the integrator.
-            wishes: all three; None: the installation's.
+            wishes: all four; None: the installation's.
 
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
@@ -150,19 +140,9 @@ class Integrators(ApiKeys):
                 level=wishes.level,
                 timestamp_policy=wishes.timestamp_policy,
                 digest=wishes.digest,
+                tsa=wishes.tsa,
             )
-            if after != before:
-                await records.integrators.change(after)
-                audit(
-                    records,
-                    EventKind.INTEGRATOR_CHANGED,
-                    actor,
-                    after,
-                    {
-                        "before": _integrator_json(before),
-                        "after": _integrator_json(after),
-                    },
-                )
+            await _change(records, actor, before, after)
         return after
 
     async def domains(self, code: str) -> _Domains:
@@ -248,6 +228,21 @@ class Integrators(ApiKeys):
             return await records.integrators.blocked(integrator.id)
 
 
+async def _change(
+    records: Records, actor: str, before: IntegratorView, after: IntegratorView
+) -> None:
+    """Record how an integrator is from now on, where that is new."""
+    if after != before:
+        await records.integrators.change(after)
+        audit(
+            records,
+            EventKind.INTEGRATOR_CHANGED,
+            actor,
+            after,
+            {"before": _integrator_json(before), "after": _integrator_json(after)},
+        )
+
+
 def _integrator_json(view: IntegratorView) -> dict[str, object]:
     return {
         "name": view.name,
@@ -260,4 +255,5 @@ def _integrator_json(view: IntegratorView) -> dict[str, object]:
             else {}
         ),
         **({"digest": view.digest.value} if view.digest else {}),
+        **({"tsa": list(view.tsa)} if view.tsa else {}),
     }

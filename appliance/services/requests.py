@@ -17,6 +17,7 @@ from appliance.domain.request import (
     Preview,
     RequestView,
     SignedDocumentView,
+    SignedVersion,
     Signer,
     check_move,
 )
@@ -71,6 +72,21 @@ class Requests:
         async with self._store.read() as records:
             view = await own_request(records, person, request)
         return await self._inspections.current(view)
+
+    async def versions(self, view: RequestView) -> list[SignedVersion]:
+        """Every version of a request's signed document, oldest first.
+
+        Args:
+            view: the request; before it is signed there is none.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        if view.state is not RequestState.SIGNED:
+            return []
+        async with self._store.read() as records:
+            holding = await records.documents.holding(view.id)
+        return [each for each in reversed(holding) if each.request == view.id]
 
     async def original(
         self, person: PersonId, request: RequestId

@@ -44,7 +44,8 @@ class Trust:
     Args:
         store: the record.
         clock: the time.
-        own_root: of this installation; always trusted for signers.
+        own_root: of this installation; always trusted, for signers and for the
+            internal TSA.
     """
 
     def __init__(self, store: Store, clock: Clock, own_root: OwnRoot) -> None:
@@ -53,19 +54,27 @@ class Trust:
         self._own_root = own_root
 
     async def anchors(self) -> list[AnchorView]:
-        """Every trusted root: the installation's own first, then by their end."""
+        """Every trusted root, once a purpose: our own first, then by their end."""
         async with self._store.read() as records:
             kept = await records.trust.all()
         views = [view_of(anchor) for anchor in kept]
         own = self._own_root()
-        return [_own_view(own), *views] if own else views
+        if own:
+            views = [*(_own_view(own, each) for each in AnchorPurpose), *views]
+        return views
 
     async def roots(self, purpose: AnchorPurpose) -> list[bytes]:
         """What is trusted for a purpose, DER."""
         async with self._store.read() as records:
             kept = await records.trust.all(purpose)
-        own = self._own_root() if purpose is AnchorPurpose.SIGNERS else None
+        own = self._own_root()
         return [*([own] if own else []), *(anchor.certificate for anchor in kept)]
+
+    async def stamp_roots(self) -> list[bytes]:
+        """What timestamps in a document may end at, DER: the own root among them."""
+        own = self._own_root()
+        others = await self.roots(AnchorPurpose.TIMESTAMPS)
+        return [*([own] if own else []), *others]
 
     async def add(
         self, actor: str, content: bytes, purpose: AnchorPurpose, fingerprint: str
@@ -177,13 +186,13 @@ def view_of(anchor: Anchor) -> AnchorView:
     )
 
 
-def _own_view(der: bytes) -> AnchorView:
+def _own_view(der: bytes, purpose: AnchorPurpose) -> AnchorView:
     root = x509.load_der_x509_certificate(der)
     own = Anchor(
         id=_OWN,
         certificate=der,
         sha256=hashlib.sha256(der).hexdigest(),
-        purpose=AnchorPurpose.SIGNERS,
+        purpose=purpose,
         not_after=root.not_valid_after_utc,
         added=root.not_valid_before_utc,
     )

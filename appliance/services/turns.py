@@ -21,11 +21,11 @@ from appliance.domain.clock import Clock
 from appliance.domain.document import Inspection
 from appliance.domain.errors import ApplianceError, DocumentRefusedError
 from appliance.domain.ids import DocumentId, RequestId, new_id
-from appliance.domain.ports import DocumentStore, PdfInspector
 from appliance.domain.records import Records, Store
 from appliance.domain.records.requests import StoredDocument
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState
+from appliance.services.inspections import Inspections
 
 _log = structlog.get_logger(__name__)
 _BATCH: Final = 20
@@ -130,21 +130,13 @@ class Turns:
 
     Args:
         store: the record.
-        documents: where PDFs are.
-        inspector: the sandbox; nobody else opens what somebody else signed.
+        inspections: the sandbox's; nobody else opens what somebody else signed.
         clock: the time.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        documents: DocumentStore,
-        inspector: PdfInspector,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, store: Store, inspections: Inspections, clock: Clock) -> None:
         self._store = store
-        self._documents = documents
-        self._inspector = inspector
+        self._inspections = inspections
         self._clock = clock
 
     async def inspect_for_next(
@@ -163,7 +155,7 @@ class Turns:
         if not view.followed:
             return None
         try:
-            return await self._inspector.inspect(b"".join(parts))
+            return await self._inspections.of(*parts)
         except ApplianceError as exc:
             _log.warning("turn.not_inspected", request=view.id, code=exc.code.value)
             return None
@@ -189,9 +181,10 @@ class Turns:
         if signed is None:
             async with self._store.write() as records:
                 return await end_rest(records, before.id, before.state, "system")
-        pdf = await self._documents.get(signed.integrator, signed.sha256)
         try:
-            inspection = await self._inspector.inspect(pdf)
+            inspection = await self._inspections.of_stored(
+                signed.integrator, signed.sha256
+            )
         except DocumentRefusedError as exc:
             _log.warning("turn.refused", request=number, code=exc.code.value)
             async with self._store.write() as records:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from appliance.domain.records import Store
+from appliance.domain.request import SignedVersion
 from appliance.domain.stamp_details import CODE_CHARACTERS, CODE_LENGTH
 from appliance.domain.stamp_words import mask_name
 
@@ -27,10 +28,10 @@ class KnownSignature:
     signer: str
     """The name, masked."""
     signed_at: datetime
-    level: str
-    """`B-B` …"""
-    sha256: tuple[str, ...]
-    """Of each document that holds it, hex; the newest first."""
+    newest: SignedVersion
+    """Of the document with this signature."""
+    earlier: tuple[SignedVersion, ...]
+    """What it was before something was appended to it, newest first."""
 
 
 class Verification:
@@ -60,10 +61,10 @@ class Verification:
             if found is None:
                 return None
             person = await records.people.get(found.person)
-            document = await records.documents.signed(found.request)
             holding = await records.documents.holding(found.request)
-        if person is None or document is None:
+        if person is None or not holding:
             return None
+        newest, *earlier = holding
         return KnownSignature(
-            mask_name(person.name), found.signed_at, document.level, tuple(holding)
+            mask_name(person.name), found.signed_at, newest, tuple(earlier)
         )

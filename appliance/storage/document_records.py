@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appliance.domain.document import Damage, Repair
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId
 from appliance.domain.records.requests import StoredDocument
-from appliance.domain.request import SignedDocumentView
+from appliance.domain.request import SignedDocumentView, SignedVersion
 from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
@@ -147,11 +147,11 @@ class SqlDocuments:
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else _signed_view(row)
 
-    async def holding(self, request: RequestId) -> list[str]:
-        """SHA-256 of all signed documents that hold a signature, newest first."""
+    async def holding(self, request: RequestId) -> list[SignedVersion]:
+        """All signed documents that hold a signature, newest first."""
         own = signature_request.alias("own")
         rows = await self._connection.execute(
-            select(signed_document.c.sha256)
+            select(signed_document)
             .join(
                 signature_request,
                 signature_request.c.id == signed_document.c.request,
@@ -160,7 +160,17 @@ class SqlDocuments:
             .where(own.c.id == request, signature_request.c.seq >= own.c.seq)
             .order_by(signature_request.c.seq.desc(), signed_document.c.version.desc())
         )
-        return list(rows.scalars())
+        return [
+            SignedVersion(
+                request=RequestId(row.request),
+                number=row.version,
+                level=row.level,
+                sha256=row.sha256,
+                size_bytes=row.size_bytes,
+                made=row.made,
+            )
+            for row in rows
+        ]
 
     async def forget_unused(self, before: datetime, limit: int) -> int:
         """Forget documents that came in before then, for nothing; how many."""

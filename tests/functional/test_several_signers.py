@@ -3,6 +3,7 @@
 Source: decisions "several signers", "estados".
 """
 
+import hashlib
 from pathlib import Path
 
 import httpx
@@ -13,6 +14,7 @@ from tests.functional.calls import problem, sign, signed_pdf
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.field_pdfs import Field, with_fields
 from tests.parts.harm import order_crash, until
+from tests.parts.scanning import scanned
 from tests.validators import pdfsig, pyhanko_verdicts
 from worker.crash_points import FILE_WRITTEN, PUBLISHED
 
@@ -62,6 +64,29 @@ def test_three_sign_in_turn(
         before = pdf
     for client in clients:
         client.close()
+
+
+def test_code_of_the_first_tells_what_the_next_ones_made_of_it(
+    appliance: Appliance, signer: TestPerson, other: TestPerson
+) -> None:
+    """Its stamp is on their document too: no copy's SHA-256 is missing."""
+    people = [signer, other]
+    requests = appliance.new_process(people, pdfs.one_page())
+    copies = []
+    for at, (person, request) in enumerate(zip(people, requests, strict=True)):
+        with appliance.client(person) as client:
+            copies.append(
+                signed_pdf(client, person, request, x=40, y=40 + 120 * at, qr=at == 0)
+            )
+            (version,) = client.get(f"/solicitudes/{request}").json()["versiones"]
+        assert version["sha256"] == hashlib.sha256(copies[at]).hexdigest()
+
+    address = scanned(copies[-1])
+
+    for language, said in (("es", "Versiones anteriores"), ("en", "Earlier versions")):
+        page = httpx.get(address, headers={"Accept-Language": language}).text
+        older, newest = (page.index(hashlib.sha256(one).hexdigest()) for one in copies)
+        assert newest < page.index(said) < older
 
 
 def test_rejection_ends_the_process(

@@ -22,6 +22,7 @@ from tests.functional.calls import (
     signed_pdf,
 )
 from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.scanning import scanned
 from tests.tools.pdf_samples import SIGNED_AT
 
 FIELDS = {
@@ -191,6 +192,7 @@ def test_stamp_shows_reason_place_code_and_logo(
     assert said_in == {"/Reason": "Conformidad", "/Location": "Rosario"}
     address = said.rsplit(", ", 1)[1]
     assert address.startswith(f"{appliance.base_url}/verificar/")
+    assert scanned(pdf) == address
     page = httpx.get(address.lower())
     assert page.status_code == 200
     assert page.headers["X-Robots-Tag"] == "noindex, nofollow"

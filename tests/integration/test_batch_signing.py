@@ -21,14 +21,11 @@ from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.activations import Claim
 from appliance.domain.request import Signer
 from appliance.domain.vocab import RequestState
-from appliance.services.attempts import Attempts
-from appliance.services.authorizing import Authorizing
 from appliance.services.batch_signing import BatchSigning
 from appliance.services.envelope import open_seal
 from appliance.services.passwords import HashSlots
 from appliance.services.shielding import Shielded
 from appliance.services.signing_password import SigningPasswords
-from appliance.services.stamping import Stamping
 from appliance.services.sweeping import Sweeping
 from appliance.settings import SigningSettings
 from tests.core_parts import (
@@ -42,7 +39,7 @@ from tests.core_parts import (
     signed_view,
 )
 from tests.fakes import error_code
-from tests.parts.signing_host import INSTALLATION, SigningHost
+from tests.parts.signing_host import SigningHost, authorizing
 
 C, R = ErrorCode, RequestState
 SECOND_PAGE = SignParameters(page=2)
@@ -132,18 +129,10 @@ async def desk_of(core: CoreParts, **settings: float) -> Desk:
     limits = SigningSettings.model_validate({"wait_s": 10, **settings})
     host = SigningHost(core.settings.data_dir)
     await host.beat(core.store, core.now)
-    authorizing = Authorizing(
-        core.store,
-        Attempts(core.store, passwords, core.clock, limits, INSTALLATION),
-        host.hosts(core.store, core.clock),
-        core.doorbell,
-        core.clock,
-        limits,
-        Stamping(core.settings.stamp, core.settings.verify_url),
-    )
     shielded = Shielded()
+    asking = authorizing(core, host, passwords, limits)
     signing = BatchSigning(
-        core.store, authorizing, core.outcomes, core.clock, limits, shielded
+        core.store, asking, core.outcomes, core.clock, limits, shielded
     )
     return Desk(core, signing, slots, signer, host, shielded)
 

@@ -28,10 +28,8 @@ from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
 from appliance.services.revocation import Revocations
 from hsm_config.certificates import read_ca, read_root
-from hsm_config.provision import provision
 from tests.core_parts import CoreParts, cheap_secret
-from tests.fakes import MovingClock
-from tests.parts.hsm import HsmInstallation
+from tests.parts.hsm import HsmInstallation, earlier_trial
 from worker.authority import Authority, CertificateSubject
 from worker.certificate_profile import POLICIES
 from worker.certificate_tasks import CertificateTasks
@@ -131,12 +129,8 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
-    """A trial after `hsm init`, dated before the tests' own time."""
-    made = HsmInstallation(tmp_path_factory.mktemp("trial"))
-    early = MovingClock()
-    early.forward(-DAY_S)
-    provision(made.settings, early)
-    return made
+    """A trial for all tests here."""
+    return earlier_trial(tmp_path_factory.mktemp("trial"))
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 import hashlib
 import os
-import secrets
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,30 +17,14 @@ from appliance.storage.documents import LocalDocuments
 from appliance.storage.key_files import KeyFile
 from appliance.storage.sealed_files import MAGIC
 from appliance.storage.secretbox import SecretBox
+from tests.parts.command_place import CommandPlace, make_place
 from tests.parts.stores import Desk, open_desk
-
-MAIN = "import sys; from appliance.commands import main; sys.exit(main())"
-SETTINGS = """\
-data_dir = "."
-run_dir = "."
-[hsm.firma]
-label = "firma"
-pin_file = "pin"
-[hsm.pki]
-label = "pki"
-pin_file = "pin"
-[secrets]
-pepper_file = "pepper"
-data_key_file = "data-key"
-lookup_key_file = "lookup-key"
-"""
 
 
 @dataclass
-class Place:
+class Place(CommandPlace):
     """An installation's folder with the integrator `acme`."""
 
-    folder: Path
     desk: Desk
     acme: IntegratorId
 
@@ -54,23 +35,6 @@ class Place:
         sealer = SecretBox(KeyFile(self.folder / "document-key"))
         keys = IntegratorDocumentKeys(desk.store, sealer, desk.clock)
         return LocalDocuments(self.folder / "documents", keys)
-
-    def begin(self, *words: str) -> subprocess.Popen[str]:
-        """Start a command."""
-        settings = ["--settings", str(self.folder / "settings.toml")]
-        return subprocess.Popen(
-            [sys.executable, "-c", MAIN, *settings, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *words: str, status: int = 0) -> str:
-        """Run a command to its end; what it says."""
-        with self.begin(*words) as process:
-            out, err = process.communicate(timeout=120)
-        assert process.returncode == status, out + err
-        return out
 
     def add_plain(self, content: bytes) -> str:
         """A document as earlier versions stored it."""
@@ -95,11 +59,7 @@ class Place:
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     """A fresh installation."""
-    for name in ("pepper", "data-key", "document-key", "lookup-key"):
-        path = tmp_path / name
-        path.write_text(secrets.token_hex(32))
-        path.chmod(0o600)
-    (tmp_path / "settings.toml").write_text(SETTINGS)
+    make_place(tmp_path)
     async with open_desk(tmp_path) as desk:
         acme = await desk.integrators.create("operator", "acme", "ACME S.A.")
         yield Place(tmp_path, desk, acme.id)

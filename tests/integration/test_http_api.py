@@ -253,6 +253,23 @@ async def test_detail_tells_pages_and_findings(caller: Caller) -> None:
     )
 
 
+async def test_detail_tells_level_and_versions_once_signed(caller: Caller) -> None:
+    """Oldest first, and the level of the last; nothing of either before."""
+    pending = await (await caller.get("/solicitudes/7")).get_json()
+    signed = await (await caller.get("/solicitudes/9")).get_json()
+
+    assert (pending["nivel"], pending["versiones"]) == (None, [])
+    assert signed["nivel"] == "B-LT"
+    assert [each["version"] for each in signed["versiones"]] == [1, 2]
+    assert signed["versiones"][0] == {
+        "version": 1,
+        "nivel": "B-B",
+        "sha256": SIGNED_SHA256,
+        "tamano": len(SIGNED_PDF),
+        "creada": "2026-05-25T12:00:00Z",
+    }
+
+
 ABSENT = ["6", "70", "0", "007", "9007199254740992", "9" * 5000]
 
 

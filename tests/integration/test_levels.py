@@ -26,6 +26,7 @@ from appliance.domain.levels import (
     ProfileWishes,
     SignatureProfile,
     Upkeep,
+    UpkeepCount,
     ValidationData,
 )
 from appliance.domain.records import Records
@@ -39,7 +40,7 @@ from appliance.domain.vocab import (
 )
 from appliance.services.authority_files import AuthorityFiles
 from appliance.services.publishing import Publishing
-from appliance.services.upkeep import UpkeepWork
+from appliance.services.upkeep import UpkeepWork, upkeep_counts
 from appliance.services.validation_data import ValidationSource
 from appliance.storage.documents import LocalDocuments
 from hsm_config.certificates import key_identifier
@@ -297,13 +298,22 @@ async def test_preferred_level_comes_later_while_the_tsa_is_away(
 
     scene.clock.forward(60)
     assert await scene.upkeep().run() == 0
+    (told,) = await upkeep_counts(scene.core.store, scene.clock)
+    assert told == UpkeepCount(level, True, "TSA_UNAVAILABLE", 1, 0, told.oldest)  # noqa: FBT003 (is_below)
     scene.tsa.is_away = False
     scene.clock.forward(120)
+    assert [each.overdue for each in await upkeep_counts(core.store, scene.clock)] == [
+        1
+    ]
     assert await scene.upkeep().run() == 1
 
     view, raised = await scene.newest(request)
     assert (view.version, view.level) == (2, level)
     assert raised.startswith(pdf)
+    async with scene.core.store.read() as records:
+        holding = await records.documents.holding(request)
+    assert [(each.number, each.level) for each in holding] == [(2, level), (1, L.B_B)]
+    assert [each.size_bytes for each in holding] == [len(raised), len(pdf)]
     audited = await scene.core.audited()
     assert audited.count("document.upkeep_failed") == 1
     assert audited.count("document.raised") == 1
@@ -418,11 +428,13 @@ async def test_one_document_that_breaks_stops_no_other(
     scene.clock.forward(60)
     keep, seen = scene.levels.keep, []
 
-    async def keep_but_one(pdf: bytes, wanted: SignatureLevel) -> Reached:
+    async def keep_but_one(
+        pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...]
+    ) -> Reached:
         seen.append(wanted)
         if len(seen) == 1:
             raise ZeroDivisionError
-        return await keep(pdf, wanted)
+        return await keep(pdf, wanted, tsa)
 
     monkeypatch.setattr(scene.levels, "keep", keep_but_one)
 

@@ -30,7 +30,6 @@ from worker.pdf import (
     SignatureMethod,
     Validated,
     add_dss,
-    assemble,
     check,
     check_end,
     check_timestamp,
@@ -84,17 +83,7 @@ def b_t(
     value = signer.value(prepared.digest, plan.method)
     digest = plan.method.digest
     token = tsa.token(hashlib.new(digest.value, value).digest(), digest)
-    increment = assemble(
-        prepared.increment,
-        contents_at=prepared.contents_at,
-        contents_length=prepared.contents_length,
-        signed_attributes=prepared.signed_attributes,
-        signature=value,
-        method=plan.method,
-        certificate=plan.certificate,
-        chain=plan.chain,
-        token=token,
-    )
+    increment = signer.filled(prepared, plan, value, token)
     checked = check(original, increment, plan.certificate)
     assert checked.token is not None
     assert checked.token.at == tsa.clock.now()
@@ -169,17 +158,8 @@ def test_check_refuses_the_timestamp_of_another_signature(
     other = tsa.token(bytes(32), SHA256)
     plan = replace(plan, token_bytes=ROOM)
     prepared = prepare(original, plan, fonts)
-    increment = assemble(
-        prepared.increment,
-        contents_at=prepared.contents_at,
-        contents_length=prepared.contents_length,
-        signed_attributes=prepared.signed_attributes,
-        signature=signer.value(prepared.digest),
-        method=plan.method,
-        certificate=plan.certificate,
-        chain=plan.chain,
-        token=other,
-    )
+    value = signer.value(prepared.digest)
+    increment = signer.filled(prepared, plan, value, other)
 
     with pytest.raises(SignatureCheckError, match="another signature"):
         check(original, increment, plan.certificate)
@@ -288,6 +268,24 @@ def test_document_timestamp_refuses_other_bytes(pki: LongTermPki) -> None:
 
     with pytest.raises(SignatureCheckError, match="other bytes"):
         check_timestamp(pdf, increment)
+
+
+def test_roots_of_signers_and_of_timestamps_are_told_apart(
+    pki: LongTermPki, fonts: StampFonts
+) -> None:
+    """A TSA outside proves its time, and its root makes nobody a signer."""
+    signer = make_signer()
+    pdf, _ = b_t(make_pdf(), signer, pki.tsa(), fonts)
+    own, of_tsa = signer.chain[-1], pki.chain[-1]
+
+    (both,) = verify(pdf, [own], [own, of_tsa]).signatures
+    (unproven,) = verify(pdf, [own], [own]).signatures
+    (stranger,) = verify(pdf, [of_tsa], [own, of_tsa]).signatures
+
+    assert (both.valid, both.level) == (True, "B-T")
+    assert both.timestamp is not None
+    assert (unproven.valid, unproven.level, unproven.timestamp) == (True, "B-B", None)
+    assert not stranger.trusted
 
 
 @pytest.mark.parametrize("original", [make_pdf, check_box_without_state])

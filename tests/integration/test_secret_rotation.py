@@ -5,10 +5,8 @@ it reads the same key files and notices by itself.
 """
 
 import os
-import secrets
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,53 +21,23 @@ from appliance.domain.vocab import EventKind, VouchedBy
 from appliance.services.login import email_indexes
 from appliance.storage import tables
 from appliance.storage.engines import open_engines
-from appliance.storage.key_files import KeyFile, read_key_ring
+from appliance.storage.key_files import read_key_ring
 from appliance.storage.secret_versions import SEALED
+from tests.parts.command_place import CommandPlace, make_place
 from tests.parts.stores import Desk, open_desk
 
-MAIN = "import sys; from appliance.commands import main; sys.exit(main())"
 EMAIL = "maria@acme.example"
-SETTINGS = """\
-data_dir = "."
-run_dir = "."
-[database]
-url = "{url}"
-[hsm.firma]
-label = "firma"
-pin_file = "pin"
-[hsm.pki]
-label = "pki"
-pin_file = "pin"
-[secrets]
-pepper_file = "pepper"
-data_key_file = "data-key"
-lookup_key_file = "lookup-key"
-"""
 
 
 @dataclass
-class Place:
+class Place(CommandPlace):
     """An installation's folder, and services that run beside the command."""
 
-    folder: Path
     desk: Desk
 
     def begin(self, *words: str) -> subprocess.Popen[str]:
         """Start `rubrica secrets …`."""
-        settings = ["--settings", str(self.folder / "settings.toml")]
-        return subprocess.Popen(
-            [sys.executable, "-c", MAIN, *settings, "secrets", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *words: str, status: int = 0) -> str:
-        """Run `rubrica secrets …` to its end; what it says."""
-        with self.begin(*words) as process:
-            out, err = process.communicate(timeout=120)
-        assert process.returncode == status, out + err
-        return out
+        return super().begin("secrets", *words)
 
     async def versions(self) -> dict[str, set[int]]:
         """The versions that sealed values name, by column."""
@@ -106,15 +74,10 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     url = "sqlite"
     if request.param == "postgresql":
         url = request.getfixturevalue("migrated_url")
-    for name in ("pepper", "data-key", "document-key", "lookup-key"):
-        path = tmp_path / name
-        path.write_text(secrets.token_hex(32))
-        path.chmod(0o600)
-    keys = KeyFile(tmp_path / "data-key"), KeyFile(tmp_path / "lookup-key")
+    keys = make_place(tmp_path, url)
     async with open_desk(tmp_path, url, keys) as desk:
         # The command is told the time by the machine.
         desk.clock.at = SystemClock().now()
-        (tmp_path / "settings.toml").write_text(SETTINGS.format(url=url))
         await desk.integrators.create("operator", "acme", "ACME S.A.")
         yield Place(tmp_path, desk)
 

@@ -48,7 +48,7 @@ from tests.core_parts import (
     core_settings,
     signed_view,
 )
-from tests.parts.signing_host import INSTALLATION, SigningHost
+from tests.parts.signing_host import INSTALLATION, SigningHost, authorizing
 
 C, R = ErrorCode, RequestState
 WRONG = b"otra palabra"
@@ -174,16 +174,8 @@ async def front_of(core: CoreParts, **settings: float) -> Front:
     host = SigningHost(core.settings.data_dir)
     async with core.store.write() as records:
         await records.activation_keys.publish(host.key(core.now))
-    authorizing = Authorizing(
-        core.store,
-        Attempts(core.store, passwords, core.clock, limits, INSTALLATION),
-        host.hosts(core.store, core.clock),
-        core.doorbell,
-        core.clock,
-        limits,
-        Stamping(core.settings.stamp, core.settings.verify_url),
-    )
-    signing = Signing(core.store, authorizing, core.outcomes, limits, shielded)
+    asking = authorizing(core, host, passwords, limits)
+    signing = Signing(core.store, asking, core.outcomes, limits, shielded)
     return Front(core, signing, hashing, signer, secret, host, shielded)
 
 

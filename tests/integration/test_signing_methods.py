@@ -36,7 +36,6 @@ from tests.tools.pdf_validation import assert_valid, read_pdf
 from worker.pdf import (
     SignatureCheckError,
     SignatureMethod,
-    assemble,
     check,
     method_for,
     method_of,
@@ -327,16 +326,7 @@ def test_check_detects_an_algorithm_that_does_not_fit(fonts: StampFonts) -> None
     lying = replace(honest, method=SignatureMethod(PSS, SHA256))
     prepared = prepare(original, lying, fonts)
     value = signer.value(prepared.digest, honest.method)
-    increment = assemble(
-        prepared.increment,
-        contents_at=prepared.contents_at,
-        contents_length=prepared.contents_length,
-        signed_attributes=prepared.signed_attributes,
-        signature=value,
-        method=lying.method,
-        certificate=signer.certificate,
-        chain=signer.chain,
-    )
+    increment = signer.filled(prepared, lying, value)
 
     with pytest.raises(SignatureCheckError, match="key"):
         check(original, increment, signer.certificate)

@@ -21,6 +21,7 @@ from appliance.domain.stamp_words import StampSigner, spoken
 from appliance.domain.vocab import Restriction
 from appliance.storage.sandbox import SandboxClient
 from tests.parts.sandbox import running_sandbox
+from tests.parts.scanning import scanned
 from tests.tools.contact_sheet import QR, draw, sample_logo
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
 from tests.tools.pdf_validation import read_pdf, run_pdfsig, validate
@@ -34,6 +35,7 @@ LOGO = sample_logo()
 FULL = StampDetails(is_cuil_masked=True, qr=QR.qr, logo=LOGO.logo)
 SAID = SignParameters(x=40, y=50, reason="Conformidad", place="Ñorquincó")
 SCALE = 4
+CODE = "0123456789ABCDEFGHJKMNPQRS"
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +117,7 @@ def test_qr_code_is_drawn_module_by_module(
     rotate: int, fonts: StampFonts, *, preview: bool
 ) -> None:
     """Each module has its colour, upright at any rotation, with white around it."""
-    original = make_pdf([PageBox(10, 20, 510, 420, rotate)])
+    original = make_pdf([PageBox(10, 20, 510, 520, rotate)])
     layout = laid(original)
     assert layout.qr is not None
     assert QR.qr is not None
@@ -143,12 +145,26 @@ def test_qr_code_is_drawn_module_by_module(
 
 
 @pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+@pytest.mark.parametrize(
+    "base", ["https://firma.example", "https://firma-digital.municipio.gob.ar/rubrica"]
+)
+def test_code_is_read_off_the_page(base: str, rotate: int, fonts: StampFonts) -> None:
+    """By a decoder, from a drawing of 100 dots an inch, beside text of 8 pt."""
+    original = make_pdf([PageBox(0, 0, 595, 842, rotate)])
+    address = f"{base}/verificar/{CODE}"
+    params = SignParameters(x=41, y=53, font_size=8)
+    layout = laid(original, params, StampDetails(qr=address))
+
+    assert scanned(signed(original, layout, fonts, picture=None)) == address
+
+
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
 def test_nothing_changes_outside_the_stamp(
     rotate: int, fonts: StampFonts, tmp_path: Path
 ) -> None:
     """Pixel by pixel, by PDFium and by Poppler, under a CropBox."""
-    page = PageBox(50, 60, 550, 460, rotate)
-    original = make_pdf([page], media=(0, 0, 600, 500))
+    page = PageBox(50, 60, 550, 560, rotate)
+    original = make_pdf([page], media=(0, 0, 600, 600))
     layout = laid(original)
 
     pdf = signed(original, layout, fonts)

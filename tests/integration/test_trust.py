@@ -42,15 +42,15 @@ async def audited(core: CoreParts, kind: EventKind) -> list[AuditEvent]:
 
 
 async def test_own_root_is_there_by_itself(core: CoreParts) -> None:
-    """Before anything is added the installation trusts its own root, for signers."""
+    """Before anything is added the installation trusts its own root, for all."""
     store = trust(core)
 
-    (own,) = await store.anchors()
+    listed = await store.anchors()
 
-    assert own.name == "Propia raíz"
-    assert own.id == ""
-    assert await store.roots(SIGNERS) == [der(OWN)]
-    assert await store.roots(AnchorPurpose.TIMESTAMPS) == []
+    assert [own.purpose for own in listed] == list(AnchorPurpose)
+    assert {(own.name, own.id) for own in listed} == {("Propia raíz", "")}
+    for purpose in AnchorPurpose:
+        assert await store.roots(purpose) == [der(OWN)]
 
 
 async def test_root_is_added_and_removed(core: CoreParts) -> None:
@@ -86,7 +86,7 @@ async def test_purposes_are_apart(core: CoreParts) -> None:
 
     assert await store.roots(SIGNERS) == [der(OWN)]
     await store.add("operator", der(CA.root), SIGNERS, SHA256)
-    assert len(await store.anchors()) == 3
+    assert len(await store.anchors()) == 4
 
 
 async def test_root_is_added_once_for_a_purpose(core: CoreParts) -> None:
@@ -135,7 +135,7 @@ async def test_another_fingerprint_is_refused(
         await trust(sqlite_core).add("operator", der(CA.root), SIGNERS, printed)
 
     assert caught.value.code is code
-    assert len(await trust(sqlite_core).anchors()) == 1
+    assert len(await trust(sqlite_core).anchors()) == 2
 
 
 @pytest.mark.parametrize(

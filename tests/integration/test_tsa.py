@@ -25,8 +25,7 @@ from hsm_config.certificates import key_identifier, read_ca, read_root
 from hsm_config.hierarchy import CA_VALIDITY
 from hsm_config.provision import provision
 from tests.core_parts import CoreParts
-from tests.fakes import MovingClock
-from tests.parts.hsm import HsmInstallation
+from tests.parts.hsm import HsmInstallation, earlier_trial
 from tests.parts.timestamps import Trusted, check_authority, imprint, info, signed
 from worker.authority import TSA_VALIDITY, Authority
 from worker.certificate_profile import TSA_POLICY
@@ -61,12 +60,8 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
-    """A trial after `hsm init`, dated before the tests' own time."""
-    made = HsmInstallation(tmp_path_factory.mktemp("trial"))
-    early = MovingClock()
-    early.forward(-DAY_S)
-    provision(made.settings, early)
-    return made
+    """A trial for all tests here."""
+    return earlier_trial(tmp_path_factory.mktemp("trial"))
 
 
 @pytest.fixture

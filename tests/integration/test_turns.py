@@ -3,21 +3,13 @@
 Source: decisions "several signers", "estados".
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
 
 from appliance.domain.command import SignParameters
-from appliance.domain.document import (
-    Damage,
-    FindingKind,
-    Inspection,
-    Repair,
-    RepairedCopy,
-    VerificationReport,
-)
+from appliance.domain.document import Damage, FindingKind, Inspection, Repair
 from appliance.domain.errors import (
     ApplianceError,
     DocumentRefusedError,
@@ -26,8 +18,6 @@ from appliance.domain.errors import (
 )
 from appliance.domain.ids import ActivationId, IntegratorId, RequestId
 from appliance.domain.request import Signer
-from appliance.domain.stamp import StampLayout
-from appliance.domain.stamp_details import LogoPicture
 from appliance.domain.vocab import RequestState
 from appliance.services.inspections import Inspections
 from appliance.services.intake import Intake, IntakeOrder
@@ -40,13 +30,14 @@ from appliance.settings import DocumentSettings
 from appliance.storage.documents import LocalDocuments
 from tests.core_parts import A4, CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
 from tests.fakes import PDF, FixedDocumentKeys
+from tests.parts.played_sandbox import PlayedSandbox
 
 R = RequestState
 TWICE_SIGNED = Inspection(2000, (A4,), (), signatures=1, docmdp=None)
 
 
 @dataclass
-class OwnSandbox:
+class OwnSandbox(PlayedSandbox):
     """Describes every file alike, or refuses it as told."""
 
     refusal: ApplianceError | None = None
@@ -58,32 +49,6 @@ class OwnSandbox:
         if self.refusal is not None:
             raise self.refusal
         return TWICE_SIGNED
-
-    async def repair(self, pdf: bytes) -> RepairedCopy:
-        """Not asked for here."""
-        raise NotImplementedError
-
-    async def render(
-        self,
-        pdf: bytes,
-        page: int,
-        stamp: StampLayout | None,
-        dpi: int,
-        picture: LogoPicture | None = None,
-    ) -> bytes:
-        """Not asked for here."""
-        raise NotImplementedError
-
-    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
-        """Not asked for here."""
-        raise NotImplementedError
-
-    async def picture(self, content: bytes) -> LogoPicture:
-        """Never asked for."""
-        raise NotImplementedError
-
-    async def ping(self) -> None:
-        """It answers."""
 
 
 def one_document(core: CoreParts) -> LocalDocuments:
@@ -100,6 +65,11 @@ def one_document(core: CoreParts) -> LocalDocuments:
     return OneDocument(core.settings.documents_dir, FixedDocumentKeys())
 
 
+def inspections_of(core: CoreParts, sandbox: OwnSandbox) -> Inspections:
+    """Of that one file, by that sandbox."""
+    return Inspections(core.store, one_document(core), sandbox, core.clock)
+
+
 @dataclass
 class Scene:
     """Three people and the document that they sign in turn."""
@@ -112,8 +82,8 @@ class Scene:
     @property
     def turns(self) -> Turns:
         """Whose turn it is."""
-        core = self.core
-        return Turns(core.store, one_document(core), self.sandbox, core.clock)
+        inspections = inspections_of(self.core, self.sandbox)
+        return Turns(self.core.store, inspections, self.core.clock)
 
     @property
     def desk(self) -> Requests:
@@ -177,8 +147,9 @@ async def test_every_document_with_a_signature_is_known_by_it(scene: Scene) -> N
         of_first = await records.documents.holding(first)
         of_second = await records.documents.holding(second)
 
-    assert of_first == [f"{11:064x}", "e" * 64, f"{10:064x}"]
-    assert of_second == [f"{11:064x}"]
+    told = [each.sha256 for each in of_first]
+    assert told == [f"{11:064x}", "e" * 64, f"{10:064x}"]
+    assert [each.sha256 for each in of_second] == [f"{11:064x}"]
 
 
 async def test_signing_gives_the_turn_on(scene: Scene) -> None:
@@ -326,7 +297,7 @@ async def test_outdated_inspection_is_made_again(core: CoreParts) -> None:
 
     desk = Scene(core, [], [], sandbox).desk
     seen = await desk.get(signer.person, requests[0])
-    inspections = Inspections(core.store, one_document(core), sandbox, core.clock)
+    inspections = inspections_of(core, sandbox)
     renewed = await inspections.renew()
 
     assert seen.inspection == TWICE_SIGNED

@@ -12,7 +12,7 @@ record, and PDFs are looked at by a fake.
 import hashlib
 import re
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from http.cookies import SimpleCookie
@@ -33,7 +33,6 @@ from appliance.domain.document import (
     Inspection,
     PageBox,
     RepairedCopy,
-    VerificationReport,
 )
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.ids import PersonId
@@ -47,6 +46,7 @@ from appliance.services.stamp_samples import StampSamples
 from appliance.services.stamping import Stamping
 from tests.fakes import MovingClock
 from tests.parts.held import hold
+from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.stores import Desk, desk_settings, open_desk
 
 ADMIN_URL: Final = "http://127.0.0.1:8082"
@@ -78,7 +78,7 @@ class _Compiled(BytecodeCache):
 _COMPILED: Final = _Compiled()
 
 
-class FakeInspector:
+class FakeInspector(PlayedSandbox):
     """Describes every PDF alike, refuses one, and repairs another."""
 
     async def inspect(self, pdf: bytes) -> Inspection:
@@ -106,10 +106,6 @@ class FakeInspector:
         del pdf, picture
         return b"\x89PNG page %d at %d: %r" % (page, dpi, stamp is not None)
 
-    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
-        """Never asked for."""
-        raise NotImplementedError
-
     async def picture(self, content: bytes) -> LogoPicture:
         """A picture of two pixels, of anything but a PDF."""
         if content.startswith(b"%PDF"):
@@ -117,9 +113,6 @@ class FakeInspector:
         rows = hashlib.sha256(content).digest()[:6]
         logo = Logo(hashlib.sha256(rows).hexdigest(), 2, 1)
         return LogoPicture(logo, zlib.compress(rows))
-
-    async def ping(self) -> None:
-        """It works."""
 
 
 @dataclass

@@ -5,7 +5,7 @@ async with open_frame_desk(folder, url) as desk:
 """
 
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,6 @@ from appliance.domain.document import (
     Inspection,
     PageBox,
     RepairedCopy,
-    VerificationReport,
 )
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.frame import Claim, InitOrder, OpenedFrame, make_claim
@@ -51,6 +50,7 @@ from appliance.services.stamping import Stamping
 from appliance.services.throttle import Throttle
 from appliance.storage.documents import LocalDocuments
 from tests.fakes import FakeDoorbell, FakeOutcomes, FixedDocumentKeys
+from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.signing_host import INSTALLATION
 from tests.parts.stores import Desk, open_desk
 
@@ -59,7 +59,7 @@ CODE = "acme"
 CERTIFIED, FULL = b"%PDF certified", b"%PDF full"
 
 
-class FakeInspector:
+class FakeInspector(PlayedSandbox):
     """The sandbox, played: every file that begins as a PDF has three A4 pages.
 
     One that begins as `CERTIFIED` is certified with P = 2 and has an empty field;
@@ -97,17 +97,6 @@ class FakeInspector:
         """Draw one page."""
         del pdf, stamp, picture
         return b"\x89PNG page %d at %d" % (page, dpi)
-
-    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
-        """Never asked here."""
-        raise AssertionError(len(pdf), len(roots))
-
-    async def picture(self, content: bytes) -> LogoPicture:
-        """Never asked for."""
-        raise NotImplementedError
-
-    async def ping(self) -> None:
-        """Always there."""
 
 
 @dataclass

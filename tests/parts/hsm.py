@@ -27,10 +27,12 @@ from hsm_config.module import find_token, log_in, members, opened, token_setting
 from hsm_config.pin import obtain_pin
 from hsm_config.profile import HsmProfile, load_profile
 from hsm_config.provision import provision
+from tests.fakes import MovingClock
 from tests.parts.pkcs11_shim import Pkcs11Shim
 from tests.parts.prepared import copy_installation, prepared
 from worker.hsm_session import HsmSession
 
+_DAY_S: Final = 86_400
 _TOML: Final = """\
 trial = {trial}
 environment = "PREPROD"
@@ -243,6 +245,15 @@ class HsmInstallation:
         with self.start_command(*words) as process:
             said, _ = process.communicate(timeout=60)
         return process.returncode, said
+
+
+def earlier_trial(folder: Path) -> HsmInstallation:
+    """A trial after `hsm init`, dated before the tests' own time."""
+    made = HsmInstallation(folder)
+    early = MovingClock()
+    early.forward(-_DAY_S)
+    provision(made.settings, early)
+    return made
 
 
 async def until(true: Callable[[], bool]) -> None:

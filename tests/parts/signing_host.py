@@ -21,14 +21,17 @@ from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.records import Store
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.services.attempts import Attempts
+from appliance.services.authorizing import Authorizing
 from appliance.services.issuing import Issuing
 from appliance.services.passwords import Passwords
 from appliance.services.revocation import Revocations
 from appliance.services.shielding import Shielded
 from appliance.services.signing_hosts import SigningHosts
 from appliance.services.signing_password import SigningPasswords
+from appliance.services.stamping import Stamping
 from appliance.settings import SigningSettings
 from appliance.storage.identities import PinnedIdentities
+from tests.core_parts import CoreParts
 
 INSTALLATION: Final = "rubrica"
 
@@ -91,6 +94,24 @@ class SigningHost:
     def private_bytes(self) -> bytes:
         """The private half of its key."""
         return self.private.private_bytes_raw()
+
+
+def authorizing(
+    core: CoreParts,
+    host: SigningHost,
+    passwords: SigningPasswords,
+    limits: SigningSettings,
+) -> Authorizing:
+    """What asks for signatures, sealing to one host."""
+    return Authorizing(
+        core.store,
+        Attempts(core.store, passwords, core.clock, limits, INSTALLATION),
+        host.hosts(core.store, core.clock),
+        core.doorbell,
+        core.clock,
+        limits,
+        Stamping(core.settings.stamp, core.settings.verify_url),
+    )
 
 
 def issuing(

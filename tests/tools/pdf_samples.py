@@ -110,15 +110,26 @@ class SoftwareSigner:
 
     def complete(self, prepared: PreparedSignature, plan: SignaturePlan) -> bytes:
         """The increment with this signer's value in it."""
+        return self.filled(prepared, plan, self.value(prepared.digest, plan.method))
+
+    def filled(
+        self,
+        prepared: PreparedSignature,
+        plan: SignaturePlan,
+        value: bytes,
+        token: bytes | None = None,
+    ) -> bytes:
+        """The increment with a value in it, and a timestamp's token."""
         return assemble(
             prepared.increment,
             contents_at=prepared.contents_at,
             contents_length=prepared.contents_length,
             signed_attributes=prepared.signed_attributes,
-            signature=self.value(prepared.digest, plan.method),
+            signature=value,
             method=plan.method,
             certificate=plan.certificate,
             chain=plan.chain,
+            token=token,
         )
 
 

@@ -15,7 +15,7 @@ from appliance.domain.ids import (
     RequestId,
 )
 from appliance.domain.levels import NO_WISHES, ProfileWishes
-from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.domain.request import RequestView, SignedDocumentView, SignedVersion
 from appliance.domain.vocab import RequestState
 
 FRAME_ORIGIN: Final = "sesion"
@@ -104,8 +104,8 @@ class DocumentRecords(Protocol):
         """The version of a request's signed document that has this hash."""
         ...
 
-    async def holding(self, request: RequestId) -> list[str]:
-        """SHA-256 of all signed documents that hold a request's signature.
+    async def holding(self, request: RequestId) -> list[SignedVersion]:
+        """All signed documents that hold a request's signature.
 
         Every version of its own, and of those who signed after it; newest first.
         """

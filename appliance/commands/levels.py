@@ -1,0 +1,42 @@
+"""`rubrica levels`: what published documents still need to be at their level."""
+
+import argparse
+
+from appliance.bootstrap import Front
+from appliance.commands.fronts import handle
+from appliance.commands.terminal import say, table
+from appliance.services.upkeep import upkeep_counts
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `levels`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    levels = commands.add_parser("levels", help="levels of published documents")
+    parts = levels.add_subparsers(dest="part", required=True)
+    status = parts.add_parser(
+        "status", help="how many are to be raised or stamped anew, since when, and why"
+    )
+    handle(status, _status)
+
+
+async def _status(front: Front, _args: argparse.Namespace) -> int:
+    """Tell of them; 1 where a try failed."""
+    counts = await upkeep_counts(front.core.store, front.clock)
+    rows = [
+        (
+            "raise" if each.is_below else "renew",
+            each.wanted.value,
+            str(each.documents),
+            str(each.overdue),
+            each.oldest.isoformat(timespec="minutes"),
+            each.reason,
+        )
+        for each in counts
+    ]
+    say(table(("what", "level", "documents", "due", "oldest", "failed by"), rows))
+    return 1 if any(each.reason for each in counts) else 0

@@ -1,0 +1,46 @@
+"""A sandbox that is played: each test's own overrides what it is asked for."""
+
+from collections.abc import Sequence
+
+from appliance.domain.document import Inspection, RepairedCopy, VerificationReport
+from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
+
+
+class PlayedSandbox:
+    """Is always there, and is asked for nothing (port `PdfInspector`)."""
+
+    async def inspect(self, pdf: bytes) -> Inspection:
+        """See `PdfInspector`."""
+        raise NotImplementedError
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """See `PdfInspector`."""
+        raise NotImplementedError
+
+    async def render(
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
+    ) -> bytes:
+        """See `PdfInspector`."""
+        raise NotImplementedError
+
+    async def verify(
+        self,
+        pdf: bytes,
+        roots: Sequence[bytes],
+        stamp_roots: Sequence[bytes] | None = None,
+    ) -> VerificationReport:
+        """See `PdfInspector`."""
+        raise NotImplementedError
+
+    async def picture(self, content: bytes) -> LogoPicture:
+        """See `PdfInspector`."""
+        raise NotImplementedError
+
+    async def ping(self) -> None:
+        """It answers."""
