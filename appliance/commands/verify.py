@@ -37,7 +37,7 @@ def _verify(args: argparse.Namespace) -> int:
             report = await core.inspector.verify(
                 pdf,
                 await trust.roots(AnchorPurpose.SIGNERS),
-                await trust.stamp_roots(),
+                await trust.roots(AnchorPurpose.TIMESTAMPS),
             )
         _tell(args.file, report)
         return 0 if report.valid else 1
