@@ -34,6 +34,7 @@ from pyhanko_certvalidator.policy_decl import (
 from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import SignatureLevel
 from worker.sandbox.changes import POLICY
+from worker.sandbox.verdict import text
 
 _TEXT_CHARS: Final = 200
 _ANY_AGE: Final = timedelta(days=200 * 365)
@@ -196,4 +197,9 @@ def _has_ended(certificate: x509.Certificate, known: datetime | None) -> bool:
 
 
 def _name(certificate: x509.Certificate) -> str:
-    return str(certificate.subject.human_friendly)[:_TEXT_CHARS]
+    """What people call a subject: its common name, and its organization."""
+    subject = certificate.subject
+    known = (
+        text(subject.native.get(each)) for each in ("common_name", "organization_name")
+    )
+    return (", ".join(filter(None, known)) or subject.human_friendly)[:_TEXT_CHARS]
