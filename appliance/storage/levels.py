@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.ids import IntegratorId, RequestId, new_id
@@ -97,6 +107,18 @@ class SqlUpkeep:
         query = select(level_upkeep).where(level_upkeep.c.request == request)
         row = (await self._connection.execute(query)).one_or_none()
         return None if row is None else Upkeep(SignatureLevel(row.wanted), row.due)
+
+    async def hasten(self, at: datetime) -> int:
+        """Have every archived document stamped anew now; how many."""
+        result = await self._connection.execute(
+            update(level_upkeep)
+            .where(
+                level_upkeep.c.wanted == SignatureLevel.B_LTA.value,
+                level_upkeep.c.due > at,
+            )
+            .values(due=at)
+        )
+        return result.rowcount
 
     async def counted(self, at: datetime) -> list[UpkeepCount]:
         """What all documents need, the longest waiting first."""
