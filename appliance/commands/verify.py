@@ -1,6 +1,8 @@
 """`rubrica verify`: the signatures of a file, by the roots that are trusted here."""
 
 import argparse
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from appliance.bootstrap import open_core, open_trust
@@ -20,7 +22,11 @@ def register(
         commands: of the `rubrica` parser.
     """
     verify = commands.add_parser(
-        "verify", help="check the signatures of a PDF by the roots trusted here"
+        "verify",
+        help="check the signatures of a PDF by the roots trusted here",
+        epilog="Exit status: 0, it is signed and every signature is valid; 1, it is "
+        "not, or it could not be checked; 2, the command is wrong; 78, the settings "
+        "are, or the file cannot be read.",
     )
     verify.add_argument("file", type=Path)
     verify.set_defaults(run=_verify)
@@ -33,38 +39,69 @@ def _verify(args: argparse.Namespace) -> int:
             msg = f"{settings.root_file}: is not there; run `rubrica hsm init`"
             raise SettingsError(msg)
         async with open_core(settings, SystemClock(), "operator") as core:
-            roots = await open_trust(core).roots(AnchorPurpose.SIGNERS)
-            report = await core.inspector.verify(pdf, roots)
-        _tell(args.file, report)
+            trust = open_trust(core)
+            report = await core.inspector.verify(
+                pdf,
+                await trust.roots(AnchorPurpose.SIGNERS),
+                await trust.stamp_roots(),
+            )
+        for line in told(args.file, report):
+            say(line)
         return 0 if report.valid else 1
 
     return run_async(work, args)
 
 
-def _tell(path: Path, report: VerificationReport) -> None:
-    say(f"{path}: {'VALID' if report.valid else 'NOT VALID'}")
+def told(path: Path, report: VerificationReport) -> Iterator[str]:
+    """What is said of a file, line by line.
+
+    Args:
+        path: of the file.
+        report: on it.
+    """
+    yield f"{path}: {'VALID' if report.valid else 'NOT VALID'}"
     if not report.signatures:
-        say("  it carries no signature")
+        yield "  it carries no signature"
     for signature in report.signatures:
-        _tell_signature(signature)
+        yield from _told_of(signature)
     if not report.ends_at_eof:
-        say("  something is appended after the last revision")
+        yield "  something is appended after the last revision"
 
 
-def _tell_signature(signature: SignatureReport) -> None:
-    verdicts = {
-        "the signed bytes are intact": signature.intact,
-        "the chain ends at a trusted root": signature.trusted,
-        "it covers its whole revision": signature.covers_revision,
-        "nothing but DSS and document timestamps follows": signature.only_ltv_follows,
-    }
-    say(f"  {signature.field}: {signature.signer} ({signature.signer_serial})")
-    say(f"    signed at {signature.signed_at or 'an unknown time'}")
+def _told_of(signature: SignatureReport) -> Iterator[str]:
+    who = _shown(signature.signer) or "nobody that could be read"
+    if signature.signer_serial:
+        who += f" ({_shown(signature.signer_serial)})"
+    yield f"  {_shown(signature.field)}: {who}"
+    if signature.signed_at is not None:
+        yield f"    says it was signed at {_time(signature.signed_at)}"
     if signature.timestamp is not None:
-        say(f"    existed at {signature.timestamp}, by {signature.tsa}")
+        at, tsa = _time(signature.timestamp), _shown(signature.tsa)
+        yield f"    proven to exist at {at}, by {tsa}"
     if signature.level:
-        say(f"    level {signature.level}")
-    for words, holds in verdicts.items():
-        say(f"    {'yes' if holds else 'NO '}  {words}")
+        yield f"    level PAdES {signature.level}"
+    for words, holds in (
+        ("the signed bytes are intact", signature.intact),
+        ("the chain ends at a trusted root", signature.trusted),
+        ("it covers its whole revision", signature.covers_revision),
+        (
+            "nothing but validation data, timestamps and signatures follows",
+            signature.only_ltv_follows,
+        ),
+    ):
+        yield f"    {'yes' if holds else 'NO '}  {words}"
     if signature.reason:
-        say(f"    reason: {signature.reason}")
+        yield f"    reason: {signature.reason}"
+
+
+def _time(told: str) -> str:
+    """A time as people read it: whole seconds, and the zone it was told in."""
+    whole = datetime.fromisoformat(told).isoformat(" ", "seconds")
+    return f"{whole[:19]} {whole[19:]}".rstrip()
+
+
+def _shown(text: str) -> str:
+    """What a file says, without what a terminal would take for an order."""
+    return "".join(
+        each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text
+    )

@@ -59,8 +59,18 @@ class PdfInspector(Protocol):
         """
         ...
 
-    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
-        """Check every signature of a PDF against trusted roots (DER).
+    async def verify(
+        self,
+        pdf: bytes,
+        roots: Sequence[bytes],
+        stamp_roots: Sequence[bytes] | None = None,
+    ) -> VerificationReport:
+        """Check every signature of a PDF against trusted roots.
+
+        Args:
+            pdf: the whole file.
+            roots: trusted for signers, DER.
+            stamp_roots: trusted for timestamps, DER; None: the same.
 
         Raises:
             DocumentRefusedError: the file cannot be read as a PDF.

@@ -125,14 +125,27 @@ class SandboxClient:
             raise _unavailable("a picture that is no PNG")
         return reply.binary
 
-    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
-        """Check every signature of a PDF against trusted roots (DER).
+    async def verify(
+        self,
+        pdf: bytes,
+        roots: Sequence[bytes],
+        stamp_roots: Sequence[bytes] | None = None,
+    ) -> VerificationReport:
+        """Check every signature of a PDF against trusted roots.
+
+        Args:
+            pdf: the whole file.
+            roots: trusted for signers, DER.
+            stamp_roots: trusted for timestamps, DER; None: the same.
 
         Raises:
             DocumentRefusedError: the file cannot be read as a PDF.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
-        params = {"roots": [base64.b64encode(root).decode() for root in roots]}
+        params = {
+            "roots": _encoded(roots),
+            "stampRoots": _encoded(roots if stamp_roots is None else stamp_roots),
+        }
         reply = await self._ask(Operation.VERIFY, params, pdf)
         try:
             return sandbox.report_from_json(_result(reply))
@@ -288,6 +301,11 @@ def _receive(connection: socket.socket, count: int, deadline: float) -> bytes:
             raise MessageInvalidError
         received += part
     return bytes(received)
+
+
+def _encoded(certificates: Sequence[bytes]) -> list[str]:
+    """Certificates as they stand in a request."""
+    return [base64.b64encode(each).decode() for each in certificates]
 
 
 def _result(reply: _Reply) -> Mapping[str, Any]:

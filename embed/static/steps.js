@@ -155,11 +155,13 @@ const corners = () => ({
 });
 
 /** What earlier signatures leave of a mark in a place of one's own. */
-const limits = () => ({
-  visible: null,
-  invisible: t("Earlier signatures allow a mark only in the document's own fields."),
-  none: t("Earlier signatures allow signing only in the document's own fields."),
-});
+function limit({ newField, fields }) {
+  if (newField === "visible") return null;
+  if (newField === "none") return t("Earlier signatures allow signing only in the document's own fields.");
+  return fields.some(({ obstacle }) => obstacle === null)
+    ? t("Earlier signatures allow a mark only in the document's own fields.")
+    : t("Earlier signatures allow no other mark: yours will not be seen on the page.");
+}
 
 /** Where the mark goes. */
 export function place({ session, chosen, change, go, cancel }) {
@@ -170,12 +172,12 @@ export function place({ session, chosen, change, go, cancel }) {
     change(choice);
   };
   if (page) page.hidden = chosen.field !== null;
-  const limit = limits()[newField];
+  const told = limit(session.document);
   return {
     name: "place",
     title: t("Where does your signature go?"),
     body: [
-      limit ? h("p", { class: "hint" }, limit) : null,
+      told ? h("p", { class: "hint" }, told) : null,
       ownPlaces(newField, chosen, choose),
       page,
       fields.length > 0 ? documentFields(fields, chosen, choose) : null,

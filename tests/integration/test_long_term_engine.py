@@ -270,6 +270,24 @@ def test_document_timestamp_refuses_other_bytes(pki: LongTermPki) -> None:
         check_timestamp(pdf, increment)
 
 
+def test_roots_of_signers_and_of_timestamps_are_told_apart(
+    pki: LongTermPki, fonts: StampFonts
+) -> None:
+    """A TSA outside proves its time, and its root makes nobody a signer."""
+    signer = make_signer()
+    pdf, _ = b_t(make_pdf(), signer, pki.tsa(), fonts)
+    own, of_tsa = signer.chain[-1], pki.chain[-1]
+
+    (both,) = verify(pdf, [own], [own, of_tsa]).signatures
+    (unproven,) = verify(pdf, [own], [own]).signatures
+    (stranger,) = verify(pdf, [of_tsa], [own, of_tsa]).signatures
+
+    assert (both.valid, both.level) == (True, "B-T")
+    assert both.timestamp is not None
+    assert (unproven.valid, unproven.level, unproven.timestamp) == (True, "B-B", None)
+    assert not stranger.trusted
+
+
 @pytest.mark.parametrize("original", [make_pdf, check_box_without_state])
 def test_verification_names_level_and_timestamp(
     original: Callable[[], bytes], fonts: StampFonts

@@ -182,7 +182,8 @@ def test_ordinary_file_is_not_read(sandbox: SandboxServer, tmp_path: Path) -> No
         b"\0\0\0\x05{nope",
         encode({"operation": "unknown", "params": {}}),
         encode({"operation": "render", "params": {"page": 0, "dpi": 72}}),
-        encode({"operation": "verify", "params": {"roots": ["*"]}}),
+        encode({"operation": "verify", "params": {"roots": ["*"], "stampRoots": []}}),
+        encode({"operation": "verify", "params": {"roots": []}}),
         b"\0\0",
     ],
 )

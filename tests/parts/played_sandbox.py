@@ -29,7 +29,12 @@ class PlayedSandbox:
         """See `PdfInspector`."""
         raise NotImplementedError
 
-    async def verify(self, pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
+    async def verify(
+        self,
+        pdf: bytes,
+        roots: Sequence[bytes],
+        stamp_roots: Sequence[bytes] | None = None,
+    ) -> VerificationReport:
         """See `PdfInspector`."""
         raise NotImplementedError
 

@@ -174,7 +174,9 @@ def _render(request: Request, tools: Tools) -> Answer:
 
 def _verify(request: Request, tools: Tools) -> Answer:
     del tools
-    return Answer(report_to_json(verify(request.pdf, _roots(request.params))))
+    roots = _roots(request.params, "roots")
+    stamp_roots = _roots(request.params, "stampRoots")
+    return Answer(report_to_json(verify(request.pdf, roots, stamp_roots)))
 
 
 def _picture(request: Request, tools: Tools) -> Answer:
@@ -205,13 +207,13 @@ def _positive(params: Mapping[str, Any], name: str) -> int:
     return value
 
 
-def _roots(params: Mapping[str, Any]) -> list[bytes]:
+def _roots(params: Mapping[str, Any], name: str) -> list[bytes]:
     """The trusted certificates.
 
     Raises:
         MessageInvalidError: they are not a list of Base64 strings.
     """
-    roots = params.get("roots")
+    roots = params.get(name)
     if not isinstance(roots, list):
         raise MessageInvalidError
     try:

@@ -34,6 +34,7 @@ from pyhanko_certvalidator.policy_decl import (
 from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import SignatureLevel
 from worker.sandbox.changes import POLICY
+from worker.sandbox.verdict import text
 
 _TEXT_CHARS: Final = 200
 _ANY_AGE: Final = timedelta(days=200 * 365)
@@ -60,7 +61,8 @@ class Proofs:
     Args:
         reader: the open file.
         stamps: its document timestamps, oldest first.
-        roots: the trusted certificates.
+        roots: trusted for signers.
+        stamp_roots: trusted for timestamps.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class Proofs:
         reader: PdfFileReader,
         stamps: Sequence[EmbeddedPdfSignature],
         roots: list[x509.Certificate],
+        stamp_roots: list[x509.Certificate],
     ) -> None:
         self._roots = roots
+        self._stamp_roots = stamp_roots
         self._store = _store_of(reader)
         self._stamps: list[Proof] = []
         for stamp in reversed(stamps):
@@ -112,7 +116,7 @@ class Proofs:
         at = _time_of(stamp.signed_data)
         status = asyncio.run(
             async_validate_pdf_timestamp(
-                stamp, self._context(at, "soft-fail"), skip_diff=True
+                stamp, self._context(self._stamp_roots, at, "soft-fail"), skip_diff=True
             )
         )
         if not (status.intact and status.valid and status.trusted) or _has_ended(
@@ -142,18 +146,21 @@ class Proofs:
     def _status(
         self, signature: EmbeddedPdfSignature, moment: datetime | None, mode: str
     ) -> PdfSignatureStatus:
-        context = self._context(moment, mode)
+        context = self._context(self._roots, moment, mode)
+        of_stamps = self._context(self._stamp_roots, moment, mode)
         return asyncio.run(
             async_validate_pdf_signature(
-                signature, context, context, diff_policy=POLICY
+                signature, context, of_stamps, diff_policy=POLICY
             )
         )
 
-    def _context(self, moment: datetime | None, mode: str) -> ValidationContext:
+    def _context(
+        self, roots: list[x509.Certificate], moment: datetime | None, mode: str
+    ) -> ValidationContext:
         """Roots, the file's own data, and nothing fetched."""
         rule = _RULES[mode]
         options: dict[str, Any] = {
-            "trust_roots": self._roots,
+            "trust_roots": roots,
             "allow_fetching": False,
             "moment": moment,
             # The file's own data is the youngest there is, however old it has become.
@@ -190,4 +197,9 @@ def _has_ended(certificate: x509.Certificate, known: datetime | None) -> bool:
 
 
 def _name(certificate: x509.Certificate) -> str:
-    return str(certificate.subject.human_friendly)[:_TEXT_CHARS]
+    """What people call a subject: its common name, and its organization."""
+    subject = certificate.subject
+    known = (
+        text(subject.native.get(each)) for each in ("common_name", "organization_name")
+    )
+    return (", ".join(filter(None, known)) or subject.human_friendly)[:_TEXT_CHARS]

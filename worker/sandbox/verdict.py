@@ -36,8 +36,8 @@ def checked(
     allowed = covers and _only_ltv_follows(status, titles)
     return SignatureReport(
         field=title[:_TEXT_CHARS],
-        signer=_text(subject.get("common_name")),
-        signer_serial=_text(subject.get("serial_number")),
+        signer=text(subject.get("common_name")),
+        signer_serial=text(subject.get("serial_number")),
         signed_at=None if when is None else when.isoformat(),
         intact=intact,
         trusted=status.trusted,
@@ -113,8 +113,12 @@ def failure(what: str, exc: Exception) -> str:
     return f"{what}: {type(exc).__name__}"
 
 
-def _text(value: object) -> str:
-    """A subject's attribute as text; of several the first counts."""
+def text(value: object) -> str:
+    """A subject's attribute as text; of several the first counts.
+
+    Args:
+        value: as `Name.native` has it; empty for None.
+    """
     if isinstance(value, list):
         value = value[0] if value else ""
     return str(value or "")[:_TEXT_CHARS]

@@ -53,7 +53,9 @@ class _Found:
     """Why it could not be opened."""
 
 
-def verify(pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
+def verify(
+    pdf: bytes, roots: Sequence[bytes], stamp_roots: Sequence[bytes] | None = None
+) -> VerificationReport:
     """Check every signature of a PDF.
 
     No network is asked: a certificate without revocation data counts as not
@@ -61,7 +63,8 @@ def verify(pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
 
     Args:
         pdf: the whole file.
-        roots: the certificates that are trusted, in DER.
+        roots: the certificates that are trusted for signers, in DER.
+        stamp_roots: those that are trusted for timestamps, in DER; None: the same.
 
     Raises:
         DocumentRefusedError: it has more signatures than are checked, or needs
@@ -74,9 +77,12 @@ def verify(pdf: bytes, roots: Sequence[bytes]) -> VerificationReport:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
     found = _signatures(reader)
     titles = {each.title for each in found}
-    trusted = [x509.Certificate.load(root) for root in roots]
+    trusted, of_stamps = (
+        [x509.Certificate.load(root) for root in each]
+        for each in (roots, roots if stamp_roots is None else stamp_roots)
+    )
     stamps = [each.signature for each in found if each.is_timestamp and each.signature]
-    proofs = _proofs(reader, stamps, trusted)
+    proofs = _proofs(reader, stamps, trusted, of_stamps)
     reports = [
         _report(each, trusted, titles, proofs)
         for each in found
@@ -157,10 +163,11 @@ def _proofs(
     reader: PdfFileReader,
     stamps: list[EmbeddedPdfSignature],
     roots: list[x509.Certificate],
+    stamp_roots: list[x509.Certificate],
 ) -> Proofs | None:
     """What the timestamps prove; nothing where one cannot be read at all."""
     try:
-        return Proofs(reader, stamps, roots)
+        return Proofs(reader, stamps, roots, stamp_roots)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 (a forged one raises anything)
