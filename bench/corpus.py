@@ -4,27 +4,34 @@
 
 Each file is taken in, signed over HTTP twice (without a stamp, and with one that
 places itself), downloaded by its link, and looked at by pyHanko and pdfsig; or it
-is refused at the door, by a code.
+is refused at the door, by a code. The pages of what was signed are drawn and
+compared with those of the file that came in: they differ in the stamp alone.
+Files that `tests.tools.damage` damages or encrypts go the same way after them.
 """
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import httpx
+import pypdfium2
 
 from appliance.bootstrap import Front
 from appliance.domain.errors import ApplianceError
 from tests.ledger import document_faults, read_ledger
 from tests.parts.appliance import Appliance, TestPerson, intake_order
+from tests.parts.pictures import Box, difference, is_within, pictures
 from tests.parts.places import short_folder
+from tests.tools.damage import DAMAGED, ENCRYPTED
 
 GOOD: Final = "valid"
+LOOKS: Final = "looks different"
+LEVEL: Final = "B-LT"
 _AT_A_TIME: Final = 3
 
 
@@ -49,81 +56,135 @@ class Line:
         return self.invisible == self.visible == GOOD
 
 
+def read(folder: Path) -> dict[str, bytes]:
+    """The PDFs of a folder, by name."""
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.pdf"))}
+
+
+def made() -> dict[str, bytes]:
+    """PDFs that were damaged, or encrypted with the empty password, by name."""
+    return {name: make() for name, make in {**DAMAGED, **ENCRYPTED}.items()}
+
+
 def sign_corpus(
-    appliance: Appliance, person: TestPerson, files: Sequence[Path]
+    appliance: Appliance,
+    person: TestPerson,
+    files: Mapping[str, bytes],
+    *,
+    drawn_every: int = 1,
 ) -> list[Line]:
-    """Take every file in, sign it both ways and look at the results."""
+    """Take every file in, sign it both ways and look at the results.
+
+    Args:
+        appliance: signs B-LT.
+        person: signs.
+        files: by name.
+        drawn_every: the pages of each so manieth file are drawn and compared.
+    """
     taken = appliance.do(lambda front: _take_in(front, person, files))
     with (
         appliance.client(person) as client,
         ThreadPoolExecutor(_AT_A_TIME) as pool,
     ):
 
-        def line(path: Path, requests: list[int] | str) -> Line:
-            size = path.stat().st_size
+        def line(at: int, name: str, requests: list[int] | str) -> Line:
+            pdf = files[name]
             if isinstance(requests, str):
-                return Line(path.name, size, refused=requests)
+                return Line(name, len(pdf), refused=requests)
+            came = pdf if at % drawn_every == 0 else b""
+            place = _Place(appliance, client, person, came)
             invisible, visible = (
-                _sign(appliance, client, person, request, visible=visible)
+                place.sign(request, visible=visible)
                 for request, visible in zip(requests, (False, True), strict=True)
             )
             told = client.get(f"/solicitudes/{requests[0]}").json()["reparacion"]
             damage = [each["codigo"] for each in told["danos"]] if told else []
             return Line(
-                path.name,
-                size,
+                name,
+                len(pdf),
                 invisible=invisible,
                 visible=visible,
                 repaired=", ".join(damage),
             )
 
-        return list(pool.map(line, files, taken))
+        return list(pool.map(line, range(len(files)), files, taken))
 
 
 async def _take_in(
-    front: Front, person: TestPerson, files: Sequence[Path]
+    front: Front, person: TestPerson, files: Mapping[str, bytes]
 ) -> list[list[int] | str]:
     """Two requests for each file, or the code by which it is refused."""
     room = asyncio.Semaphore(_AT_A_TIME)
 
     async def take(name: str, pdf: bytes) -> list[int] | str:
-        order = intake_order(person, name)
+        order = intake_order(person, name if name.endswith(".pdf") else f"{name}.pdf")
         async with room:
             try:
                 return [await front.intake.create_request(order, pdf) for _ in "12"]
             except ApplianceError as exc:
                 return exc.code.value
 
-    takes = [take(path.name, path.read_bytes()) for path in files]
-    return await asyncio.gather(*takes)
+    return await asyncio.gather(*(take(name, pdf) for name, pdf in files.items()))
 
 
-def _sign(
-    appliance: Appliance,
-    client: httpx.Client,
-    person: TestPerson,
-    request: int,
-    *,
-    visible: bool,
-) -> str:
-    """Sign one request and download it; `valid`, or what is wrong."""
-    # What is signed: the file, or the repaired copy of it.
-    original = client.get(f"/solicitudes/{request}/original").content
-    answer = client.post(
-        "/solicitudes/firmar",
-        json={
-            "solicitudId": request,
-            "password": person.signing_password,
-            "visible": visible,
-        },
-    )
-    if answer.status_code != 200:
-        return f"{answer.status_code} {answer.json().get('code', '')}"
-    link = answer.json()["documentoFirmado"]
-    # The link alone opens it: no bearer goes with this one.
-    signed = httpx.get(link, timeout=60).content
-    faults = document_faults(signed, original, appliance.roots)
-    return "; ".join(faults) or GOOD
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where one file is signed."""
+
+    appliance: Appliance
+    client: httpx.Client
+    person: TestPerson
+    came: bytes
+    """The file as it came in; empty: no page is drawn."""
+
+    def sign(self, request: int, *, visible: bool) -> str:
+        """Sign one request and download it; `valid`, or what is wrong."""
+        # What is signed: the file, or the repaired copy of it.
+        original = self.client.get(f"/solicitudes/{request}/original").content
+        place = self._stamp(request) if visible and self.came else None
+        answer = self.client.post(
+            "/solicitudes/firmar",
+            json={
+                "solicitudId": request,
+                "password": self.person.signing_password,
+                "visible": visible,
+            },
+        )
+        if answer.status_code != 200:
+            return f"{answer.status_code} {answer.json().get('code', '')}"
+        # The link alone opens it: no bearer goes with this one.
+        signed = httpx.get(answer.json()["documentoFirmado"], timeout=60).content
+        faults = document_faults(signed, original, self.appliance.roots)
+        if (level := answer.json()["nivel"]) != LEVEL:
+            faults.append(f"level {level}")
+        if self.came and not _differs_in(self.came, signed, place):
+            faults.append(LOOKS)
+        return "; ".join(faults) or GOOD
+
+    def _stamp(self, request: int) -> Box:
+        """Where the stamp is going to be, as the preview tells."""
+        url = f"/solicitudes/{request}/vista-previa"
+        told = self.client.post(url, json={}).json()["sello"]
+        return told["x"], told["y"], told["ancho"], told["alto"]
+
+
+def _differs_in(before: bytes, after: bytes, place: Box | None) -> bool:
+    """Whether the first page differs in a place alone, and no other at all.
+
+    Args:
+        before: one PDF.
+        after: another.
+        place: x, y, width and height in points; None: nowhere.
+    """
+    was, now = pictures(before), pictures(after)
+    if len(was) != len(now):
+        return False
+    first, *others = (difference(a, b) for a, b in zip(was, now, strict=True))
+    if any(others):
+        return False
+    if place is None or first is None:
+        return place is None and first is None
+    return is_within(first, pypdfium2.PdfDocument(before)[0].get_size(), place)
 
 
 def table(lines: Sequence[Line]) -> Iterator[str]:
@@ -150,7 +211,7 @@ def main() -> int:
     """Print the table; exit status 1 when a file is neither valid nor refused."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
-    files = sorted(parser.parse_args().folder.glob("*.pdf"))
+    files = {**read(parser.parse_args().folder), **made()}
     with short_folder() as folder, Appliance.made(folder) as appliance:
         lines = sign_corpus(appliance, appliance.new_person(), files)
         faults = read_ledger(appliance).faults()

@@ -18,10 +18,11 @@ from appliance.domain.person import Credential
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Item, KeyedItem
 from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.domain.vocab import TimestampPolicy
 from appliance.services.claimed_work import Work
 from appliance.services.claiming import Claiming
 from appliance.services.turns import Turns
-from worker.crash_points import FILE_WRITTEN, PUBLISHED, crash_point
+from worker.crash_points import FILE_WRITTEN, PUBLISHED, STAMPED, crash_point
 from worker.levels import Levels, Reached
 from worker.pdf.assemble import assemble, token_fits
 from worker.pdf.check import CheckedSignature, check, method_of
@@ -62,6 +63,42 @@ class ItemFinisher:
         """
         return self.profile.narrowed(view.wishes)
 
+    def must_go_out(self, work: Work, view: RequestView) -> bool:
+        """Whether an item is to be finished by the role that has a network.
+
+        Where that role neglects what it was handed, what a profile merely prefers is
+        done without.
+
+        Args:
+            work: the claim.
+            view: the item's request.
+        """
+        profile = self.profile_of(view)
+        if work.credential is None or (
+            work.claim.outside and profile.timestamp_policy is TimestampPolicy.PREFERRED
+        ):
+            return False
+        return self.levels.must_go_out(work.credential.certificate, profile)
+
+    async def resume(self, work: Work, item: Item) -> None:
+        """Finish what an earlier claim signed.
+
+        Args:
+            work: the claim.
+            item: of it, its signature stored.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+            ApplianceError: as `finish`; `STORE_UNAVAILABLE`.
+        """
+        view = work.requests.get(item.seq)
+        if view is None:
+            raise ApplianceError(ErrorCode.SIGNING_FAILED)
+        stages = Stages()
+        original = await self.documents.get(view.integrator, item.document_sha256)
+        stages.done("read")
+        await self.finish(work, item, view, FileDigests(original), stored(item), stages)
+
     async def finish(
         self,
         work: Work,
@@ -94,6 +131,7 @@ class ItemFinisher:
         )
         token = await self.levels.token(made.signature, method.digest, profile)
         stages.done("stamp")
+        crash_point(STAMPED, item.request)
         increment, checked = await asyncio.to_thread(
             _complete, original, credential, made, method, token
         )

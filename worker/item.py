@@ -91,13 +91,17 @@ class ItemSigner:
         aad = credential.aad(self.installation)
         return credential.key(open_outer(unlock, credential.outer, aad))
 
-    async def sign(self, work: Work, item: Item, key: UsableKey | None) -> None:
+    async def sign(self, work: Work, item: Item, key: UsableKey | None) -> bool:
         """Take one item to its end, from wherever an earlier attempt left it.
 
         Args:
             work: the claim.
             item: of it.
             key: as `unlock` gave it; None for one whose signature is stored.
+
+        Returns:
+            False where the end is for the role that has a network: its signature is
+            made and stored.
 
         Raises:
             FencedOffError: another worker has claimed since.
@@ -107,6 +111,9 @@ class ItemSigner:
         view = work.requests.get(item.seq)
         if view is None or work.person is None or work.credential is None:
             raise ApplianceError(ErrorCode.SIGNING_FAILED)
+        goes_out = self.finisher.must_go_out(work, view)
+        if goes_out and item.state is not ItemState.WAITING:
+            return False
         stages = Stages()
         original = await self.documents.get(view.integrator, item.document_sha256)
         digests = FileDigests(original)
@@ -117,7 +124,10 @@ class ItemSigner:
             made = await self._use_key(work, item, view, digests, key, stages)
         else:
             raise ApplianceError(ErrorCode.ACTIVATION_EXPIRED)
+        if goes_out:
+            return False
         await self.finisher.finish(work, item, view, digests, made, stages)
+        return True
 
     async def _use_key(
         self,

@@ -12,7 +12,7 @@ Source: EN 319 142-1, 6.3; reliability F22, F24; docs/levels.md.
 
 import asyncio
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -97,8 +97,9 @@ class Levels:
             certificate: the signer's, DER.
             profile: of the signature.
         """
-        if self._has_network:
-            return False
+        return not self._has_network and self._is_outside(certificate, profile)
+
+    def _is_outside(self, certificate: bytes, profile: SignatureProfile) -> bool:
         return profile.has_outside_tsa or (
             reaches(profile.level, _L.B_LT)
             and not self._source.is_internal(certificate)
@@ -189,7 +190,11 @@ class Levels:
         except Partly as exc:
             _pass_over(exc.cause, profile.timestamp_policy)
             reached, pdf = exc.reached, exc.pdf
-        return Reached(pdf[start:], reached, self._following(reached, profile.level))
+        upkeep = self._following(reached, profile.level)
+        if upkeep is not None:
+            is_outside = self._is_outside(certificate, profile)
+            upkeep = replace(upkeep, tsa=profile.tsa, outside=is_outside)
+        return Reached(pdf[start:], reached, upkeep)
 
     async def keep(
         self, pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...] = INTERNAL

@@ -52,6 +52,7 @@ from worker.finish import ItemFinisher
 from worker.hsm_session import HsmSession
 from worker.item import ItemSigner
 from worker.levels import Levels
+from worker.outside import open_outside
 from worker.publisher import Publisher
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
@@ -64,6 +65,7 @@ from worker.watchdog import calls_guarded
 _log = structlog.get_logger(__name__)
 _CHORES_S = 5.0
 _SWEEP_S = 3600.0
+_UPKEEP_S = 10.0
 
 
 def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
@@ -191,7 +193,10 @@ def run_chores(settings: Settings, number: int, listener: socket.socket | None) 
 async def _do_chores(settings: Settings, slot: str) -> None:
     stop = stop_event()
     sealer = document_sealer(settings)
-    async with open_core(settings, SystemClock(), slot, sealer) as core:
+    async with (
+        open_core(settings, SystemClock(), slot, sealer) as core,
+        open_outside(core, slot) as outside,
+    ):
         documents = DocumentSweeping(
             core.store, core.documents, core.clock, settings.documents
         )
@@ -207,8 +212,13 @@ async def _do_chores(settings: Settings, slot: str) -> None:
         beside = [
             asyncio.create_task(_renew(inspections)),
             asyncio.create_task(_sweep(documents)),
+            asyncio.create_task(_keep(outside.upkeep)),
         ]
+        finishing = asyncio.create_task(outside.finisher.run(stop))
         while not stop.is_set():
+            if finishing.done():
+                # Without it nothing that waits for the network gets on.
+                finishing.result()
             try:
                 await sweeping.expire_activations()
                 await sweeping.expire_requests()
@@ -222,6 +232,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CHORES_S):
                     await stop.wait()
+        await finishing
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)
@@ -235,6 +246,16 @@ async def _renew(inspections: Inspections) -> None:
         _log.warning("worker.chore_failed", code=exc.code.value)
     else:
         _log.info("inspections.renewed", count=renewed)
+
+
+async def _keep(upkeep: LevelUpkeep) -> None:
+    """Keep documents at their level that need TSAs or CAs outside, until cancelled."""
+    while True:
+        try:
+            await upkeep.run()
+        except ApplianceError as exc:
+            _log.warning("worker.chore_failed", code=exc.code.value)
+        await asyncio.sleep(_UPKEEP_S)
 
 
 async def _sweep(documents: DocumentSweeping) -> None:

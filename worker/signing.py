@@ -8,7 +8,6 @@ documents, so that any number of them holds up nobody.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,7 +18,7 @@ from appliance.bootstrap import Core
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import TokenRole
 from appliance.domain.ids import ActivationId
-from appliance.domain.records.activations import Claim, Item
+from appliance.domain.records.activations import Item
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import ItemState
 from appliance.services.claimed_work import Work
@@ -31,6 +30,7 @@ from worker.bell import hear_rings
 from worker.finish import FencedOffError
 from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
+from worker.in_hand import end_items, holding
 from worker.item import ItemSigner, UsableKey
 from worker.raising import AWAY
 from worker.tasks import TaskRunner
@@ -42,17 +42,6 @@ _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
 _UPKEEP_S: Final = 10.0
 _BATCHES: Final = 2
-_RETRIABLE: Final = frozenset(
-    {
-        ErrorCode.HSM_UNAVAILABLE,
-        ErrorCode.STORE_UNAVAILABLE,
-        ErrorCode.STORAGE_FULL,
-        ErrorCode.CERTIFICATE_NOT_USABLE,
-        ErrorCode.ACTIVATION_EXPIRED,
-        ErrorCode.ACTIVATION_INVALID,
-    }
-)
-"""What sends a request back to its signer; all else is final."""
 
 
 @dataclass(slots=True)
@@ -84,6 +73,8 @@ class SigningWorker:
     """Those of the running that sign several documents."""
     _waiting: dict[ActivationId, ErrorCode] = field(default_factory=dict)
     """What activations in hand wait for."""
+    _going_out: set[ActivationId] = field(default_factory=set)
+    """Those in hand of which something is left to the role with a network."""
     _alone: bool = False
     """What is in hand may kill its worker: nothing is taken beside it."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -207,14 +198,15 @@ class SigningWorker:
 
     async def _sign(self, work: Work) -> None:
         """Sign what is left of an activation, holding its lease."""
-        holding = asyncio.create_task(self._hold(work.claim))
+        renew_s = self.core.settings.signing.renew_s
         try:
-            key = await self._unlock(work)
-            for item in work.claim.items:
-                if item.state is ItemState.KEYED or (
-                    item.state is ItemState.WAITING and key is not None
-                ):
-                    work = await self._sign_in_turn(work, item, key)
+            async with holding(self.claiming, work.claim, renew_s):
+                key = await self._unlock(work)
+                for item in work.claim.items:
+                    if item.state is ItemState.KEYED or (
+                        item.state is ItemState.WAITING and key is not None
+                    ):
+                        work = await self._sign_in_turn(work, item, key)
         except FencedOffError:
             _log.warning("worker.fenced_off", activation=work.claim.id)
             return
@@ -223,12 +215,14 @@ class SigningWorker:
             _log.warning("worker.let_go", activation=work.claim.id, code=exc.code.value)
             return
         finally:
-            holding.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await holding
             waits_for = self._waiting.pop(work.claim.id, None)
+            goes_out = work.claim.id in self._going_out
+            self._going_out.discard(work.claim.id)
         if waits_for is not None:
             await self.claiming.put_off(work.claim, waits_for)
+        elif goes_out:
+            await self.claiming.hand_out(work.claim)
+            await self.core.doorbell.ring(work.claim.id)
 
     async def _unlock(self, work: Work) -> UsableKey | None:
         """The key for what waits for one; None when nothing does any more.
@@ -245,7 +239,7 @@ class SigningWorker:
             lost = exc.code is ErrorCode.ACTIVATION_EXPIRED
             if lost and await self.claiming.leave_to_others(work.claim):
                 raise FencedOffError from exc
-            await self._end(work.claim, waiting, exc)
+            await end_items(self.claiming, work.claim, waiting, exc)
             return None
 
     async def _sign_in_turn(
@@ -280,7 +274,8 @@ class SigningWorker:
             CertificateChangedError: do it again, with the claim read again.
         """
         try:
-            await self.signer.sign(work, item, key)
+            if not await self.signer.sign(work, item, key):
+                self._going_out.add(work.claim.id)
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
@@ -291,39 +286,7 @@ class SigningWorker:
                 )
                 self._waiting[work.claim.id] = exc.code
                 return
-            await self._end(work.claim, [item], exc)
-
-    async def _end(self, claim: Claim, items: list[Item], exc: ApplianceError) -> None:
-        """Give items back, or up, by the reason that they cannot be signed.
-
-        Raises:
-            FencedOffError: another worker has claimed since.
-        """
-        code, layer = exc.code, getattr(exc, "layer", "")
-        _log.warning(
-            "document.not_signed",
-            activation=claim.id,
-            requests=[item.request for item in items],
-            code=code.value,
-            layer=layer,
-            reason=getattr(exc, "reason", ""),
-        )
-        if code in _RETRIABLE:
-            done = await self.claiming.returned(claim, items, code, layer)
-        else:
-            done = await self.claiming.failed(claim, items, code)
-        if not done:
-            raise FencedOffError from exc
-
-    async def _hold(self, claim: Claim) -> None:
-        """Renew the lease; from the event loop, which a hung HSM does not stop."""
-        while True:
-            await asyncio.sleep(self.core.settings.signing.renew_s)
-            try:
-                if not await self.claiming.renew(claim):
-                    return
-            except ApplianceError:
-                continue
+            await end_items(self.claiming, work.claim, [item], exc)
 
     async def _beat(self) -> None:
         """Say that this worker is alive, and whether fronts may seal to its host."""

@@ -8,15 +8,11 @@ environment variable read. What comes back is believed only when `worker.tsa_che
 finds all of it good; else the next authority is asked.
 """
 
-import base64
 import secrets
-import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Final, Self
-from urllib.parse import urlsplit
 
 import aiohttp
 import structlog
@@ -28,14 +24,13 @@ from appliance.domain.errors import TsaUnavailableError
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.trust import AnchorPurpose
-from appliance.settings import OutsideTsaSettings, SettingsError, TimestampSettings
+from appliance.settings import TimestampSettings
 from worker.tsa_check import BadTimestampError, checked_token
+from worker.tsa_outside import REPLY, OutsideTsa, read_outside
 
 _log = structlog.get_logger(__name__)
 ANSWER_BYTES: Final = 65_536
 """Longest answer that is read."""
-_QUERY: Final = "application/timestamp-query"
-_REPLY: Final = "application/timestamp-reply"
 _NONCE_BITS: Final = 63
 """One less than a 64-bit integer's: some authorities read no longer one."""
 
@@ -44,22 +39,6 @@ _FAILURES: Final = (BadTimestampError, aiohttp.ClientError, OSError, ValueError)
 
 Roots = Callable[[], Awaitable[Sequence[bytes]]]
 """Reads the roots that are trusted for timestamps, DER."""
-
-
-@dataclass(slots=True)
-class _Outside:
-    """An authority, and how it did."""
-
-    url: str = field(repr=False)
-    policy: str | None
-    headers: dict[str, str] = field(repr=False)
-    tls: ssl.SSLContext | bool
-    rests_until: datetime | None = None
-
-    @property
-    def name(self) -> str:
-        """Its host: the rest of an address may hold what is nobody's business."""
-        return urlsplit(self.url).netloc
 
 
 class TsaClient:
@@ -78,7 +57,7 @@ class TsaClient:
         self._settings = settings
         self._roots = roots
         self._clock = clock
-        self._outside = [_read(one) for one in settings.outside]
+        self._outside = [read_outside(one) for one in settings.outside]
         self._http: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -111,13 +90,30 @@ class TsaClient:
             try:
                 await self._ask(one, imprint, digest, roots)
             except _FAILURES as exc:
-                told[f"{place} {one.name}"] = _reason(exc)
+                told[f"{place} {one.host}"] = _reason(exc)
             else:
-                told[f"{place} {one.name}"] = ""
+                told[f"{place} {one.host}"] = ""
         return told
 
     async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
-        """Stamp a digest; see `TimestampAuthority`.
+        """Stamp a digest by any of them; see `TimestampAuthority`.
+
+        Raises:
+            TsaUnavailableError: as `stamp_by`.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        return await self.stamp_by([one.name for one in self._outside], imprint, digest)
+
+    async def stamp_by(
+        self, names: Sequence[str], imprint: bytes, digest: DigestAlgorithm
+    ) -> bytes:
+        """Stamp a digest by one of these authorities.
+
+        Args:
+            names: of the settings, in the order to ask them; those that failed a
+                while ago are asked last. One that is not set is passed over.
+            imprint: digest of what is stamped.
+            digest: what made the imprint.
 
         Raises:
             TsaUnavailableError: none of the authorities gave a good token.
@@ -125,31 +121,32 @@ class TsaClient:
         """
         roots = await self._roots()
         reasons = []
-        for one in self._in_order():
+        for one in self._in_order(names):
             try:
                 token = await self._ask(one, imprint, digest, roots)
             except _FAILURES as exc:
                 reason = _reason(exc)
                 rest = timedelta(seconds=self._settings.rest_s)
                 one.rests_until = self._clock.now() + rest
-                _log.warning("tsa.failed", tsa=one.name, reason=reason)
-                reasons.append(f"{one.name}: {reason}")
+                _log.warning("tsa.failed", tsa=one.host, reason=reason)
+                reasons.append(f"{one.host}: {reason}")
                 continue
             one.rests_until = None
             return token
         raise TsaUnavailableError("; ".join(reasons) or "no authority is set")
 
-    def _in_order(self) -> list[_Outside]:
-        """The authorities, those that failed a while ago last."""
+    def _in_order(self, names: Sequence[str]) -> list[OutsideTsa]:
+        """These authorities, those that failed a while ago last."""
         now = self._clock.now()
+        known = {one.name: one for one in self._outside}
         return sorted(
-            self._outside,
+            (known[name] for name in names if name in known),
             key=lambda one: one.rests_until is not None and now < one.rests_until,
         )
 
     async def _ask(
         self,
-        one: _Outside,
+        one: OutsideTsa,
         imprint: bytes,
         digest: DigestAlgorithm,
         roots: Sequence[bytes],
@@ -203,33 +200,6 @@ def open_tsa_client(core: Core) -> TsaClient:
     return TsaClient(core.settings.timestamps, roots, core.clock)
 
 
-def _read(settings: OutsideTsaSettings) -> _Outside:
-    """An authority of the settings, its files read.
-
-    Raises:
-        SettingsError: one cannot be used.
-    """
-    headers = {
-        "Content-Type": _QUERY,
-        "Accept": _REPLY,
-        "Accept-Encoding": "identity",
-        "User-Agent": "rubrica",
-    }
-    tls: ssl.SSLContext | bool = True
-    try:
-        if settings.password_file is not None:
-            password = settings.password_file.read_text("utf-8").strip()
-            pair = f"{settings.username}:{password}".encode()
-            headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
-        if settings.ca_file is not None:
-            tls = ssl.create_default_context(cafile=str(settings.ca_file))
-    except (OSError, ValueError) as exc:
-        name = urlsplit(settings.url).netloc
-        msg = f"timestamps.outside: {name}: a file cannot be used ({exc})"
-        raise SettingsError(msg) from exc
-    return _Outside(settings.url, settings.policy, headers, tls)
-
-
 def _reason(exc: Exception) -> str:
     return str(exc) or type(exc).__name__
 
@@ -260,8 +230,8 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     if response.status != HTTPStatus.OK:
         msg = f"HTTP {response.status}"
         raise BadTimestampError(msg)
-    if response.content_type != _REPLY:
-        msg = f"it is {response.content_type}, not {_REPLY}"
+    if response.content_type != REPLY:
+        msg = f"it is {response.content_type}, not {REPLY}"
         raise BadTimestampError(msg)
     body = bytearray()
     async for chunk in response.content.iter_any():

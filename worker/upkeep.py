@@ -104,7 +104,7 @@ class LevelUpkeep:
             ApplianceError: as `Levels.keep`, and as of documents.
         """
         pdf = await self._documents.get(claim.integrator, before.sha256)
-        reached = await self._levels.keep(pdf, claim.wanted)
+        reached = await self._levels.keep(pdf, claim.wanted, claim.tsa)
         sha256 = before.sha256
         if reached.appended:
             sha256 = await self._documents.put(

@@ -24,7 +24,7 @@ def wishes_of(view: IntegratorView) -> ProfileWishes:
     Args:
         view: the integrator.
     """
-    return ProfileWishes(view.level, view.timestamp_policy, view.digest)
+    return ProfileWishes(view.level, view.timestamp_policy, view.digest, view.tsa)
 
 
 async def _context(code: str) -> dict[str, Any]:
@@ -53,14 +53,16 @@ async def show(code: str) -> Response:
 
 @blueprint.post("")
 async def change(code: str) -> Response:
-    """`POST …/profile`: all three; empty: the installation's."""
+    """`POST …/profile`: all three; empty: the installation's. Who stamps stays."""
     sent = session.form()
+    before = await core().integrators.get(code)
     chosen = {name: sent.text(name) for name in _FIELDS}
     try:
         wishes = ProfileWishes(
             SignatureLevel(chosen["level"]) if chosen["level"] else None,
             TimestampPolicy(chosen["policy"]) if chosen["policy"] else None,
             DigestAlgorithm(chosen["digest"]) if chosen["digest"] else None,
+            before.tsa,
         )
     except ValueError:
         told = Faults(general=words.say("Choose one of the list."))

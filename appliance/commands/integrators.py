@@ -101,11 +101,13 @@ async def _create(front: Front, args: argparse.Namespace) -> int:
 
 
 async def _set_profile(front: Front, args: argparse.Namespace) -> int:
-    view = await front.integrators.set_profile(_ACTOR, args.code, wishes_of(args))
+    wishes = wishes_of(args, front.settings.tsa_names)
+    view = await front.integrators.set_profile(_ACTOR, args.code, wishes)
     inherited = "(the installation's)"
     say(f"level {view.level or inherited}")
     say(f"timestamp policy {view.timestamp_policy or inherited}")
     say(f"digest {view.digest or inherited}")
+    say(f"tsa {', '.join(view.tsa) if view.tsa else inherited}")
     return 0
 
 

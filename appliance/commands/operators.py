@@ -222,7 +222,7 @@ async def _create_request(front: Front, args: argparse.Namespace) -> int:
             origin="operador",
             actor="operator",
             then=tuple(others),
-            wishes=wishes_of(args),
+            wishes=wishes_of(args, front.settings.tsa_names),
         ),
         pdf,
     )

@@ -43,7 +43,7 @@ def _verify(args: argparse.Namespace) -> int:
             report = await core.inspector.verify(
                 pdf,
                 await trust.roots(AnchorPurpose.SIGNERS),
-                await trust.stamp_roots(),
+                await trust.roots(AnchorPurpose.TIMESTAMPS),
             )
         for line in told(args.file, report):
             say(line)

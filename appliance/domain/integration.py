@@ -69,9 +69,11 @@ class IntegratorView:
     """Whether its backend may vouch for who somebody is."""
     created: datetime
     level: SignatureLevel | None = None
-    """Of its signatures; None: the installation's, as the next two."""
+    """Of its signatures; None: the installation's, as the next three."""
     timestamp_policy: TimestampPolicy | None = None
     digest: DigestAlgorithm | None = None
+    tsa: tuple[str, ...] | None = None
+    """Names of the timestamping authorities to ask, in order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,10 @@ class Upkeep:
 
     wanted: SignatureLevel
     due: datetime
+    tsa: tuple[str, ...] = INTERNAL
+    """As `SignatureProfile.tsa`."""
+    outside: bool = False
+    """Whether it is for the role that has a network; settled once, by the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,7 @@ class UpkeepClaim:
     tries: int
     """How often it failed since it last got on."""
     fence: int
+    tsa: tuple[str, ...] = INTERNAL
 
 
 @dataclass(frozen=True, slots=True)

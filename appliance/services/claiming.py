@@ -22,6 +22,7 @@ from appliance.services.claimed_work import SUSPECT, Work, read_work
 from appliance.services.signing_events import item_event, key_interrupted
 from appliance.services.signing_hosts import slot_host
 from appliance.services.turns import end_rest, hand_over
+from appliance.services.validation_data import status_subject
 from appliance.settings import SigningSettings
 
 ATTEMPTS: Final = 5
@@ -45,6 +46,8 @@ class Claiming:
         settings: lifetimes.
         worker: the worker's slot, `signing/<host>/<n>`.
         process: id of this process start.
+        outside: whether it has a network and no keys, and takes what others handed
+            to it.
     """
 
     def __init__(
@@ -55,6 +58,8 @@ class Claiming:
         settings: SigningSettings,
         worker: str,
         process: str,
+        *,
+        outside: bool = False,
     ) -> None:
         self._store = store
         self._outcomes = outcomes
@@ -66,6 +71,7 @@ class Claiming:
             key=timedelta(seconds=settings.key_s),
             finish=timedelta(seconds=settings.finish_s),
             attempts=ATTEMPTS,
+            outside=outside,
         )
         self._worker = worker
         self._owner = f"{worker}/{process}"
@@ -142,15 +148,23 @@ class Claiming:
         async with self._store.write() as records:
             await records.activations.drop(claim, self._clock.now())
 
-    async def put_off(self, claim: Claim, code: ErrorCode) -> None:
-        """Let go of what waits for something from outside, for a moment.
+    async def hand_out(self, claim: Claim) -> None:
+        """Give what is left to the role that has a network."""
+        async with self._store.write() as records:
+            await records.activations.hand_out(claim, self._clock.now())
+
+    async def put_off(
+        self, claim: Claim, code: ErrorCode, rest: timedelta | None = None
+    ) -> None:
+        """Let go of what waits for something, for a moment.
 
         Args:
             claim: of the caller.
             code: what it waits for; the reason, should its time run out.
+            rest: until it may be taken again; a lease's time, if not given.
         """
         async with self._store.write() as records:
-            until = self._clock.now() + self._lease
+            until = self._clock.now() + (self._lease if rest is None else rest)
             await records.activations.put_off(claim, until, code.value)
 
     async def intend(
@@ -180,6 +194,9 @@ class Claiming:
             if credential.certificate != certificate:
                 # Whoever finishes it looks at the credential: both must agree.
                 raise CertificateChangedError
+            known = [status_subject(der) for der in (certificate, *credential.chain)]
+            if await records.outside.any_revoked(known):
+                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
             done = await records.activations.intend(claim, item.seq, digest, now)
             if done:
                 records.audit.add(

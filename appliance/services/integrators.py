@@ -128,7 +128,7 @@ class Integrators(ApiKeys):
         Args:
             actor: for the audit.
             code: of the integrator.
-            wishes: all three; None: the installation's.
+            wishes: all four; None: the installation's.
 
         Raises:
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
@@ -140,6 +140,7 @@ class Integrators(ApiKeys):
                 level=wishes.level,
                 timestamp_policy=wishes.timestamp_policy,
                 digest=wishes.digest,
+                tsa=wishes.tsa,
             )
             await _change(records, actor, before, after)
         return after
@@ -254,4 +255,5 @@ def _integrator_json(view: IntegratorView) -> dict[str, object]:
             else {}
         ),
         **({"digest": view.digest.value} if view.digest else {}),
+        **({"tsa": list(view.tsa)} if view.tsa else {}),
     }

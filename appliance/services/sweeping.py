@@ -32,6 +32,7 @@ _SLOTS_KEPT: Final = timedelta(days=1)
 _SESSIONS_KEPT: Final = timedelta(days=1)
 _TRIES_KEPT: Final = timedelta(days=2)
 _BATCHES_KEPT: Final = timedelta(days=7)
+_STATUS_KEPT: Final = timedelta(days=1)
 _SEALS_KEPT: Final = timedelta(seconds=EPOCHS_KEPT * EPOCH_S)
 """Longest that anything sealed can be opened."""
 _USED_UP: Final = "attempts used up"
@@ -200,4 +201,5 @@ class Sweeping:
                 + await records.batches.sweep(now - _BATCHES_KEPT)
                 + await records.sessions.sweep(now - _SESSIONS_KEPT)
                 + await records.console.sweep(now - _SESSIONS_KEPT)
+                + await records.outside.forget(now - _STATUS_KEPT)
             )

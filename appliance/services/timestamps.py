@@ -79,6 +79,15 @@ class Timestamps:
         finally:
             self._waiting -= 1
 
+    async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
+        """Stamp for a role of this installation; see `TimestampAuthority`.
+
+        Raises:
+            TsaUnavailableError: no worker stamped it in time.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        return await self._token(TimestampQuestion(imprint, digest))
+
     async def _token(self, question: TimestampQuestion) -> bytes:
         task = TaskId(new_id())
         now = self._clock.now()

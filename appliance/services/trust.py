@@ -70,12 +70,6 @@ class Trust:
         own = self._own_root()
         return [*([own] if own else []), *(anchor.certificate for anchor in kept)]
 
-    async def stamp_roots(self) -> list[bytes]:
-        """What timestamps in a document may end at, DER: the own root among them."""
-        own = self._own_root()
-        others = await self.roots(AnchorPurpose.TIMESTAMPS)
-        return [*([own] if own else []), *others]
-
     async def add(
         self, actor: str, content: bytes, purpose: AnchorPurpose, fingerprint: str
     ) -> AnchorView:

@@ -26,9 +26,13 @@ class UpkeepWork:
         store: the record.
         clock: the time.
         worker: the worker's slot.
+        outside: whether it has a network, and does what others cannot.
     """
 
-    def __init__(self, store: Store, clock: Clock, worker: str) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, worker: str, *, outside: bool = False
+    ) -> None:
+        self._outside = outside
         self._store = store
         self._clock = clock
         self._worker = worker
@@ -37,10 +41,12 @@ class UpkeepWork:
         """Take one document that something is due of; most looks take no lock."""
         now = self._clock.now()
         async with self._store.read() as records:
-            if not await records.upkeep.any_due(now):
+            if not await records.upkeep.any_due(now, outside=self._outside):
                 return None
         async with self._store.write() as records:
-            return await records.upkeep.claim_next(self._worker, now, _LEASE)
+            return await records.upkeep.claim_next(
+                self._worker, now, _LEASE, outside=self._outside
+            )
 
     async def renew(self, claim: UpkeepClaim) -> bool:
         """Prolong the lease of what is in hand; False when another claim came since."""

@@ -9,7 +9,12 @@ from appliance.settings.access import AuthSettings, SecretSettings
 from appliance.settings.documents import DocumentSettings, SandboxSettings
 from appliance.settings.hsm import HsmSettings, ReplicaSettings, TokenSettings
 from appliance.settings.loading import load_settings
-from appliance.settings.pki import OutsideTsaSettings, PkiSettings, TimestampSettings
+from appliance.settings.pki import (
+    OutsideTsaSettings,
+    PkiSettings,
+    RevocationSettings,
+    TimestampSettings,
+)
 from appliance.settings.root import LogSettings, Settings
 from appliance.settings.section import SettingsError
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
@@ -28,6 +33,7 @@ __all__ = [
     "ProfileSettings",
     "RedisSettings",
     "ReplicaSettings",
+    "RevocationSettings",
     "SandboxSettings",
     "SecretSettings",
     "Settings",

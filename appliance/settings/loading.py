@@ -50,6 +50,9 @@ _PATH_KEYS = frozenset(
         "document_key_file",
         "lookup_key_file",
         "ca_file",
+        "header_file",
+        "certificate_file",
+        "key_file",
     }
 )
 

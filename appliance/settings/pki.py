@@ -1,10 +1,13 @@
-"""`[pki]` and `[timestamps]`: the internal CA, and who makes timestamps."""
+"""`[pki]`, `[timestamps]` and `[revocation]`: the internal CA, TSAs, other CAs."""
 
+import ipaddress
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from appliance.domain.levels import INTERNAL_TSA, TSA_NAME_MOST, TSA_NAMES_MOST
 from appliance.settings.section import Seconds, Section
 
 
@@ -25,6 +28,11 @@ class PkiSettings(Section):
 class OutsideTsaSettings(Section):
     """One timestamping authority outside of the installation."""
 
+    name: str = Field(
+        default="", max_length=TSA_NAME_MOST, pattern=r"^([A-Za-z0-9][A-Za-z0-9.:-]*)?$"
+    )
+    """What profiles call it; the default is the host of its address, and the port
+    where it names one."""
     url: str = Field(pattern=r"^https?://[^@\s/?#]+[^@\s#]*$")
     """Its address (RFC 3161 over HTTP), without a user name in it."""
     username: str | None = Field(default=None, pattern=r"^[^:\s]{1,128}$")
@@ -33,27 +41,52 @@ class OutsideTsaSettings(Section):
     """File with its password, read by the chores worker."""
     policy: str | None = Field(default=None, pattern=r"^[0-2](\.[0-9]+)+$")
     """Policy to ask for, an object identifier; the default is its own choice."""
+    header: str | None = Field(default=None, pattern=r"^[A-Za-z0-9-]{1,64}$")
+    """Name of a header by which it knows us (`X-Api-Key`), where it wants one; only
+    over https."""
+    header_file: Path | None = None
+    """File with that header's value, read by the chores worker."""
+    certificate_file: Path | None = None
+    """Certificate chain (PEM) that we show it in TLS, where it wants one."""
+    key_file: Path | None = None
+    """Private key (PEM, not encrypted) of that certificate."""
     ca_file: Path | None = None
     """Certificates (PEM) that its TLS is checked by; the default is the system's.
     Its timestamps are checked by the trust store, see docs/timestamps.md."""
 
     @model_validator(mode="after")
-    def _password_is_not_told_to_all(self) -> Self:
-        if (self.username is None) is not (self.password_file is None):
-            msg = "username and password_file come together"
-            raise ValueError(msg)
-        if self.username is not None and not self.url.startswith("https:"):
-            msg = "username: only over https"
-            raise ValueError(msg)
+    def _secrets_are_not_told_to_all(self) -> Self:
+        for first, second in (
+            ("username", "password_file"),
+            ("header", "header_file"),
+            ("certificate_file", "key_file"),
+        ):
+            given = getattr(self, first) is not None
+            if given is not (getattr(self, second) is not None):
+                msg = f"{first} and {second} come together"
+                raise ValueError(msg)
+            if given and not self.url.startswith("https:"):
+                msg = f"{first}: only over https"
+                raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _name_is_its_host(self) -> Self:
+        if not self.name:
+            # Once, before anybody sees it: the model is frozen from here on.
+            host = urlsplit(self.url).netloc.lower()
+            object.__setattr__(self, "name", host[:TSA_NAME_MOST])
         return self
 
 
 class TimestampSettings(Section):
     """Timestamps (RFC 3161): who makes them, and for whom."""
 
-    outside: tuple[OutsideTsaSettings, ...] = Field(default=(), max_length=8)
-    """Authorities outside, asked in this order until one answers well: so far by
-    `rubrica timestamps try` alone; documents are stamped by the internal one."""
+    outside: tuple[OutsideTsaSettings, ...] = Field(
+        default=(), max_length=TSA_NAMES_MOST
+    )
+    """Authorities outside. Which of them stamps, and in which order they are asked,
+    says the profile (`profile.tsa`)."""
     proxy: str | None = Field(default=None, pattern=r"^http://[^@\s/?#]+/?$")
     """HTTP proxy by which the ones outside are reached."""
     timeout_s: float = Field(default=10, gt=0, le=60)
@@ -67,3 +100,35 @@ class TimestampSettings(Section):
     """Whether the internal authority stamps for anybody, at `POST /tsa`."""
     requests_per_minute_address: int = Field(default=60, ge=1, le=1_000_000)
     """Questions to `/tsa` a minute from one address, in each `api` process."""
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [INTERNAL_TSA, *(one.name for one in self.outside)]
+        if len(set(names)) != len(names):
+            msg = f"outside: names must differ, and from {INTERNAL_TSA!r}: {names[1:]}"
+            raise ValueError(msg)
+        return self
+
+
+class RevocationSettings(Section):
+    """How the status of certificates of outside CAs is asked for (OCSP, CRL)."""
+
+    timeout_s: float = Field(default=10, gt=0, le=60)
+    """Longest that one answer or list may take, in seconds."""
+    crl_limit_bytes: int = Field(default=10_485_760, ge=1024, le=104_857_600)
+    """Largest CRL that is fetched, in bytes; it is embedded in documents as it is."""
+    rest_s: Seconds = 300
+    """Time for which an address that failed is asked last, in seconds."""
+    proxy: str | None = Field(default=None, pattern=r"^http://[^@\s/?#]+/?$")
+    """HTTP proxy by which they are reached; which addresses it goes to is then a
+    matter of the proxy."""
+    allowed_networks: tuple[str, ...] = Field(default=(), max_length=32)
+    """Networks (`10.1.2.0/24`) that may be asked beside public addresses: where to
+    ask stands in certificates, so loopback, link-local and private ones are refused."""
+
+    @field_validator("allowed_networks")
+    @classmethod
+    def _are_networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for one in value:
+            ipaddress.ip_network(one)
+        return value

@@ -7,13 +7,13 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from appliance.domain.levels import SignatureProfile
+from appliance.domain.levels import INTERNAL_TSA, SignatureProfile
 from appliance.domain.stamp_details import CODE_LENGTH, CONTENT_AT_MOST
 from appliance.domain.vocab import Environment, SignatureLevel
 from appliance.settings.access import AuthSettings, SecretSettings
 from appliance.settings.documents import DocumentSettings, SandboxSettings
 from appliance.settings.hsm import HsmSettings
-from appliance.settings.pki import PkiSettings, TimestampSettings
+from appliance.settings.pki import PkiSettings, RevocationSettings, TimestampSettings
 from appliance.settings.section import Section
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
 from appliance.settings.stores import DatabaseSettings, RedisSettings
@@ -56,6 +56,7 @@ class Settings(Section):
     hsm: HsmSettings
     pki: PkiSettings = PkiSettings()
     timestamps: TimestampSettings = TimestampSettings()
+    revocation: RevocationSettings = RevocationSettings()
     secrets: SecretSettings
     auth: AuthSettings = AuthSettings()
     signing: SigningSettings = SigningSettings()
@@ -79,7 +80,21 @@ class Settings(Section):
             self.profile.level or default,
             self.profile.timestamp_policy,
             self.profile.digest,
+            self.profile.tsa,
         )
+
+    @model_validator(mode="after")
+    def _authorities_are_known(self) -> Self:
+        unknown = [name for name in self.profile.tsa if name not in self.tsa_names]
+        if unknown:
+            msg = f"profile.tsa: {', '.join(unknown)}: not in timestamps.outside"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def tsa_names(self) -> tuple[str, ...]:
+        """Names that profiles may have for who makes timestamps."""
+        return (INTERNAL_TSA, *(one.name for one in self.timestamps.outside))
 
     @property
     def verify_url(self) -> str:

@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.levels import INTERNAL, TSA_NAMES_MOST
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from appliance.settings.section import Seconds, Section
 
@@ -47,6 +48,11 @@ class ProfileSettings(Section):
     is handed out at the level reached and raised later."""
     digest: DigestAlgorithm = DigestAlgorithm.SHA256
     """`sha256`, `sha384` or `sha512`, of RSA keys; a curve has its own."""
+    tsa: tuple[str, ...] = Field(
+        default=INTERNAL, min_length=1, max_length=TSA_NAMES_MOST
+    )
+    """Who makes the timestamps: names of `timestamps.outside`, or `internal`; the
+    first of them that answers well."""
     renew_days: int = Field(default=180, ge=1, le=1095)
     """Days before the end of a B-LTA document's newest timestamp's certificate that
     the document is stamped anew."""

@@ -2,6 +2,7 @@
 
 import math
 from datetime import datetime, timedelta
+from typing import Final
 
 from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -13,6 +14,10 @@ from appliance.storage.activation_rows import TRIES, is_in, items_of
 from appliance.storage.leases import claim_one
 from appliance.storage.seals import is_sealed_to, seals_of
 from appliance.storage.tables import activation, activation_item, activation_seal
+
+_NEGLECTED: Final = 3
+"""Leases' times after which a signing worker looks after what nobody with a network
+took: that role is away, or has more than it can do."""
 
 
 async def next_claims(
@@ -74,6 +79,7 @@ async def claim_next(
         key_until=key_until,
         items=items,
         tries=row.fence - row.progress,
+        outside=row.outside,
         seal=next(
             (
                 s
@@ -92,7 +98,8 @@ def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[boo
     kills its workers is not taken again. The finish phase may be tried as often as
     leases can lapse in its time: a store that is away kills nobody. After as many
     attempts as a key phase has, it rests for a lease's time between two, so that a
-    document which kills its workers there costs others little.
+    document which kills its workers there costs others little. What was handed to
+    the role with a network is that role's, unless it neglects it.
     """
     tries = terms.attempts + math.ceil(terms.finish / terms.lease)
     ours = is_sealed_to(activation_seal, activation.c.id, terms.host)
@@ -100,6 +107,16 @@ def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[boo
         terms.attempts > TRIES,
         activation.c.lease_until <= at - terms.lease,
     )
+    finishing = (
+        is_in(ActivationState.FINISHING)
+        & (activation.c.finish_until > at)
+        & (activation.c.lease_until <= at)
+        & (tries > TRIES)
+        & rested
+    )
+    if terms.outside:
+        return finishing & activation.c.outside
+    neglected = activation.c.lease_until <= at - _NEGLECTED * terms.lease
     several = exists().where(
         activation_item.c.activation == activation.c.id, activation_item.c.seq > 0
     )
@@ -107,16 +124,11 @@ def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[boo
         is_in(ActivationState.WAITING) & (activation.c.claim_by > at) & ours,
         and_(
             activation.c.lease_until <= at,
-            or_(
-                is_in(ActivationState.KEYING)
-                & (activation.c.key_until > at)
-                & (terms.attempts > TRIES)
-                & ours,
-                is_in(ActivationState.FINISHING)
-                & (activation.c.finish_until > at)
-                & (tries > TRIES)
-                & rested,
-            ),
+            is_in(ActivationState.KEYING)
+            & (activation.c.key_until > at)
+            & (terms.attempts > TRIES)
+            & ours,
         ),
+        finishing & or_(not_(activation.c.outside), neglected),
     )
     return and_(free, not_(several)) if single else free

@@ -187,6 +187,10 @@ class SqlActivations:
         """Give the activation back, to be claimed again only then, and say why."""
         return await self._fenced(claim, {"lease_until": until, "reason": reason})
 
+    async def hand_out(self, claim: Claim, at: datetime) -> bool:
+        """Give it to the role that has a network."""
+        return await self._fenced(claim, {"lease_until": at, "outside": True})
+
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""
         return await interrupt_intents(

@@ -70,6 +70,7 @@ class SqlIntegrators:
                 level=changed.level,
                 timestamp_policy=changed.timestamp_policy,
                 digest=changed.digest,
+                tsa=changed.tsa and list(changed.tsa),
             )
         )
 
@@ -272,6 +273,7 @@ def integrator_view(row: Row[Any]) -> IntegratorView:
             row.i_timestamp_policy and TimestampPolicy(row.i_timestamp_policy)
         ),
         digest=row.i_digest and DigestAlgorithm(row.i_digest),
+        tsa=row.i_tsa and tuple(row.i_tsa),
     )
 
 

@@ -3,11 +3,21 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.ids import IntegratorId, RequestId, new_id
-from appliance.domain.levels import Upkeep, UpkeepClaim, UpkeepCount
+from appliance.domain.levels import INTERNAL, Upkeep, UpkeepClaim, UpkeepCount
 from appliance.domain.vocab import SignatureLevel
 from appliance.storage.leases import claim_one, fenced_update
 from appliance.storage.tables import level_upkeep, signature_request
@@ -29,6 +39,8 @@ class SqlUpkeep:
                 request=request,
                 integrator=integrator,
                 wanted=new.wanted.value,
+                tsa=list(new.tsa),
+                outside=new.outside,
                 due=new.due,
                 tries=0,
                 reason="",
@@ -37,17 +49,19 @@ class SqlUpkeep:
             )
         )
 
-    async def any_due(self, at: datetime) -> bool:
+    async def any_due(self, at: datetime, *, outside: bool = False) -> bool:
         """Whether `claim_next` would give one."""
-        query = select(level_upkeep.c.id).where(_claimable(at)).limit(1)
+        due = _claimable(at, outside=outside)
+        query = select(level_upkeep.c.id).where(due).limit(1)
         return (await self._connection.execute(query)).first() is not None
 
     async def claim_next(
-        self, owner: str, at: datetime, lease: timedelta
+        self, owner: str, at: datetime, lease: timedelta, *, outside: bool = False
     ) -> UpkeepClaim | None:
         """Take one that is due and that nobody has in hand."""
+        due = _claimable(at, outside=outside)
         row = await claim_one(
-            self._connection, level_upkeep, _claimable(at), owner, at + lease, {}
+            self._connection, level_upkeep, due, owner, at + lease, {}
         )
         if row is None:
             return None
@@ -58,6 +72,7 @@ class SqlUpkeep:
             wanted=SignatureLevel(row.wanted),
             tries=row.tries,
             fence=row.fence,
+            tsa=INTERNAL if row.tsa is None else tuple(row.tsa),
         )
 
     async def renew(self, claim: UpkeepClaim, until: datetime) -> bool:
@@ -96,7 +111,10 @@ class SqlUpkeep:
         """What a document still needs."""
         query = select(level_upkeep).where(level_upkeep.c.request == request)
         row = (await self._connection.execute(query)).one_or_none()
-        return None if row is None else Upkeep(SignatureLevel(row.wanted), row.due)
+        if row is None:
+            return None
+        tsa = INTERNAL if row.tsa is None else tuple(row.tsa)
+        return Upkeep(SignatureLevel(row.wanted), row.due, tsa, row.outside)
 
     async def counted(self, at: datetime) -> list[UpkeepCount]:
         """What all documents need, the longest waiting first."""
@@ -134,6 +152,7 @@ class SqlUpkeep:
         )
 
 
-def _claimable(at: datetime) -> ColumnElement[bool]:
+def _claimable(at: datetime, *, outside: bool) -> ColumnElement[bool]:
     free = or_(level_upkeep.c.lease_until.is_(None), level_upkeep.c.lease_until <= at)
-    return and_(level_upkeep.c.due <= at, free)
+    ours = level_upkeep.c.outside if outside else not_(level_upkeep.c.outside)
+    return and_(level_upkeep.c.due <= at, free, ours)

@@ -20,7 +20,7 @@ from appliance.storage.tables import (
 )
 
 _Word = TypeVar("_Word", bound=StrEnum)
-_WISHES: Final = ("level", "timestamp_policy", "digest")
+_WISHES: Final = ("level", "timestamp_policy", "digest", "tsa")
 
 
 def request_views() -> Select[Any]:
@@ -68,6 +68,7 @@ def request_view(row: Row[Any]) -> RequestView:
             _first(SignatureLevel, row.wished_level, row.i_level),
             _first(TimestampPolicy, row.timestamp_policy, row.i_timestamp_policy),
             _first(DigestAlgorithm, row.digest, row.i_digest),
+            tuple(row.tsa or row.i_tsa or ()) or None,
         ),
         repair=repair_of(row),
         process=ProcessId(row.process),

@@ -70,6 +70,7 @@ class SqlRequests:
                 wished_level=new.wishes.level,
                 timestamp_policy=new.wishes.timestamp_policy,
                 digest=new.wishes.digest,
+                tsa=new.wishes.tsa and list(new.wishes.tsa),
             )
             .returning(signature_request.c.id)
         )

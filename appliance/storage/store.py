@@ -29,6 +29,7 @@ from appliance.storage.levels import SqlUpkeep
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
 from appliance.storage.logos import SqlLogos
 from appliance.storage.masters import SqlMasters
+from appliance.storage.outside import SqlOutsideStatus
 from appliance.storage.people import SqlPeople
 from appliance.storage.publications import SqlPublications
 from appliance.storage.requests import SqlRequests
@@ -61,6 +62,7 @@ class SqlRecords:
         self.revocation_pins = SqlRevocationPins(connection)
         self.trust = SqlTrust(connection)
         self.expiry = SqlExpiry(connection)
+        self.outside = SqlOutsideStatus(connection)
         self.documents = SqlDocuments(connection)
         self.document_keys = SqlDocumentKeys(connection)
         self.requests = SqlRequests(connection)

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from tests.functional.calls import ORIGIN
+from tests.parts.abroad import Abroad, abroad
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.harm import harmed
 from tests.parts.places import short_folder
@@ -68,10 +69,17 @@ def doorbell() -> Iterator[RedisServer]:
 
 
 @pytest.fixture(scope="session")
-def on_sqlite(doorbell: RedisServer) -> Iterator[Appliance]:
-    """On SQLite, with `doorbell`."""
-    redis = f'[redis]\nurl = "{doorbell.url}"'
-    with harmed(more=redis) as appliance:
+def world() -> Iterator[Abroad]:
+    """TSAs and a CA outside, which `on_sqlite` may ask."""
+    with abroad() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def on_sqlite(doorbell: RedisServer, world: Abroad) -> Iterator[Appliance]:
+    """On SQLite, with `doorbell` and the `world` outside."""
+    redis = f'[redis]\nurl = "{doorbell.url}"\n\n'
+    with harmed(more=redis + world.settings) as appliance:
         yield appliance
 
 

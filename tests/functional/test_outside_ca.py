@@ -37,9 +37,9 @@ def test_outside_certificate_signs_until_it_is_revoked(
 
         made = client.post(f"{here}/csr", json={"password": person.signing_password})
         request = _request(made, person, tmp_path)
-        assert _spki(request) == _spki(_certificate(client, here))
+        assert spki_of(request) == spki_of(_certificate(client, here))
 
-        chain = bundle(outside.certify(_spki(request), person.cuil), outside.issuing)
+        chain = bundle(outside.certify(spki_of(request), person.cuil), outside.issuing)
         body = {"cadena": chain.decode()}
         problem(client.post(f"{here}/cadena", json=body), 422, "CHAIN_INCOMPLETE")
         _trust(appliance, outside, tmp_path)
@@ -87,9 +87,10 @@ def _request(
     return request
 
 
-def _spki(
+def spki_of(
     of: x509.CertificateSigningRequest | x509.Certificate,
 ) -> bytes:
+    """The key that a request or certificate is of, DER."""
     return of.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
 

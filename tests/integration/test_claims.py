@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.domain.records.activations import Claim
+from appliance.domain.records.activations import Claim, Terms
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
 from appliance.services.claiming import CertificateChangedError
 from tests.core_parts import DIGEST, MADE, CoreParts
@@ -38,6 +38,38 @@ async def test_claim_gives_what_was_recorded(core: CoreParts) -> None:
         assert item.state is ItemState.WAITING
         assert item.document_sha256 == view.sha256
         assert item.params.sha256(item.request) == item.params_sha256
+
+
+async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreParts) -> None:
+    """It takes nothing else; a signing worker only what it neglects."""
+    abroad = replace(TERMS, host="chores", outside=True)
+
+    async def take(terms: Terms) -> Claim | None:
+        async with core.store.write() as records:
+            found = await records.activations.next_claims(core.now, terms)
+            taken = await records.activations.claim_next("w", core.now, terms)
+        assert (found is None) is (taken is None)
+        return taken
+
+    await core.add_activation(await core.add_signer())
+    assert await take(abroad) is None
+    held = await claimed(core)
+    async with core.store.write() as records:
+        assert await records.activations.intend(held, 0, DIGEST, core.now)
+        assert await records.activations.keyed(held, 0, MADE, core.now)
+        await records.activations.settle(held, core.now)
+        assert await records.activations.hand_out(held, core.now)
+
+    assert await take(TERMS) is None
+    taken = await take(abroad)
+    assert taken is not None
+    assert (taken.outside, taken.state) == (True, A.FINISHING)
+    core.clock.forward(39)
+    assert await take(TERMS) is None
+    core.clock.forward(1)
+    again = await take(TERMS)
+    assert again is not None
+    assert (again.outside, again.fence) == (True, taken.fence + 1)
 
 
 async def test_claim_takes_the_oldest(core: CoreParts) -> None:

@@ -428,11 +428,13 @@ async def test_one_document_that_breaks_stops_no_other(
     scene.clock.forward(60)
     keep, seen = scene.levels.keep, []
 
-    async def keep_but_one(pdf: bytes, wanted: SignatureLevel) -> Reached:
+    async def keep_but_one(
+        pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...]
+    ) -> Reached:
         seen.append(wanted)
         if len(seen) == 1:
             raise ZeroDivisionError
-        return await keep(pdf, wanted)
+        return await keep(pdf, wanted, tsa)
 
     monkeypatch.setattr(scene.levels, "keep", keep_but_one)
 

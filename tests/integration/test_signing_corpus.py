@@ -10,7 +10,7 @@ from appliance.domain.document import FindingKind
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.stamp import StampLayout, place, stamp_lines
 from appliance.domain.vocab import Restriction
-from tests.parts.pictures import Box, difference, digest, pictures
+from tests.parts.pictures import difference, digest, is_within, pictures
 from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner, make_signer
 from tests.tools.pdf_validation import assert_valid
 from worker.pdf import SignaturePlan, check, method_for, prepare
@@ -110,26 +110,15 @@ def test_corpus_file_looks_the_same_but_for_the_stamp(
             assert found[0] is None or path.name in LEFT_OPEN
         else:
             assert found[0] is not None
-            page = pdfium.PdfDocument(original)[0]
-            size = page.get_size()
-            assert path.name in LEFT_OPEN or is_within(found[0], layout, size)
+            size = pdfium.PdfDocument(original)[0].get_size()
+            place = (layout.x, layout.y, layout.width, layout.height)
+            assert path.name in LEFT_OPEN or is_within(found[0], size, place)
         assert not any(found[1:])
 
 
 def looks(pdf: bytes) -> list[str]:
     """Every page's picture, in short."""
     return [digest(picture) for picture in pictures(pdf)]
-
-
-def is_within(box: Box, layout: StampLayout, size: tuple[float, float]) -> bool:
-    """Whether a difference lies in the stamp's box, to a point."""
-    width, height = size
-    return (
-        box[0] * width >= layout.x - 1
-        and box[1] * height >= layout.y - 1
-        and box[2] * width <= layout.x + layout.width + 1
-        and box[3] * height <= layout.y + layout.height + 1
-    )
 
 
 @pytest.mark.parametrize(("name", "code"), REFUSED.items())

@@ -36,6 +36,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from appliance.bootstrap import Front, open_front
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.ids import PersonId
+from appliance.domain.levels import NO_WISHES, ProfileWishes
 from appliance.domain.records.activations import IntentRow
 from appliance.domain.vocab import VouchedBy
 from appliance.services.intake import IntakeOrder
@@ -374,13 +375,11 @@ class Appliance:
         pdf: bytes,
         name: str = "contrato.pdf",
         expires: datetime | None = None,
+        wishes: ProfileWishes = NO_WISHES,
     ) -> int:
         """A document for somebody to sign; its `solicitudId`."""
-        return self.do(
-            lambda front: front.intake.create_request(
-                intake_order(person, name, expires), pdf
-            )
-        )
+        order = replace(intake_order(person, name, expires), wishes=wishes)
+        return self.do(lambda front: front.intake.create_request(order, pdf))
 
     def new_process(self, people: Sequence[TestPerson], pdf: bytes) -> list[int]:
         """A document for people to sign in turn; their `solicitudId`s."""

@@ -134,6 +134,8 @@ class FakeTsa:
         self.mode = Mode.GOOD
         self.asked = 0
         """Questions so far."""
+        self.heard: dict[str, str] = {}
+        """Headers of the last one."""
         self.authority = outside
         self._clock = clock
         self._user = user
@@ -206,6 +208,7 @@ class FakeTsa:
     def serve(self, http: BaseHTTPRequestHandler) -> None:
         """Answer one call."""
         self.asked += 1
+        self.heard = dict(http.headers.items())
         asked = http.rfile.read(int(http.headers["Content-Length"]))
         given = base64.b64encode(self._user.encode()).decode()
         mode = self.mode

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_der_public_key,
 )
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 DOCUMENT_SIGNING: Final = x509.ObjectIdentifier("1.3.6.1.5.5.7.3.36")
@@ -95,6 +95,11 @@ class Form:
     digest: hashes.SHA224 | hashes.SHA256 | hashes.SHA384 = field(
         default_factory=hashes.SHA256
     )
+    ocsp: str | None = None
+    """Where its status is asked for."""
+    crl: str | None = None
+    """Where the list is that it would stand in."""
+    no_check: bool = False
 
 
 def make(
@@ -121,6 +126,20 @@ def make(
         builder = builder.add_extension(
             x509.ExtendedKeyUsage(form.purposes), critical=form.purposes_critical
         )
+    if form.ocsp is not None:
+        at = x509.UniformResourceIdentifier(form.ocsp)
+        access = x509.AccessDescription(AuthorityInformationAccessOID.OCSP, at)
+        builder = builder.add_extension(
+            x509.AuthorityInformationAccess([access]), critical=False
+        )
+    if form.crl is not None:
+        name = x509.UniformResourceIdentifier(form.crl)
+        point = x509.DistributionPoint([name], None, None, None)
+        builder = builder.add_extension(
+            x509.CRLDistributionPoints([point]), critical=False
+        )
+    if form.no_check:
+        builder = builder.add_extension(x509.OCSPNoCheck(), critical=False)
     if form.critical is not None:
         unknown = x509.UnrecognizedExtension(
             x509.ObjectIdentifier(form.critical), b"\x05\x00"
@@ -135,13 +154,19 @@ class OutsideCa:
     Args:
         now: aware; both are good from ten days before for ten years.
         name: of the CA.
+        site: where it tells of revocations, if it does: `http://host:port`.
         issuing: what the issuing CA's certificate says differently.
     """
 
     def __init__(
-        self, now: datetime, name: str = "AC de afuera", **issuing: Any
+        self,
+        now: datetime,
+        name: str = "AC de afuera",
+        site: str | None = None,
+        **issuing: Any,
     ) -> None:
         self.now = now
+        self.site = site
         self.root_key, self.key = ec_key(), ec_key()
         start, end = now - timedelta(days=10), now + timedelta(days=3650)
         as_ca: dict[str, Any] = {
@@ -155,7 +180,8 @@ class OutsideCa:
         self.name = named(name)
         form = Form(subject=self.root_name, **as_ca)
         self.root = make(form, spki_of(self.root_key), self.root_name, self.root_key)
-        form = Form(subject=self.name, **(as_ca | issuing))
+        told = {} if site is None else {"crl": f"{site}/root.crl"}
+        form = Form(subject=self.name, **(as_ca | told | issuing))
         spki = spki_of(self.key)
         self.issuing = make(form, spki, self.root_name, self.root_key)
 
@@ -165,9 +191,15 @@ class OutsideCa:
             "subject": named("Ana Pérez", f"CUIL {cuil}"),
             "start": self.now - timedelta(days=1),
             "end": self.now + timedelta(days=365),
+            **self._told(),
             **changes,
         }
         return Form(**values)
+
+    def _told(self) -> dict[str, str]:
+        if self.site is None:
+            return {}
+        return {"ocsp": f"{self.site}/ocsp", "crl": f"{self.site}/ca.crl"}
 
     def certify(self, spki: bytes, cuil: str, **changes: Any) -> x509.Certificate:
         """A person's certificate, sound but for `changes`."""

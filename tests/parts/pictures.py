@@ -40,3 +40,20 @@ def difference(before: Image.Image, after: Image.Image) -> Box | None:
         return None
     width, height = before.size
     return box[0] / width, box[1] / height, box[2] / width, box[3] / height
+
+
+def is_within(box: Box, size: tuple[float, float], place: Box) -> bool:
+    """Whether a difference lies in a place, to a point.
+
+    Args:
+        box: from `difference`.
+        size: width and height of the page, in points.
+        place: x and y of the top left corner, width and height, in points.
+    """
+    (width, height), (x, y, wide, high) = size, place
+    return (
+        box[0] * width >= x - 1
+        and box[1] * height >= y - 1
+        and box[2] * width <= x + wide + 1
+        and box[3] * height <= y + high + 1
+    )

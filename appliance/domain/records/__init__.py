@@ -26,6 +26,7 @@ from appliance.domain.records.login import (
 )
 from appliance.domain.records.logos import LogoRecords
 from appliance.domain.records.masters import MasterRecords
+from appliance.domain.records.outside import OutsideStatusRecords
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
 from appliance.domain.records.secret_versions import SecretVersionRecords
@@ -107,6 +108,11 @@ class Records(Protocol):
     @property
     def expiry(self) -> ExpiryRecords:
         """What ends soon, and what was said of it."""
+        ...
+
+    @property
+    def outside(self) -> OutsideStatusRecords:
+        """What outside CAs said of certificates."""
         ...
 
     @property

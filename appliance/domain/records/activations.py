@@ -86,6 +86,8 @@ class Claim:
     """Claims since one of the items last came to a result, this one among them."""
     seal: Seal | None = field(repr=False, default=None)
     """What this host may open; None once no key is needed any more."""
+    outside: bool = False
+    """Whether it was handed to the role that has a network."""
 
     def binding(self, key_version: int) -> ActivationBinding:
         """What the seal is bound to, by what stands recorded now.
@@ -121,6 +123,9 @@ class Terms:
     attempts: int
     """Claims without a result after which an activation is given up as poisonous;
     in the finish phase it is then taken only after a lease's time of rest."""
+    outside: bool = False
+    """Whether the claimant has a network and no keys: it takes what was handed to it
+    and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +244,10 @@ class ActivationRecords(Protocol):
 
     async def put_off(self, claim: Claim, until: datetime, reason: str) -> bool:
         """Give the activation back, to be claimed again only then, and say why."""
+        ...
+
+    async def hand_out(self, claim: Claim, at: datetime) -> bool:
+        """Give it to the role that has a network."""
         ...
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:

@@ -16,14 +16,21 @@ class UpkeepRecords(Protocol):
         """Record what a document will need."""
         ...
 
-    async def any_due(self, at: datetime) -> bool:
+    async def any_due(self, at: datetime, *, outside: bool = False) -> bool:
         """Whether `claim_next` would give one."""
         ...
 
     async def claim_next(
-        self, owner: str, at: datetime, lease: timedelta
+        self, owner: str, at: datetime, lease: timedelta, *, outside: bool = False
     ) -> UpkeepClaim | None:
-        """Take one that is due and that nobody has in hand."""
+        """Take one that is due and that nobody has in hand.
+
+        Args:
+            owner: of the claim.
+            at: now.
+            lease: how long it is.
+            outside: take those that are for the role with a network, or the others.
+        """
         ...
 
     async def renew(self, claim: UpkeepClaim, until: datetime) -> bool:
@@ -32,6 +39,8 @@ class UpkeepRecords(Protocol):
 
     async def done(self, claim: UpkeepClaim, following: Upkeep | None) -> bool:
         """End a claim: with what is due next, or with nothing any more.
+
+        Who stamps, and which role does it, stays as it is.
 
         False, and nothing is changed, when another claim came since.
         """

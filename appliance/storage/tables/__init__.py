@@ -19,6 +19,7 @@ from appliance.storage.tables.certificates import (
     crl,
     expiry_notice,
     ocsp_response,
+    outside_status,
     trust_anchor,
 )
 from appliance.storage.tables.credentials import credential, former_certificate
@@ -97,6 +98,7 @@ __all__ = [
     "logo_use",
     "metadata",
     "ocsp_response",
+    "outside_status",
     "person",
     "revocation_pin",
     "signature_request",

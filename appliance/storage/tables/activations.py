@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -11,6 +12,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 from appliance.storage.tables.base import Id, Serial, metadata
@@ -33,6 +35,8 @@ activation = Table(
     Column("fence", Integer, nullable=False),
     # The fence of the claim under which an item last came to a result.
     Column("progress", Integer, nullable=False, server_default="0"),
+    # What is left to be done of it needs a network, which signing workers lack.
+    Column("outside", Boolean, nullable=False, server_default=false()),
     Column("reason", Text, nullable=False),
     Index("ix_activation_state_lease_until", "state", "lease_until"),
 )

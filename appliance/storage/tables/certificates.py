@@ -71,6 +71,18 @@ trust_anchor = Table(
     UniqueConstraint("sha256", "purpose"),
 )
 
+# What outside CAs said: OCSP answers, lists, and what was found revoked.
+outside_status = Table(
+    "outside_status",
+    metadata,
+    Column("kind", String(8), primary_key=True),
+    Column("subject", String(64), primary_key=True),
+    Column("der", LargeBinary, nullable=False),
+    Column("this_update", Instant, nullable=False),
+    Column("next_update", Instant, nullable=False),
+    Index("ix_outside_status_next_update", "next_update"),
+)
+
 # The tightest warning that was given of an end; a later end begins anew.
 expiry_notice = Table(
     "expiry_notice",

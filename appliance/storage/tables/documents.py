@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -11,6 +12,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 from appliance.storage.tables.base import Id, Serial, metadata
@@ -83,6 +85,8 @@ level_upkeep = Table(
     ),
     Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
     Column("wanted", String(8), nullable=False),
+    Column("tsa", JsonText),
+    Column("outside", Boolean, nullable=False, server_default=false()),
     Column("due", Instant, nullable=False),
     Column("tries", Integer, nullable=False),
     Column("reason", Text, nullable=False),

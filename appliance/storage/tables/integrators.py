@@ -17,7 +17,7 @@ from sqlalchemy import (
 
 from appliance.domain.integration import DELIVERY_LIMIT_BYTES
 from appliance.storage.tables.base import Id, metadata
-from appliance.storage.types import Instant
+from appliance.storage.types import Instant, JsonText
 
 integrator = Table(
     "integrator",
@@ -38,6 +38,7 @@ integrator = Table(
     Column("level", String(8)),
     Column("timestamp_policy", String(16)),
     Column("digest", String(8)),
+    Column("tsa", JsonText),
 )
 
 api_key = Table(

@@ -44,6 +44,7 @@ signature_request = Table(
     Column("wished_level", String(8)),
     Column("timestamp_policy", String(16)),
     Column("digest", String(8)),
+    Column("tsa", JsonText),
     UniqueConstraint("process", "seq"),
     Index("ix_signature_request_person_state", "person", "state"),
     Index("ix_signature_request_state_expires", "state", "expires"),
