@@ -10,6 +10,7 @@ from appliance.services.authority_files import read_authority
 from appliance.services.publishing import Publishing
 from appliance.services.revocation import Revocations
 from appliance.services.timestamps import TimestampWork
+from appliance.services.tsa_certificates import TsaCertificates
 from appliance.settings import SettingsError
 
 _log = structlog.get_logger(__name__)
@@ -29,6 +30,7 @@ class AuthorityChores:
         self._publishing = Publishing(core.store, core.clock, core.settings.pki, slot)
         self._timestamps = TimestampWork(core.store, core.clock, slot)
         self._revocations = Revocations(core.store, core.clock)
+        self._tsa = TsaCertificates(core.store, core.clock)
         self._next: datetime | None = None
 
     async def run(self) -> None:
@@ -47,6 +49,7 @@ class AuthorityChores:
             _log.warning("worker.no_authority", reason=str(exc))
             return
         await self._revocations.resume()
+        await self._tsa.resume()
         await self._publishing.submit_due(authority.issuers)
         await self._publishing.forget()
         await self._timestamps.forget()

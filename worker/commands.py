@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from appliance.domain.certificates import TSA_REASONS
 from appliance.settings import load_settings
 
 
@@ -23,12 +24,30 @@ def register(
         help="number among this host's workers of the kind, from 1",
     )
     worker.set_defaults(run=_worker)
-    timestamps = commands.add_parser("timestamps", help="authorities outside")
+    timestamps = commands.add_parser("timestamps", help="timestamping authorities")
     parts = timestamps.add_subparsers(dest="part", required=True)
     trial = parts.add_parser(
         "try", help="ask each authority of the settings for a timestamp"
     )
     trial.set_defaults(run=_try_timestamps)
+    listing = parts.add_parser("list", help="certificates of the internal TSA")
+    listing.set_defaults(run=_list_tsa)
+    revoke = parts.add_parser(
+        "revoke", help="revoke one of them and every other one of its key, for good"
+    )
+    revoke.add_argument("serial", help="serial number, hexadecimal")
+    revoke.add_argument(
+        "--reason",
+        required=True,
+        choices=[reason.value for reason in TSA_REASONS],
+        help="told to whoever checks (RFC 3161, 4)",
+    )
+    revoke.set_defaults(run=_revoke_tsa)
+    stamped = parts.add_parser(
+        "documents", help="documents that may bear a timestamp by one of them"
+    )
+    stamped.add_argument("serial", help="serial number, hexadecimal")
+    stamped.set_defaults(run=_list_stamped)
     sandbox = commands.add_parser("sandbox", help="run the PDF sandbox")
     sandbox.set_defaults(run=_sandbox)
 
@@ -92,6 +111,24 @@ def _try_timestamps(args: argparse.Namespace) -> int:
     from worker.timestamp_commands import try_timestamps  # noqa: PLC0415 (heavy)
 
     return try_timestamps(args)
+
+
+def _list_tsa(args: argparse.Namespace) -> int:
+    from worker.timestamp_commands import list_tsa  # noqa: PLC0415 (heavy)
+
+    return list_tsa(args)
+
+
+def _revoke_tsa(args: argparse.Namespace) -> int:
+    from worker.timestamp_commands import revoke_tsa  # noqa: PLC0415 (heavy)
+
+    return revoke_tsa(args)
+
+
+def _list_stamped(args: argparse.Namespace) -> int:
+    from worker.timestamp_commands import list_stamped  # noqa: PLC0415 (heavy)
+
+    return list_stamped(args)
 
 
 def _sandbox(args: argparse.Namespace) -> int:

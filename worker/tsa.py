@@ -123,11 +123,18 @@ class InternalTsa:
     async def _ready(self) -> _Stamper:
         """The certificate to stamp by; read, or made, when its time has come."""
         held = self._usable()
-        if held is None:
+        if held is None or not await self._is_in_force(held):
             async with self._certifying:
-                held = self._usable() or await self._certified()
-                self._stamper = held
+                held = self._usable()
+                if held is None or not await self._is_in_force(held):
+                    held = await self._certified()
+                    self._stamper = held
         return held
+
+    async def _is_in_force(self, held: _Stamper) -> bool:
+        """Whether the record still has no other one: it may be revoked."""
+        newest = await self._publishing.own(CertificateKind.TSA, self._ca_id)
+        return newest is not None and newest.der == held.certificate
 
     def _usable(self) -> _Stamper | None:
         held = self._stamper
@@ -145,6 +152,10 @@ class InternalTsa:
 
     async def _certified(self) -> _Stamper:
         public = load_spki(await self._session.public_key(TSA_KEY))
+        former = await self._publishing.compromised(CertificateKind.TSA)
+        if any(key_of(each.der) == public for each in former):
+            msg = "the TSA's key is compromised: destroy it, then `rubrica hsm init`"
+            raise HsmRefusedError(msg)
         held = await self._publishing.own(CertificateKind.TSA, self._ca_id)
         if (
             held is None

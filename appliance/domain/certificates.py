@@ -22,6 +22,14 @@ ARC: Final = "2.25.203864791873263086617336735730773149798"
 """Root of the project's object identifiers. Source: ITU-T X.667, 7 (a UUID)."""
 STATUS_KINDS: Final = frozenset({CertificateKind.SIGNER, CertificateKind.TSA})
 """Whose status OCSP tells; of its own responder nobody is to ask."""
+TSA_REASONS: Final = (
+    RevocationReason.SUPERSEDED,
+    RevocationReason.CESSATION_OF_OPERATION,
+    RevocationReason.AFFILIATION_CHANGED,
+    RevocationReason.KEY_COMPROMISE,
+)
+"""Why a TSA's certificate is revoked: all but the last, told as such, leave earlier
+timestamps valid. Source: RFC 3161, 4."""
 _SERIAL: Final = re.compile(r"0*([0-9a-f]{1,40})", re.ASCII)
 
 
@@ -154,7 +162,8 @@ class AnswerDraft:
 class Revoking:
     """A revocation that is to be published: what has to be signed for it."""
 
-    credential: CredentialId
+    credential: CredentialId | None
+    """None: certificates of the appliance's own."""
     crl: CrlDraft
     answers: tuple[AnswerDraft, ...]
 

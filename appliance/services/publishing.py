@@ -33,6 +33,7 @@ from appliance.domain.vocab import (
     CertificateState,
     CredentialState,
     EventKind,
+    RevocationReason,
     TaskKind,
     TaskState,
 )
@@ -222,13 +223,14 @@ class Publishing:
         Raises:
             ApplianceError: `TASK_FAILED`: a certificate is of another CA.
         """
-        credential = CredentialId(str(claim.input["credential"]))
+        named = claim.input.get("credential")
+        credential = None if named is None else CredentialId(str(named))
         async with self._store.read() as records:
-            going = [
-                each
-                for each in await records.certificates.of_credential(credential)
-                if each.state is CertificateState.REVOKING
-            ]
+            if credential is not None:
+                found = await records.certificates.of_credential(credential)
+            else:
+                found = await records.certificates.of_kind(CertificateKind.TSA)
+            going = [each for each in found if each.state is CertificateState.REVOKING]
             if any(each.issuer != issuer for each in going):
                 raise ApplianceError(
                     ErrorCode.TASK_FAILED, params={"reason": "of another CA"}
@@ -262,9 +264,10 @@ class Publishing:
             if not await records.tasks.close(claim, TaskState.DONE, output):
                 return False
             await records.certificates.revoked([each.serial for each in answers])
-            await records.credentials.set_state(
-                revoking.credential, CredentialState.REVOKED
-            )
+            if revoking.credential is not None:
+                await records.credentials.set_state(
+                    revoking.credential, CredentialState.REVOKED
+                )
             if not await records.publications.put_crl(crl):
                 raise ApplianceError(ErrorCode.BUSY)
             for answer in answers:
@@ -297,6 +300,14 @@ class Publishing:
         """
         async with self._store.read() as records:
             return await records.certificates.newest(kind, issuer)
+
+    async def compromised(self, kind: CertificateKind) -> list[CertificateRecord]:
+        """Certificates whose key somebody else may have."""
+        async with self._store.read() as records:
+            found = await records.certificates.of_kind(kind)
+        return [
+            each for each in found if each.reason is RevocationReason.KEY_COMPROMISE
+        ]
 
     async def own_issued(self, new: CertificateRecord) -> None:
         """Record a certificate of one of the appliance's own keys."""

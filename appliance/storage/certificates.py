@@ -75,7 +75,7 @@ class SqlCertificates:
                     certificate.c.issuer == issuer,
                     certificate.c.state == CertificateState.VALID.value,
                 )
-                .order_by(certificate.c.not_after.desc())
+                .order_by(certificate.c.not_after.desc(), certificate.c.issued.desc())
                 .limit(1)
             )
         ).one_or_none()
@@ -93,6 +93,15 @@ class SqlCertificates:
         )
         newest = {row.issuer: record_of(row) for row in rows}
         return list(newest.values())
+
+    async def of_kind(self, kind: CertificateKind) -> list[CertificateRecord]:
+        """Every certificate of one of the appliance's own kinds, newest first."""
+        rows = await self._connection.execute(
+            select(certificate)
+            .where(certificate.c.kind == kind.value)
+            .order_by(certificate.c.issued.desc(), certificate.c.serial)
+        )
+        return [record_of(row) for row in rows]
 
     async def of_credential(
         self, credential_id: CredentialId
@@ -187,6 +196,25 @@ class SqlCertificates:
         )
         return result.rowcount
 
+    async def revoking_own(
+        self,
+        serials: Collection[str],
+        at: datetime,
+        reason: RevocationReason,
+        task: TaskId,
+    ) -> int:
+        """Have valid certificates of the appliance's own be revoked; how many."""
+        result = await self._connection.execute(
+            update(certificate)
+            .where(
+                certificate.c.serial.in_(serials),
+                certificate.c.credential.is_(None),
+                certificate.c.state == CertificateState.VALID.value,
+            )
+            .values(state=_REVOKING, revoked_at=at, reason=reason.value, task=task)
+        )
+        return result.rowcount
+
     async def retry(self, credential_id: CredentialId, task: TaskId) -> None:
         """Give what is being revoked another task."""
         await self._connection.execute(
@@ -213,6 +241,7 @@ class SqlCertificates:
             select(certificate.c.credential)
             .join(hsm_task, hsm_task.c.id == certificate.c.task)
             .where(
+                certificate.c.credential.is_not(None),
                 certificate.c.state == _REVOKING,
                 hsm_task.c.state == TaskState.FAILED.value,
             )
@@ -220,6 +249,27 @@ class SqlCertificates:
             .limit(limit)
         )
         return [CredentialId(row.credential) for row in rows]
+
+    async def stalled_own(self) -> list[str]:
+        """Serials of the appliance's own, being revoked by a task given up."""
+        rows = await self._connection.execute(
+            select(certificate.c.serial)
+            .join(hsm_task, hsm_task.c.id == certificate.c.task)
+            .where(
+                certificate.c.credential.is_(None),
+                certificate.c.state == _REVOKING,
+                hsm_task.c.state == TaskState.FAILED.value,
+            )
+        )
+        return list(rows.scalars())
+
+    async def retry_own(self, serials: Collection[str], task: TaskId) -> None:
+        """Give those another task."""
+        await self._connection.execute(
+            update(certificate)
+            .where(certificate.c.serial.in_(serials), certificate.c.state == _REVOKING)
+            .values(task=task)
+        )
 
     async def revoked_entries(self, issuer: str) -> list[RevokedEntry]:
         """Every revoked certificate of a CA, by time."""

@@ -5,13 +5,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Row, Select, delete, exists, insert, not_, select
+from sqlalchemy import Row, Select, delete, exists, insert, not_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.document import Damage, Repair
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId
 from appliance.domain.records.requests import StoredDocument
 from appliance.domain.request import SignedDocumentView, SignedVersion
+from appliance.domain.vocab import SignatureLevel
 from appliance.storage.inserting import insert_into
 from appliance.storage.inspections import inspection_from_json, inspection_to_json
 from appliance.storage.tables import (
@@ -136,6 +137,23 @@ class SqlDocuments:
         # Of several versions the newest comes last, and stays.
         rows = await self._connection.execute(query.order_by(signed_document.c.version))
         return {RequestId(row.request): _signed_view(row) for row in rows}
+
+    async def stamped_between(
+        self, since: datetime, until: datetime, after: tuple[int, int], limit: int
+    ) -> list[SignedDocumentView]:
+        """Versions with a timestamp, made in that time, by request and version."""
+        rows = await self._connection.execute(
+            _signed()
+            .where(
+                signed_document.c.made >= since,
+                signed_document.c.made <= until,
+                signed_document.c.level != SignatureLevel.B_B.value,
+                tuple_(signed_document.c.request, signed_document.c.version) > after,
+            )
+            .order_by(signed_document.c.request, signed_document.c.version)
+            .limit(limit)
+        )
+        return [_signed_view(row) for row in rows]
 
     async def version(
         self, request: RequestId, sha256: str

@@ -13,6 +13,7 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    update,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -115,6 +116,18 @@ class SqlUpkeep:
             return None
         tsa = INTERNAL if row.tsa is None else tuple(row.tsa)
         return Upkeep(SignatureLevel(row.wanted), row.due, tsa, row.outside)
+
+    async def hasten(self, at: datetime) -> int:
+        """Have every archived document stamped anew now; how many."""
+        result = await self._connection.execute(
+            update(level_upkeep)
+            .where(
+                level_upkeep.c.wanted == SignatureLevel.B_LTA.value,
+                level_upkeep.c.due > at,
+            )
+            .values(due=at)
+        )
+        return result.rowcount
 
     async def counted(self, at: datetime) -> list[UpkeepCount]:
         """What all documents need, the longest waiting first."""

@@ -194,7 +194,7 @@ async def _read_multipart() -> Form:
     reader = _Reader(limits)
     try:
         decoder = MultipartDecoder(boundary.encode(), max_parts=_FIELDS_AT_MOST)
-        async for chunk in body.chunks(limits.multipart, limits.timeout_s):
+        async for chunk in body.chunks(limits.multipart, body.patience_s(limits)):
             decoder.receive_data(chunk)
             reader.take(decoder)
         decoder.receive_data(None)

@@ -112,6 +112,8 @@ def _trust(appliance: Appliance, outside: OutsideCa, folder: Path) -> None:
     added = appliance.rubrica("trust", "add", str(path), "--fingerprint", sha256)
     assert added.returncode == 0, added.stderr
     assert sha256 in appliance.rubrica("trust", "list").stdout
+    assert "oldest" in appliance.rubrica("levels", "status").stdout
+    assert "serial" in appliance.rubrica("timestamps", "list").stdout
 
 
 def test_revocation_pin_of_a_new_person_revokes(

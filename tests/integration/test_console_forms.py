@@ -1,12 +1,16 @@
 """The reader of forms: nothing that is sent is read as two things, or is a 500."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from quart import Quart
 
 from admin_ui.session import COOKIE
 from appliance.bootstrap import open_admin
+from appliance.web import body, forms
+from appliance.web.body import Limits, bounded_request
 from tests.parts.console import ADMIN_URL, Answer, Site, open_site
 
 FORM = "application/x-www-form-urlencoded"
@@ -96,6 +100,31 @@ async def test_malformed_multipart_is_refused(
     answer = await send(site, body.encode(), MULTIPART, UPLOAD)
 
     assert answer.status == status
+
+
+async def test_large_file_is_waited_for_by_its_size() -> None:
+    """As long as its line is not slower than the slowest one."""
+    app = Quart("forms")
+    limits = Limits(json=1000, document=1_000_000, timeout_s=0.05)
+    app.request_class = bounded_request(limits, (body.MULTIPART,))
+    app.extensions["rubrica.limits"] = limits
+
+    @app.post("/")
+    async def take() -> str:
+        return str(len((await forms.read(files=True)).files["file"].content))
+
+    sent = part("file", "a" * 900_000, '; filename="a.pdf"').encode() + b"--x--\r\n"
+    headers = {"Content-Type": MULTIPART, "Content-Length": str(len(sent))}
+    async with app.test_client().request(
+        "/", method="POST", headers=headers
+    ) as connection:
+        await connection.send(sent[:1000])
+        await asyncio.sleep(0.2)
+        await connection.send(sent[1000:])
+        await connection.send_complete()
+        told = await connection.receive()
+
+    assert told == b"900000"
 
 
 async def test_multipart_without_boundary_is_refused(site: Site) -> None:

@@ -24,7 +24,7 @@ from appliance.web.problems import ANSWERS
 from tests import pdfs
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys
-from tests.parts import hostile
+from tests.parts import hostile, shadows
 from tests.parts.attacks import update
 from tests.parts.pictures import digest, pictures
 from tests.parts.sandbox import SandboxServer, running_sandbox
@@ -109,19 +109,19 @@ TOLD = {
         {FindingKind.RICH_MEDIA},
     ),
     "layer that is off": (
-        hostile.layered(b"/OFF[5 0 R]"),
+        shadows.layered(b"/OFF[5 0 R]"),
         {FindingKind.LAYERS, FindingKind.HIDDEN_LAYERS},
     ),
     "white note over text": (
-        hostile.lettered(
+        shadows.lettered(
             page=b"/Annots[6 0 R]",
-            o6=hostile.cover(b"/Subtype/Stamp"),
-            o7=hostile.WHITE,
+            o6=shadows.cover(b"/Subtype/Stamp"),
+            o7=shadows.WHITE,
         ),
         {FindingKind.COVERED_TEXT},
     ),
     "text beside the page": (
-        hostile.lettered(page=b"/CropBox[0 0 200 100]"),
+        shadows.lettered(page=b"/CropBox[0 0 200 100]"),
         {FindingKind.OFF_PAGE_TEXT},
     ),
     "content replaced": (
@@ -129,7 +129,7 @@ TOLD = {
         {FindingKind.REPLACED_CONTENT},
     ),
     "second document inside": (
-        hostile.second_document(),
+        shadows.second_document(),
         {FindingKind.UNSHOWN_PAGES},
     ),
     "signed, then damaged": (

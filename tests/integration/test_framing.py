@@ -23,6 +23,7 @@ from tests.parts.frame_desk import (
     ADDRESS,
     CERTIFIED,
     FULL,
+    FakeInspector,
     FrameDesk,
     open_frame_desk,
 )
@@ -470,6 +471,23 @@ async def test_signer_chooses_a_field_or_no_mark(desk: FrameDesk) -> None:
         desk.signing.placement(session, replace(TOP_LEFT, field="Otro")),
         ErrorCode.SIGNATURE_FIELD_NOT_FOUND,
     )
+
+
+async def test_place_is_told_while_nothing_can_be_drawn(
+    desk: FrameDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the sandbox the mark has its box and its words, and no picture."""
+
+    async def away(*_: object) -> bytes:
+        raise ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
+
+    session = await desk.proven(await desk.add_person())
+    monkeypatch.setattr(FakeInspector, "render", away)
+    placed = await desk.signing.placement(session, TOP_LEFT)
+
+    assert placed.png is None
+    assert placed.layout is not None
+    assert placed.layout.lines[1] == "Ana Pérez"
 
 
 async def test_cancelled_session_is_over(desk: FrameDesk) -> None:

@@ -8,7 +8,7 @@ import pytest
 from appliance.domain.document import FindingKind
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from tests import pdfs
-from tests.parts import hostile
+from tests.parts import hostile, shadows
 from tests.parts.attacks import update
 from tests.parts.sandbox import SandboxServer, running_sandbox
 
@@ -186,24 +186,31 @@ FOUND = {
         FindingKind.OVERLAPPING_ANNOTATIONS,
     ),
     "text below a note": (
-        hostile.lettered(
+        shadows.lettered(
             page=b"/Annots[6 0 R]",
-            o6=hostile.cover(b"/Subtype/Stamp"),
-            o7=hostile.WHITE,
+            o6=shadows.cover(b"/Subtype/Stamp"),
+            o7=shadows.WHITE,
         ),
         FindingKind.COVERED_TEXT,
     ),
     "text below a field": (
-        hostile.lettered(
+        shadows.lettered(
             b"/AcroForm<</Fields[6 0 R]>>",
             b"/Annots[6 0 R]",
-            o6=hostile.cover(b"/Subtype/Widget/FT/Tx/T(a)"),
-            o7=hostile.WHITE,
+            o6=shadows.cover(b"/Subtype/Widget/FT/Tx/T(a)"),
+            o7=shadows.WHITE,
         ),
         FindingKind.COVERED_TEXT,
     ),
     "text beside the page": (
-        hostile.lettered(page=b"/CropBox[0 0 200 100]"),
+        shadows.lettered(page=b"/CropBox[0 0 200 100]"),
+        FindingKind.OFF_PAGE_TEXT,
+    ),
+    "letters as large as the sky": (
+        shadows.lettered(
+            page=b"/Annots[6 0 R]",
+            o6=b"<</Type/Annot/Subtype/FreeText/Rect[-999999 -999999 999999 999999]>>",
+        ).replace(b"/F 24 Tf 20 150 Td", b"/F 99999 Tf 9 9 Td"),
         FindingKind.OFF_PAGE_TEXT,
     ),
     "page outside the tree": (
@@ -211,7 +218,7 @@ FOUND = {
         FindingKind.UNSHOWN_PAGES,
     ),
     "second document inside": (
-        hostile.second_document(),
+        shadows.second_document(),
         FindingKind.UNSHOWN_PAGES,
     ),
     "template of a page": (
@@ -242,9 +249,9 @@ FOUND = {
 }
 
 LAYERED = {
-    "layer that is off": hostile.layered(b"/OFF[5 0 R]"),
-    "all layers off": hostile.layered(b"/BaseState/OFF"),
-    "layer for paper alone": hostile.layered(
+    "layer that is off": shadows.layered(b"/OFF[5 0 R]"),
+    "all layers off": shadows.layered(b"/BaseState/OFF"),
+    "layer for paper alone": shadows.layered(
         b"/AS[<</Event/View/OCGs[5 0 R]/Category[/View]>>]",
         b"/Usage<</View<</ViewState/OFF>>/Print<</PrintState/ON>>>>",
     ),
@@ -274,18 +281,21 @@ HARMLESS = {
     "odd annotations": hostile.annotated(
         b"/Subtype/FreeText/Rect[(a) /b]/F(x)/CA/x", b"/Rect[1 2 3]/Subtype 7"
     ),
-    "text below a mark": hostile.lettered(
+    "text below a mark": shadows.lettered(
         page=b"/Annots[6 0 R]",
-        o6=hostile.cover(b"/Subtype/Highlight"),
-        o7=hostile.WHITE.replace(b"1 g", b"1 1 0 rg")
+        o6=shadows.cover(b"/Subtype/Highlight"),
+        o7=shadows.WHITE.replace(b"1 g", b"1 1 0 rg")
         .replace(b"/BBox", b"/Resources<</ExtGState<</G<</BM/Multiply>>>>>>/BBox")
         .replace(b"stream\n", b"stream\n/G gs "),
     ),
-    "text below a field of glass": hostile.lettered(
+    "text below a field of glass": shadows.lettered(
         b"/AcroForm<</Fields[6 0 R]>>",
         b"/Annots[6 0 R]",
-        o6=hostile.cover(b"/Subtype/Widget/FT/Tx/T(a)"),
-        o7=hostile.WHITE.replace(b" f ", b" n "),
+        o6=shadows.cover(b"/Subtype/Widget/FT/Tx/T(a)"),
+        o7=shadows.WHITE.replace(b" f ", b" n "),
+    ),
+    "types that are none": hostile.plain(
+        o5=b"<</Type<</A/B>>>>", o6=b"<</Type[/Page]>>", o7=b"<</Type(/Page)>>"
     ),
     "content written again as it was": update(
         hostile.plain(), {3: hostile.PAGE, 4: hostile.CONTENT}
@@ -350,7 +360,7 @@ async def test_layer_that_is_not_shown_is_told(
 ) -> None:
     """Beside the layers themselves; one that is on is told of as a layer alone."""
     inspection = await sandbox.client.inspect(LAYERED[kind])
-    shown = await sandbox.client.inspect(hostile.layered(b"/ON[5 0 R]"))
+    shown = await sandbox.client.inspect(shadows.layered(b"/ON[5 0 R]"))
 
     assert inspection.findings == (FindingKind.HIDDEN_LAYERS, FindingKind.LAYERS)
     assert shown.findings == (FindingKind.LAYERS,)

@@ -10,16 +10,29 @@ import pytest
 from asn1crypto import x509 as asn1
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from pyhanko.sign.validation.generic_cms import validate_tst_signed_data
 from pyhanko.sign.validation.status import TimestampSignatureStatus
 from pyhanko_certvalidator import ValidationContext
 
-from appliance.domain.errors import ErrorCode, TsaUnavailableError
+from appliance.domain.certificates import serial_text
+from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
 from appliance.domain.hsm import DigestAlgorithm, TokenRole
+from appliance.domain.ids import RequestId
+from appliance.domain.levels import Upkeep
+from appliance.domain.request import SignedDocumentView
 from appliance.domain.timestamps import TIMESTAMP_POLICY, TimestampQuestion
-from appliance.domain.vocab import CertificateKind
+from appliance.domain.vocab import (
+    CertificateKind,
+    RevocationReason,
+    SignatureLevel,
+    TaskKind,
+)
+from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.publishing import Publishing
+from appliance.services.renewal import Renewal
+from appliance.services.tsa_certificates import TsaCertificates
 from hsm_config import objects
 from hsm_config.certificates import key_identifier, read_ca, read_root
 from hsm_config.hierarchy import CA_VALIDITY
@@ -29,6 +42,8 @@ from tests.parts.hsm import HsmInstallation, earlier_trial
 from tests.parts.timestamps import Trusted, check_authority, imprint, info, signed
 from worker.authority import TSA_VALIDITY, Authority
 from worker.certificate_profile import TSA_POLICY
+from worker.certificate_tasks import CertificateTasks
+from worker.publisher import Publisher
 from worker.tsa import TSA_LEAST, InternalTsa
 
 DAY_S = 86_400
@@ -254,3 +269,74 @@ async def test_key_that_changed_is_certified_anew(
         second = of_tsa(await tsa.stamp(imprint(), DigestAlgorithm.SHA256))
 
     assert second.public_key() != first.public_key()
+
+
+async def test_revoked_certificate_stamps_no_more(desk: Desk) -> None:
+    """From the asking on, in every process; a lost key is not certified again."""
+    core, kept = desk.core, TsaCertificates(desk.core.store, desk.core.clock)
+    other, digest = desk.again(), DigestAlgorithm.SHA256
+    first = of_tsa(await desk.tsa.stamp(imprint(), digest))
+    assert of_tsa(await other.stamp(imprint(), digest)) == first
+    document = await signed_document(core)
+    serial = serial_text(first.serial_number)
+
+    await kept.revoke(serial, RevocationReason.SUPERSEDED, "operator")
+    second = of_tsa(await other.stamp(imprint(), digest))
+    await published(desk)
+
+    assert second.serial_number != first.serial_number
+    assert of_tsa(await desk.tsa.stamp(imprint(), digest)) == second
+    async with core.store.read() as records:
+        answer = await records.publications.answer(serial)
+        crl = await records.publications.crl(key_identifier(desk.authority.certificate))
+        upkeep = await records.upkeep.of_request(document)
+    assert answer is not None
+    told = ocsp.load_der_ocsp_response(answer.der)
+    assert told.certificate_status is ocsp.OCSPCertStatus.REVOKED
+    assert crl is not None
+    listed = [one.serial_number for one in x509.load_der_x509_crl(crl.der)]
+    assert listed == [first.serial_number]
+    assert upkeep is not None
+    assert upkeep.due == core.now
+    assert [each.request async for each in kept.stamped(serial)] == [document]
+    assert (await core.audited()).count("revocation.asked") == 1
+
+    newest = serial_text(second.serial_number)
+    await kept.revoke(newest, RevocationReason.KEY_COMPROMISE, "operator")
+    with pytest.raises(TsaUnavailableError) as refused:
+        await other.stamp(imprint(), digest)
+    assert "compromised" in refused.value.reason
+    with pytest.raises(ApplianceError) as caught:
+        await kept.revoke(newest, RevocationReason.SUPERSEDED, "operator")
+    assert caught.value.code is ErrorCode.CERTIFICATE_STATE
+
+
+async def signed_document(core: CoreParts) -> RequestId:
+    """A document that is stamped anew a year from now."""
+    request = await core.add_request((await core.add_signer()).person)
+    view = await core.view(request)
+    signed = SignedDocumentView(
+        request, view.integrator, "a.pdf", "ab" * 32, 1, "B-LTA"
+    )
+    due = Upkeep(SignatureLevel.B_LTA, core.now + timedelta(days=365))
+    async with core.store.write() as records:
+        await records.documents.sealed(request, signed, core.now)
+        await records.upkeep.add(request, view.integrator, due, core.now)
+    return request
+
+
+async def published(desk: Desk) -> None:
+    """Do the task of a revocation, as a signing worker does."""
+    core, slot = desk.core, "signing/h/1"
+    session = desk.tsa._session
+    root = read_root(desk.installation.settings)
+    publisher = Publisher(session, desk.authority, root, desk.publishing, core.clock)
+    renewal = Renewal(core.store, core.clock, slot)
+    runner = CertificateTasks(
+        publisher, desk.publishing, renewal, desk.authority, core.clock
+    )
+    claim = await HsmTasks(core.store, core.clock, slot, "p").claim_next(
+        [TaskKind.REVOKE]
+    )
+    assert claim is not None
+    await runner.run(claim)

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from pyhanko.sign.fields import MDPPerm
 
-from tests.parts import hostile
+from tests.parts import hostile, shadows
 
 
 class Sign(Protocol):
@@ -188,7 +188,7 @@ def shadow_font(sign: Sign) -> bytes:
 
 def shadow_hide_and_replace(sign: Sign) -> bytes:
     """Shadow, hide and replace: a second document inside becomes the document."""
-    pdf = sign(hostile.second_document())
+    pdf = sign(shadows.second_document())
     form = re.findall(rb"/AcroForm (\d+ 0 R)", pdf)
     kept = b"/AcroForm " + form[-1] if form else b""
     root = b"<</Type/Catalog/Pages 6 0 R" + kept + b">>"

@@ -36,6 +36,10 @@ class CertificateRecords(Protocol):
         """The one of a kind that ends last, of each CA; none that is revoked."""
         ...
 
+    async def of_kind(self, kind: CertificateKind) -> list[CertificateRecord]:
+        """Every certificate of one of the appliance's own kinds, newest first."""
+        ...
+
     async def of_credential(self, credential: CredentialId) -> list[CertificateRecord]:
         """A credential's certificates, newest first."""
         ...
@@ -81,6 +85,16 @@ class CertificateRecords(Protocol):
         """Have a credential's valid certificates be revoked by a task; how many."""
         ...
 
+    async def revoking_own(
+        self,
+        serials: Collection[str],
+        at: datetime,
+        reason: RevocationReason,
+        task: TaskId,
+    ) -> int:
+        """Have valid certificates of the appliance's own be revoked; how many."""
+        ...
+
     async def retry(self, credential: CredentialId, task: TaskId) -> None:
         """Give what is being revoked another task."""
         ...
@@ -91,6 +105,14 @@ class CertificateRecords(Protocol):
 
     async def stalled(self, limit: int) -> list[CredentialId]:
         """Credentials being revoked by a task that was given up."""
+        ...
+
+    async def stalled_own(self) -> list[str]:
+        """Serials of the appliance's own, being revoked by a task given up."""
+        ...
+
+    async def retry_own(self, serials: Collection[str], task: TaskId) -> None:
+        """Give those another task."""
         ...
 
     async def revoked_entries(self, issuer: str) -> list[RevokedEntry]:

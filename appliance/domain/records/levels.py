@@ -54,6 +54,10 @@ class UpkeepRecords(Protocol):
         """What a document still needs."""
         ...
 
+    async def hasten(self, at: datetime) -> int:
+        """Have every archived document stamped anew now; how many."""
+        ...
+
     async def counted(self, at: datetime) -> list[UpkeepCount]:
         """What all documents need, the longest waiting first."""
         ...

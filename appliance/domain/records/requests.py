@@ -98,6 +98,19 @@ class DocumentRecords(Protocol):
         """The signed documents of those requests that have one."""
         ...
 
+    async def stamped_between(
+        self, since: datetime, until: datetime, after: tuple[int, int], limit: int
+    ) -> list[SignedDocumentView]:
+        """Versions with a timestamp, made in that time, by request and version.
+
+        Args:
+            since: the beginning, included.
+            until: the end, included.
+            after: request and version of the last one seen.
+            limit: how many at most.
+        """
+        ...
+
     async def version(
         self, request: RequestId, sha256: str
     ) -> SignedDocumentView | None:

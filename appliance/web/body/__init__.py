@@ -4,7 +4,12 @@ Every route that takes a body takes it here. A body is never held beyond its
 limit, never waited for beyond its time, and never read as two things.
 """
 
-from appliance.web.body.limits import Limits, bounded_request, face_limits
+from appliance.web.body.limits import (
+    Limits,
+    bounded_request,
+    face_limits,
+    patience_s,
+)
 from appliance.web.body.multipart import MULTIPART, Form, is_multipart, read_form
 from appliance.web.body.reading import (
     as_object,
@@ -28,6 +33,7 @@ __all__ = [
     "discard",
     "face_limits",
     "is_multipart",
+    "patience_s",
     "read_bytes",
     "read_document",
     "read_fields",
