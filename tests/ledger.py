@@ -41,6 +41,7 @@ from appliance.storage.secretbox import SecretBox
 from tests.parts.appliance import Appliance
 from tests.parts.loops import run_apart
 from tests.validators import pdfsig, pyhanko_verdicts
+from worker.sandbox.verify import verify
 
 _TABLES: Final = (
     tables.signature_request,
@@ -457,6 +458,8 @@ def document_faults(
     except IndirectObjectExpected:
         # It gives no verdict on a field without state whose looks stand in place.
         faults.append(PYHANKO_FAILS)
+        if not verify(signed, roots).valid:
+            faults.append("not valid for ourselves either")
     else:
         # What follows a signature, up to the end, is of its own validation.
         if not verdict.good or verdict.changes not in {"NONE", "LTA_UPDATES"}:

@@ -22,7 +22,9 @@ REFUSED = {
 }
 """They need a password or have no page tree."""
 NO_VERDICT = {"issue15557.pdf"}
-"""pyHanko fails where it compares their forms, once validation data follows."""
+"""pyHanko fails where it compares their forms, once validation data follows.
+
+`document_faults` then asks our own verifier, and says more where that says no."""
 LEFT_OPEN = {"issue15557.pdf"}
 """It lets each program draw its empty field, and PDFium does so until it is signed."""
 

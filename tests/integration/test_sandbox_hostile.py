@@ -206,6 +206,13 @@ FOUND = {
         shadows.lettered(page=b"/CropBox[0 0 200 100]"),
         FindingKind.OFF_PAGE_TEXT,
     ),
+    "letters as large as the sky": (
+        shadows.lettered(
+            page=b"/Annots[6 0 R]",
+            o6=b"<</Type/Annot/Subtype/FreeText/Rect[-999999 -999999 999999 999999]>>",
+        ).replace(b"/F 24 Tf 20 150 Td", b"/F 99999 Tf 9 9 Td"),
+        FindingKind.OFF_PAGE_TEXT,
+    ),
     "page outside the tree": (
         hostile.plain(o5=b"<</Type/Page/Parent 2 0 R/Contents 4 0 R>>"),
         FindingKind.UNSHOWN_PAGES,
@@ -286,6 +293,9 @@ HARMLESS = {
         b"/Annots[6 0 R]",
         o6=shadows.cover(b"/Subtype/Widget/FT/Tx/T(a)"),
         o7=shadows.WHITE.replace(b" f ", b" n "),
+    ),
+    "types that are none": hostile.plain(
+        o5=b"<</Type<</A/B>>>>", o6=b"<</Type[/Page]>>", o7=b"<</Type(/Page)>>"
     ),
     "content written again as it was": update(
         hostile.plain(), {3: hostile.PAGE, 4: hostile.CONTENT}

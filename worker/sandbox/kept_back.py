@@ -162,10 +162,15 @@ def _has_unshown_pages(pdf: bytes, pages: Sequence[Page]) -> bool:
                     break
                 if _is_page(each) and each.objgen not in shown:
                     return True
-    except (pikepdf.PdfError, pikepdf.PasswordError):
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 (broken objects raise anything; none is needed)
         return False
     return False
 
 
 def _is_page(each: pikepdf.Object) -> bool:
-    return isinstance(each, pikepdf.Dictionary) and each.get("/Type") in _PAGE_TYPES
+    if not isinstance(each, pikepdf.Dictionary):
+        return False
+    kind = each.get("/Type")
+    return isinstance(kind, pikepdf.Name) and str(kind) in _PAGE_TYPES

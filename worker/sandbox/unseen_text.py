@@ -5,6 +5,7 @@ without the annotations and not with them. Text that the page's own content cove
 or draws in the colour of the paper is not looked for.
 """
 
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -88,7 +89,8 @@ def _is_beside(page: pypdfium2.PdfPage, text: pypdfium2.PdfTextPage) -> bool:
 def _letters(text: pypdfium2.PdfTextPage) -> Iterator[Rect]:
     """Boxes of all letters and digits, in user space."""
     for at in range(text.count_chars()):
-        if chr(pypdfium2.raw.FPDFText_GetUnicode(text, at)).isalnum():
+        code = pypdfium2.raw.FPDFText_GetUnicode(text, at)
+        if code <= sys.maxunicode and chr(code).isalnum():
             left, bottom, right, top = text.get_charbox(at)
             if left < right and bottom < top:
                 yield left, bottom, right, top
@@ -115,8 +117,15 @@ def _is_covered(
             position.to_bitmap(right, top),
         )
         (x0, x1), (y0, y1) = sorted((x0, x1)), sorted((y0, y1))
-        box = (x0, y0, x1 + 1, y1 + 1)
-        covered += _is_gone(before.crop(box), after.crop(box))
+        # Of a letter as large as the sky only what is on the page is cut out.
+        box = (
+            max(x0, 0),
+            max(y0, 0),
+            min(x1 + 1, before.width),
+            min(y1 + 1, before.height),
+        )
+        if box[0] < box[2] and box[1] < box[3]:
+            covered += _is_gone(before.crop(box), after.crop(box))
         if covered >= _COVERED_LEAST:
             return True
     return False
