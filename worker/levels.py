@@ -33,6 +33,7 @@ from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from appliance.services.validation_data import ValidationSource
 from worker.pdf.check import CheckedSignature
 from worker.pdf.embedded import Embedded, embedded
+from worker.pdf.growing import GrowingFile
 from worker.pdf.token import TimestampToken
 from worker.raising import (
     AWAY,
@@ -182,19 +183,18 @@ class Levels:
         if reaches(reached, profile.level):
             # Nothing is to be appended: the file is not joined for it.
             return Reached(b"", reached, None)
-        pdf = b"".join(signed)
-        start = len(pdf)
+        file = GrowingFile(*signed)
         try:
             aim = Aim(profile.level, profile.digest, profile.tsa)
-            reached, pdf = await self._raiser.raise_to(pdf, [one], reached, aim)
+            reached = await self._raiser.raise_to(file, [one], reached, aim)
         except Partly as exc:
             _pass_over(exc.cause, profile.timestamp_policy)
-            reached, pdf = exc.reached, exc.pdf
+            reached = exc.reached
         upkeep = self._following(reached, profile.level)
         if upkeep is not None:
             is_outside = self._is_outside(certificate, profile)
             upkeep = replace(upkeep, tsa=profile.tsa, outside=is_outside)
-        return Reached(pdf[start:], reached, upkeep)
+        return Reached(file.appended, reached, upkeep)
 
     async def keep(
         self, pdf: bytes, wanted: SignatureLevel, tsa: tuple[str, ...] = INTERNAL
@@ -215,18 +215,18 @@ class Levels:
         tokens = [each.token for each in own if each.token is not None]
         reached = _L.B_T if tokens else _L.B_B
         digest = tokens[-1].digest if tokens else DigestAlgorithm.SHA256
-        start = len(pdf)
+        file = GrowingFile(pdf)
         try:
             aim = Aim(wanted, digest, tsa, is_kept=True)
-            reached, pdf = await self._raiser.raise_to(pdf, found, reached, aim)
+            reached = await self._raiser.raise_to(file, found, reached, aim)
         except Partly as exc:
-            if len(exc.pdf) == start:
+            if not file.appended:
                 raise exc.cause from exc
             upkeep = self._following(exc.reached, wanted)
-            return Reached(exc.pdf[start:], exc.reached, upkeep)
-        newest = await asyncio.to_thread(embedded, pdf)
+            return Reached(file.appended, exc.reached, upkeep)
+        newest = await asyncio.to_thread(embedded, file.content)
         self._refuse_no_gain(found, newest)
-        return Reached(pdf[start:], reached, self._renewal_of(newest, wanted))
+        return Reached(file.appended, reached, self._renewal_of(newest, wanted))
 
     def _refuse_no_gain(self, before: list[Embedded], after: list[Embedded]) -> None:
         """Refuse a renewal by the certificate that is about to end.

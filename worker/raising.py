@@ -1,6 +1,7 @@
 """Appends what takes a document from one level to the next, in order.
 
-    reached, pdf = await raiser.raise_to(pdf, found, reached, aim)
+    file = GrowingFile(pdf)
+    reached = await raiser.raise_to(file, found, reached, aim)
 
 Source: EN 319 142-1, 5.4 and 6.3.
 """
@@ -22,9 +23,14 @@ from appliance.domain.ports import TimestampAuthority
 from appliance.domain.vocab import SignatureLevel
 from appliance.services.validation_data import ValidationSource
 from worker.pdf.check import SignatureCheckError, check_end, check_timestamp
-from worker.pdf.document_timestamp import fill_timestamp, prepare_timestamp
+from worker.pdf.document_timestamp import (
+    PreparedTimestamp,
+    fill_timestamp,
+    prepare_timestamp,
+)
 from worker.pdf.dss import Validated, add_dss
 from worker.pdf.embedded import Embedded
+from worker.pdf.growing import GrowingFile
 from worker.pdf.token import TimestampToken
 
 _log = structlog.get_logger(__name__)
@@ -59,17 +65,13 @@ class Partly(Exception):  # noqa: N818 (it tells how far it went)
 
     Args:
         cause: why.
-        reached: the level reached.
-        pdf: the file at that level.
+        reached: the level reached; what takes the file there was appended.
     """
 
-    def __init__(
-        self, cause: ApplianceError, reached: SignatureLevel, pdf: bytes
-    ) -> None:
+    def __init__(self, cause: ApplianceError, reached: SignatureLevel) -> None:
         super().__init__(cause)
         self.cause = cause
         self.reached = reached
-        self.pdf = pdf
 
 
 class Raiser:
@@ -121,21 +123,21 @@ class Raiser:
 
     async def raise_to(
         self,
-        pdf: bytes,
+        file: GrowingFile,
         found: list[Embedded],
         reached: SignatureLevel,
         aim: Aim,
-    ) -> tuple[SignatureLevel, bytes]:
+    ) -> SignatureLevel:
         """Append what is missing, in order.
 
         Args:
-            pdf: the file.
+            file: grows by it.
             found: its signatures and timestamps.
             reached: its level.
             aim: what it is to have.
 
         Returns:
-            The level reached, and the file.
+            The level reached.
 
         Raises:
             Partly: something cannot be had now; with what was reached.
@@ -143,23 +145,25 @@ class Raiser:
         """
         try:
             if not reaches(reached, _L.B_T):
-                pdf, stamp = await self._stamped(pdf, aim)
+                stamp = await self._add_timestamp(file, aim)
                 found, reached = [*found, stamp], _L.B_T
             if reaches(aim.wanted, _L.B_LT):
-                pdf = await self._with_data(pdf, found, aim)
+                await self._add_data(file, found, aim)
                 reached = _L.B_LT
             if aim.wanted is _L.B_LTA:
-                pdf, stamp = await self._stamped(pdf, aim)
+                stamp = await self._add_timestamp(file, aim)
                 reached = _L.B_LTA
-                pdf = await self._with_data_of_newest(pdf, found, stamp, aim)
+                await self._add_data_of_newest(file, found, stamp, aim)
         except ApplianceError as exc:
             if exc.code not in AWAY:
                 raise
-            raise Partly(exc, reached, pdf) from exc
-        return reached, pdf
+            raise Partly(exc, reached) from exc
+        return reached
 
-    async def _with_data(self, pdf: bytes, found: list[Embedded], aim: Aim) -> bytes:
-        """The file with the validation data of its signatures and timestamps.
+    async def _add_data(
+        self, file: GrowingFile, found: list[Embedded], aim: Aim
+    ) -> None:
+        """Append the validation data of signatures and timestamps.
 
         What the document brought along may be of anybody: data of that is welcome
         and not waited for.
@@ -178,30 +182,28 @@ class Raiser:
                 continue
             if data is not None:
                 validated.append(Validated(each.contents, data))
-        increment = await asyncio.to_thread(add_dss, pdf, validated)
-        if not increment:
-            return pdf
-        check_end(pdf, increment)
-        return pdf + increment
+        increment = await asyncio.to_thread(add_dss, file.content, validated)
+        if increment:
+            check_end(file.content, increment)
+        file.append(increment)
 
-    async def _with_data_of_newest(
-        self, pdf: bytes, found: list[Embedded], stamp: Embedded, aim: Aim
-    ) -> bytes:
-        """The file with data of a TSA's certificate that it did not have yet.
+    async def _add_data_of_newest(
+        self, file: GrowingFile, found: list[Embedded], stamp: Embedded, aim: Aim
+    ) -> None:
+        """Append data of a TSA's certificate that the file did not have yet.
 
         Without it the newest timestamp is good for nobody who asks no network. What
         cannot be had now comes with the next renewal: the level is reached.
         """
         tokens = [each.token for each in found if each.token is not None]
         if stamp.certificate in [token.certificate for token in tokens]:
-            return pdf
+            return
         try:
-            return await self._with_data(pdf, [stamp], aim)
+            await self._add_data(file, [stamp], aim)
         except ApplianceError as exc:
             if exc.code not in _UNPROVEN:
                 raise
             _log.info("level.newest_without_data", code=exc.code.value)
-            return pdf
 
     async def _data(self, one: Embedded, aim: Aim) -> ValidationData | None:
         """What one of them needs; None for what has ended and was kept in time.
@@ -255,8 +257,8 @@ class Raiser:
                 raise ApplianceError(ErrorCode.TSA_UNAVAILABLE) from exc
             raise
 
-    async def _stamped(self, pdf: bytes, aim: Aim) -> tuple[bytes, Embedded]:
-        """The file with a document timestamp.
+    async def _add_timestamp(self, file: GrowingFile, aim: Aim) -> Embedded:
+        """Append a document timestamp.
 
         Raises:
             ApplianceError: `TSA_UNAVAILABLE`.
@@ -264,25 +266,30 @@ class Raiser:
         room = TOKEN_BYTES
         if aim.tsa == INTERNAL:
             room = self.token_bytes.get(aim.digest, TOKEN_BYTES)
-        prepared = await asyncio.to_thread(prepare_timestamp, pdf, aim.digest, room)
+        prepared = await _prepared(file, aim, room)
         token = await self.stamp(aim.tsa, prepared.imprint, aim.digest)
         if len(token) > room:
-            room = len(token) + SPARE_BYTES
-            prepared = await asyncio.to_thread(prepare_timestamp, pdf, aim.digest, room)
+            prepared = await _prepared(file, aim, len(token) + SPARE_BYTES)
             token = await self.stamp(aim.tsa, prepared.imprint, aim.digest)
         increment = fill_timestamp(prepared, token)
-        checked = await asyncio.to_thread(check_timestamp, pdf, increment)
+        checked = await asyncio.to_thread(check_timestamp, file.content, increment)
         stamp = checked.token
         if stamp is None:
             msg = "a document timestamp is one"
             raise SignatureCheckError(msg)
-        return pdf + increment, Embedded(
+        file.append(increment)
+        return Embedded(
             checked.contents,
             stamp.certificate,
             stamp.certificates,
             stamp,
             is_timestamp=True,
         )
+
+
+async def _prepared(file: GrowingFile, aim: Aim, room: int) -> PreparedTimestamp:
+    """A document timestamp with room for a token, in bytes."""
+    return await asyncio.to_thread(prepare_timestamp, file.content, aim.digest, room)
 
 
 def own_from(found: list[Embedded]) -> int:
