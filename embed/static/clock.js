@@ -20,7 +20,10 @@ export class SessionClock {
   set({ secondsLeft, expiresAt }) {
     this.#timers.forEach(clearTimeout);
     // Counted from the answer, not by the device's clock, which may be wrong.
-    this.#timers = WARN_S.filter((left) => left < secondsLeft).map((left) =>
+    // Who comes when less than the last one's time is left is warned at once.
+    const warnings = WARN_S.filter((left) => left < secondsLeft);
+    if (!warnings.length) warnings.push(secondsLeft);
+    this.#timers = warnings.map((left) =>
       setTimeout(() => this.#warn(left, expiresAt), (secondsLeft - left) * 1000),
     );
     this.#timers.push(setTimeout(this.#over, secondsLeft * 1000));

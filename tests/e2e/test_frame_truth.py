@@ -97,7 +97,8 @@ async def test_end_of_the_session_is_announced(
     await site.send(page, "init", site.init(token, person))
     told = await site.wait(page, "session.expiring")
 
-    assert told["secondsLeft"] == 60
+    # Less where opening it took longer than the two seconds before that minute.
+    assert 0 < told["secondsLeft"] <= 60
     frame = site.frame(page)
     await expect(frame.locator("#notice")).to_contain_text("Esta sesión termina")
     await site.send(page, "session.renew", {"sessionToken": site.token()})
