@@ -71,6 +71,8 @@ class SigningWorker:
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _batches: set[asyncio.Task[None]] = field(default_factory=set)
     """Those of the running that sign several documents."""
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    """Those of the running that are HSM tasks."""
     _waiting: dict[ActivationId, ErrorCode] = field(default_factory=dict)
     """What activations in hand wait for."""
     _going_out: set[ActivationId] = field(default_factory=set)
@@ -148,18 +150,17 @@ class SigningWorker:
     async def _drain(self) -> None:
         """Take work in hand until there is none, or no hand is free."""
         try:
-            while self._free():
-                work = await self._next_work()
-                if work is not None:
-                    self._alone = work.is_suspect
-                    task = self._start(self._sign(work))
-                    if len(work.claim.items) > 1:
-                        self._batches.add(task)
-                    continue
+            while self._free() and (work := await self._next_work()) is not None:
+                self._alone = work.is_suspect
+                task = self._start(self._sign(work))
+                if len(work.claim.items) > 1:
+                    self._batches.add(task)
+            # One beside all documents: they may wait for what it makes.
+            while not self._alone and (self._free() or not self._tasks):
                 asked = await self.tasks.claim_next()
                 if asked is None:
                     return
-                self._start(self.tasks.run(asked))
+                self._tasks.add(self._start(self.tasks.run(asked)))
         except ApplianceError as exc:
             _log.warning("worker.cannot_claim", code=exc.code.value)
 
@@ -190,6 +191,7 @@ class SigningWorker:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._batches.discard(task)
+        self._tasks.discard(task)
         self._alone = self._alone and bool(self._running)
         # A hand is free: look whether there is more.
         self._wake.set()

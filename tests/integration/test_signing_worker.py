@@ -82,6 +82,28 @@ class NoTasks:
         return 0
 
 
+@dataclass
+class AwaitedTask:
+    """A task that makes what the documents in work wait for."""
+
+    gate: asyncio.Event
+    left: int = 1
+
+    async def claim_next(self) -> object | None:
+        """It, once."""
+        self.left -= 1
+        return self if self.left == 0 else None
+
+    async def run(self, task: object) -> None:
+        """Make it."""
+        assert task is self
+        self.gate.set()
+
+    async def sweep(self) -> int:
+        """Nothing to sweep."""
+        return 0
+
+
 class ReadyHsm:
     """An HSM that is there."""
 
@@ -131,9 +153,11 @@ class Scene:
         """The worker works meanwhile, and is stopped after."""
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             group.create_task(self.worker.run(self.stop))
-            yield
-            self.signer.gate.set()
-            self.stop.set()
+            try:
+                yield
+            finally:
+                self.signer.gate.set()
+                self.stop.set()
 
     async def activation(self, items: int) -> tuple[ActivationId, list[RequestId]]:
         """An activation over fresh requests; later ones are younger."""
@@ -202,6 +226,18 @@ async def test_single_document_is_not_held_up_by_a_batch(core: CoreParts) -> Non
 
     assert scene.signer.begun == [documents[0], single, *documents[1:]]
     assert set(await scene.states([*documents, single])) == {RequestState.SIGNED}
+
+
+async def test_task_is_run_beside_documents_that_wait_for_it(core: CoreParts) -> None:
+    """However many wait: as for the OCSP answer of the certificate they signed by."""
+    scene = await scene_of(core, hands=1)
+    scene.worker.tasks = cast("TaskRunner", AwaitedTask(scene.signer.gate))
+    waiting = [await scene.activation(1) for _ in range(3)]
+    async with scene.working():
+        for activation, _ in waiting:
+            await scene.until(activation, ActivationState.DONE)
+
+    assert scene.signer.begun == [request for _, (request,) in waiting]
 
 
 async def test_batches_leave_hands_to_single_documents(sqlite_core: CoreParts) -> None:
