@@ -86,6 +86,8 @@ class EnginePlace:
         self._fonts: StampFonts = load_fonts(_FONTS)
         # A little ago, so that what it certifies is good by any clock.
         self.pki = LongTermPki(MovingClock(_now() - dt.timedelta(minutes=1)))
+        self.chain = self.pki.chain[:1]
+        """What a CMS carries besides the signer's certificate: the CA's."""
         self.tsa_certificate = self.pki.tsa_certificate(self._public_key(TSA_KEY))
         algorithm = KeyAlgorithm.RSA_2048
         objects.generate(self.session, _RESIDENT.cka_id, "bench", algorithm)
@@ -106,11 +108,6 @@ class EnginePlace:
             self.pki.tsa_evidence(self.tsa_certificate)
         )
         return EngineKey(key, certificate, evidence)
-
-    @property
-    def chain(self) -> tuple[bytes, ...]:
-        """What a CMS carries besides the signer's certificate: the CA's."""
-        return self.pki.chain[:1]
 
     @property
     def session(self) -> pkcs11.Session:
