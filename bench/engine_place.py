@@ -29,7 +29,7 @@ from appliance.domain.levels import ValidationData
 from appliance.domain.stamp import StampLayout, place, stamp_lines
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import Restriction, SignatureLevel
-from hsm_config import objects, signatures
+from hsm_config import objects
 from hsm_config.certificates import new_serial
 from hsm_config.objects import TSA_KEY
 from hsm_config.pairs import PublicKey, load_spki
@@ -195,13 +195,10 @@ class EnginePlace:
         scheme: SignatureScheme = SignatureScheme.RSA_PKCS1,
     ) -> bytes:
         """Have the HSM sign a SHA-256 digest, as `HsmCalls.sign` does."""
-
-        def work(link: HsmConnection) -> bytes:
-            with wrapped_keys.opened(link, key) as private:
-                return signatures.sign(private, digest, scheme)
-
         role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
-        return self._links[role].run(work)
+        return self._links[role].run(
+            lambda link: wrapped_keys.sign(link, key, digest, scheme)
+        )
 
 
 def stamp() -> StampLayout:
