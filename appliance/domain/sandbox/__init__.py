@@ -26,10 +26,7 @@ from appliance.domain.sandbox.refusals import (
     refusal_from_json,
     refusal_to_json,
 )
-from appliance.domain.sandbox.reports import (
-    report_from_json,
-    report_to_json,
-)
+from appliance.domain.sandbox.reports import report_from_json, report_to_json
 from appliance.domain.sandbox.stamps import (
     layout_from_json,
     layout_to_json,
