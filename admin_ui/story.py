@@ -93,6 +93,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.SECRET_ROTATED: N_("New version of a secret key in use"),
     EventKind.SECRET_APPLIED: N_("Records brought to the secret key's version"),
     EventKind.SECRET_RETIRED: N_("Version of a secret key retired"),
+    EventKind.MEMBER_JOINING: N_("Token to be brought behind the logical HSM"),
     EventKind.MASTER_CREATED: N_("New version of the HSM's master key in use"),
     EventKind.MASTER_APPLIED: N_("Keys brought to the master key's version"),
     EventKind.MASTER_RETIRED: N_("Version of the HSM's master key destroyed"),
