@@ -60,7 +60,7 @@ from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
 from worker.timestamp_tasks import TimestampTasks
 from worker.tsa import InternalTsa
-from worker.upkeep import LevelUpkeep
+from worker.upkeep import LevelUpkeep, OverdueUpkeep
 from worker.watchdog import calls_guarded
 
 _log = structlog.get_logger(__name__)
@@ -202,6 +202,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
             core.store, core.documents, core.clock, settings.documents
         )
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
+        overdue = OverdueUpkeep(core.store, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
         inspections = Inspections(
@@ -222,6 +223,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
             sweeping.fail_tasks,
             sweeping.forget,
             ends.run,
+            overdue.run,
             authority.run,
         )
         finishing = asyncio.create_task(outside.finisher.run(stop))
