@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, cast
 
+from appliance.domain.distrusted_json import boolean, docmdp, rect
+
 Rect = tuple[float, float, float, float]
 """x0 < x1, y0 < y1, in unrotated user space."""
 
@@ -18,7 +20,7 @@ FIELDS_KEPT: Final = 1000
 """Most signature fields of a document that are told of."""
 NAME_LENGTH: Final = 256
 """Longest name, in characters, of a field that is told of."""
-_LEVELS: Final = frozenset({1, 2, 3})
+_CERTIFYING: Final = frozenset({0, 1, 2, 3})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,49 +81,32 @@ def from_json(message: Mapping[str, Any]) -> SigningFacts:
         ValueError: a value that none can be.
         KeyError: one is missing.
     """
-    permitted = message["permitted"]
-    if permitted is not None and permitted not in _LEVELS:
-        raise ValueError
     return SigningFacts(
-        permitted=permitted,
-        new_locked=_boolean(message["new_locked"]),
+        permitted=docmdp(message["permitted"]),
+        new_locked=boolean(message["new_locked"]),
         empty=tuple(_empty(entry) for entry in message["empty"]),
         signed=_texts(message["signed"]),
     )
 
 
 def _empty(entry: Mapping[str, Any]) -> EmptyField:
-    page, rect, certifies = entry["page"], entry["rect"], entry["certifies"]
-    if (page is None) != (rect is None):
+    page, sides, certifies = entry["page"], entry["rect"], entry["certifies"]
+    if (page is None) != (sides is None):
         raise ValueError
     if page is not None and (not isinstance(page, int) or page < 1):
         raise ValueError
-    if certifies is not None and certifies not in {0, *_LEVELS}:
+    if certifies is not None and certifies not in _CERTIFYING:
         raise ValueError
     return EmptyField(
         name=_texts([entry["name"]])[0],
         page=page,
-        rect=None if rect is None else _rect(rect),
-        locked=_boolean(entry["locked"]),
-        closes=_boolean(entry["closes"]),
+        rect=None if sides is None else rect(sides),
+        locked=boolean(entry["locked"]),
+        closes=boolean(entry["closes"]),
         needs=_texts(entry["needs"]),
         digests=_texts(entry["digests"]),
         certifies=certifies,
     )
-
-
-def _rect(value: list[Any]) -> Rect:
-    x0, y0, x1, y1 = (float(side) for side in value)
-    # Comparisons that a NaN fails, too.
-    if not (x0 < x1 and y0 < y1):
-        raise ValueError
-    return x0, y0, x1, y1
-
-
-def _boolean(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
 
 
 def _texts(value: object) -> tuple[str, ...]:

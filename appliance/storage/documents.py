@@ -9,22 +9,30 @@ there too; an HMAC would hide that, and the record has the same hash anyway.
 """
 
 import asyncio
-import errno
 import hashlib
 import io
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentKeys, DocumentStream
+from appliance.storage.disk_faults import named_faults
+from appliance.storage.document_files import (
+    SHA256,
+    associated,
+    contents,
+    hashed,
+    holds,
+    is_older,
+    older,
+)
 from appliance.storage.durable import (
     NEW,
     held_alone,
@@ -34,17 +42,9 @@ from appliance.storage.durable import (
     write_durably,
 )
 from appliance.storage.reserve import Reserve
-from appliance.storage.sealed_files import (
-    DamagedError,
-    SealedReader,
-    is_sealed,
-    seal,
-)
+from appliance.storage.sealed_files import SealedReader, is_sealed, seal
 
-_HEX: Final = re.compile(r"[0-9a-f]{64}")
 _ID: Final = re.compile(r"[0-9a-f-]{36}")
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_PIECE_BYTES: Final = 1_048_576
 _READERS: Final = 2
 """Threads that read for streams: the allocator keeps some pieces for each thread."""
 _MARGIN_BYTES: Final = 2_097_152
@@ -113,20 +113,20 @@ class LocalDocuments:
         path = self._path(integrator, sha256)
 
         def look() -> int:
-            with _faults(), path.open("rb") as file:
-                reader = _reader(file, integrator, sha256, key)
+            with named_faults(), path.open("rb") as file:
+                reader = contents(file, integrator, sha256, key)
                 if isinstance(reader, SealedReader):
                     next(iter(reader))
                     return reader.size_bytes
-                return sum(len(piece) for piece in _hashed(reader, sha256))
+                return sum(len(piece) for piece in hashed(reader, sha256))
 
         read = partial(asyncio.get_running_loop().run_in_executor, self._readers)
 
         async def pieces() -> AsyncIterator[bytes]:
-            with _faults(), await read(path.open, "rb") as file:
-                reader = await read(_reader, file, integrator, sha256, key)
-                hashed = _hashed(reader, sha256)
-                while (piece := await read(next, hashed, None)) is not None:
+            with named_faults(), await read(path.open, "rb") as file:
+                reader = await read(contents, file, integrator, sha256, key)
+                whole = hashed(reader, sha256)
+                while (piece := await read(next, whole, None)) is not None:
                     yield piece
 
         return DocumentStream(await read(look), pieces())
@@ -148,7 +148,7 @@ class LocalDocuments:
         path = self._path(integrator, sha256)
 
         def plain() -> bool:
-            with _faults(), path.open("rb") as file:
+            with named_faults(), path.open("rb") as file:
                 return not is_sealed(file)
 
         if not await asyncio.to_thread(plain):
@@ -165,7 +165,7 @@ class LocalDocuments:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         for folder in await asyncio.to_thread(self._shelves):
-            names = await asyncio.to_thread(_older, folder, before)
+            names = await asyncio.to_thread(older, folder, before)
             if names:
                 yield IntegratorId(folder.parent.name), names
 
@@ -180,8 +180,8 @@ class LocalDocuments:
         path = self._path(integrator, sha256)
 
         def remove() -> bool:
-            with _faults(), held_alone(path.parent):
-                if not _is_older(path, before):
+            with named_faults(), held_alone(path.parent):
+                if not is_older(path, before):
                     return False
                 path.unlink()
                 return True
@@ -196,12 +196,12 @@ class LocalDocuments:
         """
 
         def clear() -> int:
-            with _faults():
+            with named_faults():
                 found = [
                     path
                     for folder in (self._folder, *self._shelves())
                     for path in folder.glob(f"{NEW}*")
-                    if _is_older(path, before)
+                    if is_older(path, before)
                 ]
                 for path in found:
                     path.unlink(missing_ok=True)
@@ -210,13 +210,13 @@ class LocalDocuments:
         return await asyncio.to_thread(clear)
 
     def _path(self, integrator: IntegratorId, sha256: str) -> Path:
-        if not _ID.fullmatch(integrator) or not _HEX.fullmatch(sha256):
+        if not _ID.fullmatch(integrator) or not SHA256.fullmatch(sha256):
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         return self._folder / integrator / sha256[:2] / f"{sha256}.pdf"
 
     def _shelves(self) -> list[Path]:
         """The folders that documents lie in."""
-        with _faults():
+        with named_faults():
             return sorted(path for path in self._folder.glob("*/??") if path.is_dir())
 
     def _put(
@@ -233,16 +233,16 @@ class LocalDocuments:
         path = self._path(integrator, sha256)
 
         def write() -> None:
-            with _faults():
+            with named_faults():
                 make_folder(path.parent)
                 # Who removes what nothing refers to waits, or has been here.
                 with held_shared(path.parent):
-                    if _holds(path, integrator, sha256, key):
+                    if holds(path, integrator, sha256, key):
                         os.utime(path)
                         # Another writer may be between its rename and its fsync.
                         sync_folder(path.parent)
                     else:
-                        whose = _associated(integrator, sha256)
+                        whose = associated(integrator, sha256)
                         write_durably(path, seal(parts, key, whose))
 
         try:
@@ -259,7 +259,7 @@ class LocalDocuments:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        with _faults():
+        with named_faults():
             self._reserve.release()
         try:
             write()
@@ -269,103 +269,15 @@ class LocalDocuments:
     def _get(self, integrator: IntegratorId, sha256: str, key: bytes | None) -> bytes:
         # A BytesIO grows in place and gives its buffer away uncopied.
         content = io.BytesIO()
-        with _faults(), self._path(integrator, sha256).open("rb") as file:
-            for piece in _hashed(_reader(file, integrator, sha256, key), sha256):
+        with named_faults(), self._path(integrator, sha256).open("rb") as file:
+            for piece in hashed(contents(file, integrator, sha256, key), sha256):
                 content.write(piece)
         return content.getvalue()
 
     def _make_room(self, size_bytes: int) -> None:
-        with _faults():
+        with named_faults():
             make_folder(self._folder)
             self._reserve.keep()
             disk = os.statvfs(self._folder)
         if disk.f_bavail * disk.f_frsize < size_bytes + _MARGIN_BYTES:
             raise ApplianceError(ErrorCode.STORAGE_FULL)
-
-
-def _associated(integrator: IntegratorId, sha256: str) -> bytes:
-    """What a file is bound to: whose it is, and what is in it."""
-    return f"rubrica/document/1|{integrator}|{sha256}".encode()
-
-
-def _reader(
-    file: BinaryIO, integrator: IntegratorId, sha256: str, key: bytes | None
-) -> Iterable[bytes]:
-    """What is in a file, in pieces; one of before encryption is as it is.
-
-    Raises:
-        DamagedError: it is encrypted, and not as it must be, or there is no key.
-    """
-    if not is_sealed(file):
-        return iter(lambda: file.read(_PIECE_BYTES), b"")
-    if key is None:
-        raise DamagedError
-    size = os.fstat(file.fileno()).st_size
-    return SealedReader(file, size, key, _associated(integrator, sha256))
-
-
-def _hashed(pieces: Iterable[bytes], sha256: str) -> Iterator[bytes]:
-    """The pieces; the last one only when all of them have that hash.
-
-    Raises:
-        DamagedError: they have another.
-    """
-    digest = hashlib.sha256()
-    before: bytes | None = None
-    for piece in pieces:
-        if before is not None:
-            yield before
-        digest.update(piece)
-        before = piece
-    if digest.hexdigest() != sha256:
-        raise DamagedError
-    if before is not None:
-        yield before
-
-
-def _holds(path: Path, integrator: IntegratorId, sha256: str, key: bytes) -> bool:
-    """Whether a file is there, encrypted, and opens to what it is named by."""
-    try:
-        with path.open("rb") as file:
-            if not is_sealed(file):
-                return False
-            for _ in _hashed(_reader(file, integrator, sha256, key), sha256):
-                pass
-    except (FileNotFoundError, DamagedError):
-        return False
-    return True
-
-
-def _older(folder: Path, before: datetime) -> list[str]:
-    """SHA-256 of the documents in a folder that were put in last before then."""
-    with _faults():
-        return sorted(
-            path.stem
-            for path in folder.glob("*.pdf")
-            if _HEX.fullmatch(path.stem) and _is_older(path, before)
-        )
-
-
-def _is_older(path: Path, before: datetime) -> bool:
-    """Whether a file is there and was written or put in again last before then."""
-    try:
-        return path.stat().st_mtime < before.timestamp()
-    except FileNotFoundError:
-        return False
-
-
-@contextmanager
-def _faults() -> Iterator[None]:
-    """Name what the disk and the files say.
-
-    Raises:
-        ApplianceError: `STORAGE_FULL`, `STORE_UNAVAILABLE`.
-    """
-    try:
-        yield
-    except OSError as exc:
-        full = exc.errno in _FULL
-        code = ErrorCode.STORAGE_FULL if full else ErrorCode.STORE_UNAVAILABLE
-        raise ApplianceError(code) from exc
-    except DamagedError as exc:
-        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc

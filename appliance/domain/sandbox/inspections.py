@@ -1,0 +1,109 @@
+"""What the sandbox saw in a document, and what was wrong with one it repaired."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from appliance.domain import signature_fields
+from appliance.domain.distrusted_json import docmdp, integer, rect
+from appliance.domain.document import (
+    Damage,
+    FindingKind,
+    Inspection,
+    PageBox,
+    SignatureMark,
+)
+from appliance.domain.sandbox.messages import MessageInvalidError
+from appliance.domain.signature_fields import SigningFacts
+
+
+def inspection_to_json(inspection: Inspection) -> dict[str, Any]:
+    """Write an inspection; a page is a row of six numbers, a mark one of five."""
+    return {
+        **asdict(inspection),
+        "pages": [
+            [p.x0, p.y0, p.x1, p.y1, p.rotate, p.user_unit] for p in inspection.pages
+        ],
+        "marks": [[mark.page, *mark.rect] for mark in inspection.marks],
+    }
+
+
+def inspection_from_json(message: Mapping[str, Any]) -> Inspection:
+    """Read an inspection, distrusting who wrote it.
+
+    Raises:
+        MessageInvalidError: a field is missing or of another type.
+    """
+    try:
+        if not message["pages"]:
+            raise MessageInvalidError
+        return Inspection(
+            size_bytes=integer(message["size_bytes"]),
+            pages=tuple(_page(row) for row in message["pages"]),
+            findings=tuple(FindingKind(word) for word in message["findings"]),
+            signatures=integer(message["signatures"]),
+            docmdp=docmdp(message["docmdp"]),
+            marks=tuple(_mark(row) for row in message["marks"]),
+            signing=_signing(message["signing"], len(message["pages"])),
+            inspector_version=integer(message["inspector_version"]),
+        )
+    except (KeyError, TypeError, ValueError) as exc:
+        raise MessageInvalidError from exc
+
+
+def _signing(message: Mapping[str, Any], pages: int) -> SigningFacts:
+    """Read what the fields of a document of so many pages allow.
+
+    Raises:
+        KeyError: a field is missing.
+        TypeError: one is of another type.
+        ValueError: one has a value that none can be.
+    """
+    facts = signature_fields.from_json(message)
+    if any((field.page or 1) > pages for field in facts.empty):
+        raise ValueError
+    return facts
+
+
+def _page(row: list[Any]) -> PageBox:
+    """Read one page.
+
+    Raises:
+        ValueError: it is no box, or not turned by quarters, or without a unit.
+    """
+    *edges, rotate, unit = row
+    box = PageBox(*rect(edges), integer(rotate), float(unit))
+    # A comparison that a NaN fails, too.
+    if not (rotate in {0, 90, 180, 270} and unit > 0):
+        raise ValueError
+    return box
+
+
+def _mark(row: list[Any]) -> SignatureMark:
+    """Read one mark.
+
+    Raises:
+        ValueError: it is no box.
+    """
+    page, *edges = row
+    return SignatureMark(integer(page), rect(edges))
+
+
+def damage_to_json(damage: Sequence[Damage]) -> dict[str, object]:
+    """Write what was wrong with a repaired file."""
+    return {"damage": [each.value for each in damage]}
+
+
+def damage_from_json(message: Mapping[str, Any]) -> tuple[Damage, ...]:
+    """Read what was wrong, distrusting who wrote it.
+
+    Raises:
+        MessageInvalidError: nothing was, or it is none of our words.
+    """
+    try:
+        damage = tuple(sorted({Damage(word) for word in message["damage"]}))
+    except (KeyError, TypeError, ValueError) as exc:
+        raise MessageInvalidError from exc
+    if not damage:
+        raise MessageInvalidError
+    return damage

@@ -1,0 +1,49 @@
+"""What the sandbox says of the signatures of a document."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from appliance.domain.distrusted_json import boolean, docmdp, text
+from appliance.domain.document import SignatureReport, VerificationReport
+from appliance.domain.sandbox.messages import MessageInvalidError
+
+
+def report_to_json(report: VerificationReport) -> dict[str, Any]:
+    """Write a verification report."""
+    return asdict(report)
+
+
+def report_from_json(message: Mapping[str, Any]) -> VerificationReport:
+    """Read a verification report, distrusting who wrote it.
+
+    Raises:
+        MessageInvalidError: a field is missing or of another type.
+    """
+    try:
+        return VerificationReport(
+            signatures=tuple(_signature(entry) for entry in message["signatures"]),
+            ends_at_eof=boolean(message["ends_at_eof"]),
+        )
+    except (KeyError, TypeError, ValueError) as exc:
+        raise MessageInvalidError from exc
+
+
+def _signature(entry: Mapping[str, Any]) -> SignatureReport:
+    """Read one signature."""
+    signed_at, timestamp = entry["signed_at"], entry["timestamp"]
+    return SignatureReport(
+        field=text(entry["field"]),
+        signer=text(entry["signer"]),
+        signer_serial=text(entry["signer_serial"]),
+        signed_at=None if signed_at is None else text(signed_at),
+        intact=boolean(entry["intact"]),
+        trusted=boolean(entry["trusted"]),
+        covers_revision=boolean(entry["covers_revision"]),
+        only_ltv_follows=boolean(entry["only_ltv_follows"]),
+        docmdp=docmdp(entry["docmdp"]),
+        reason=text(entry["reason"]),
+        level=text(entry["level"]),
+        timestamp=None if timestamp is None else text(timestamp),
+        tsa=text(entry["tsa"]),
+    )

@@ -1,0 +1,49 @@
+"""Closed vocabularies: every word that is stored or sent comes from here.
+
+The values are what stands in the database and, where they are part of the
+contract, on the wire (Spanish there, as the spec has it).
+"""
+
+from appliance.domain.vocab.activations import ActivationState, IntentState, ItemState
+from appliance.domain.vocab.certificates import (
+    CertificateKind,
+    CertificateState,
+    CredentialState,
+    RevocationReason,
+)
+from appliance.domain.vocab.events import EventKind
+from appliance.domain.vocab.installation import Environment, SecretName
+from appliance.domain.vocab.people import PersonState, SlotOutcome, VouchedBy
+from appliance.domain.vocab.requests import (
+    RequestState,
+    Restriction,
+    SignatureLevel,
+    TimestampPolicy,
+)
+from appliance.domain.vocab.stamps import CuilDisplay, FontName, FontStyle
+from appliance.domain.vocab.tasks import TaskKind, TaskState
+
+__all__ = [
+    "ActivationState",
+    "CertificateKind",
+    "CertificateState",
+    "CredentialState",
+    "CuilDisplay",
+    "Environment",
+    "EventKind",
+    "FontName",
+    "FontStyle",
+    "IntentState",
+    "ItemState",
+    "PersonState",
+    "RequestState",
+    "Restriction",
+    "RevocationReason",
+    "SecretName",
+    "SignatureLevel",
+    "SlotOutcome",
+    "TaskKind",
+    "TaskState",
+    "TimestampPolicy",
+    "VouchedBy",
+]

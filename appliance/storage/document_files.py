@@ -1,0 +1,96 @@
+"""The file of one document: what it is bound to, what is in it, how old it is.
+
+What comes out is hashed on the way, and its last piece held back until the hash
+is right.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from appliance.domain.ids import IntegratorId
+from appliance.storage.disk_faults import named_faults
+from appliance.storage.sealed_files import DamagedError, SealedReader, is_sealed
+
+SHA256: Final = re.compile(r"[0-9a-f]{64}")
+"""What a file is named by."""
+_PIECE_BYTES: Final = 1_048_576
+
+
+def associated(integrator: IntegratorId, sha256: str) -> bytes:
+    """What a file is bound to: whose it is, and what is in it."""
+    return f"rubrica/document/1|{integrator}|{sha256}".encode()
+
+
+def contents(
+    file: BinaryIO, integrator: IntegratorId, sha256: str, key: bytes | None
+) -> Iterable[bytes]:
+    """What is in a file, in pieces; one of before encryption is as it is.
+
+    Raises:
+        DamagedError: it is encrypted, and not as it must be, or there is no key.
+    """
+    if not is_sealed(file):
+        return iter(lambda: file.read(_PIECE_BYTES), b"")
+    if key is None:
+        raise DamagedError
+    size = os.fstat(file.fileno()).st_size
+    return SealedReader(file, size, key, associated(integrator, sha256))
+
+
+def hashed(pieces: Iterable[bytes], sha256: str) -> Iterator[bytes]:
+    """The pieces; the last one only when all of them have that hash.
+
+    Raises:
+        DamagedError: they have another.
+    """
+    digest = hashlib.sha256()
+    before: bytes | None = None
+    for piece in pieces:
+        if before is not None:
+            yield before
+        digest.update(piece)
+        before = piece
+    if digest.hexdigest() != sha256:
+        raise DamagedError
+    if before is not None:
+        yield before
+
+
+def holds(path: Path, integrator: IntegratorId, sha256: str, key: bytes) -> bool:
+    """Whether a file is there, encrypted, and opens to what it is named by."""
+    try:
+        with path.open("rb") as file:
+            if not is_sealed(file):
+                return False
+            for _ in hashed(contents(file, integrator, sha256, key), sha256):
+                pass
+    except (FileNotFoundError, DamagedError):
+        return False
+    return True
+
+
+def older(folder: Path, before: datetime) -> list[str]:
+    """SHA-256 of the documents in a folder that were put in last before then.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`.
+    """
+    with named_faults():
+        return sorted(
+            path.stem
+            for path in folder.glob("*.pdf")
+            if SHA256.fullmatch(path.stem) and is_older(path, before)
+        )
+
+
+def is_older(path: Path, before: datetime) -> bool:
+    """Whether a file is there and was written or put in again last before then."""
+    try:
+        return path.stat().st_mtime < before.timestamp()
+    except FileNotFoundError:
+        return False
