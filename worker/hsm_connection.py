@@ -36,6 +36,7 @@ from hsm_config.module import (
     login_refusal,
     starting,
 )
+from hsm_config.one_use import OneUse
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
 from hsm_config.session_calls import SessionCalls
@@ -99,6 +100,7 @@ class HsmConnection:
         self._session: pkcs11.Session | None = None
         self._keys: dict[KeyReference, pkcs11.PrivateKey] = {}
         self._masters: Masters | None = None
+        self._one_use: OneUse | None = None
         module.join(self)
         self.status = HsmStatus.UNAVAILABLE
         """Of its breaker; `HsmThread` sets it by `mark`."""
@@ -214,6 +216,7 @@ class HsmConnection:
         """Let go of session and handles."""
         self._keys.clear()
         self._masters = None
+        self._one_use = None
         self._session = None
 
     def run(self, work: Callable[["HsmConnection"], _T]) -> _T:
@@ -252,18 +255,19 @@ class HsmConnection:
             raise SessionLostError(msg)
         return self._session
 
-    def calls(self, role: TokenRole) -> SessionCalls:
-        """Calls by handle in the token's session.
+    @property
+    def one_use(self) -> OneUse:
+        """What signs with wrapped keys in this session.
 
         Raises:
-            SessionLostError: there is none.
-            HsmRefusedError: this is the other token.
+            HsmUnavailableError: there is no session.
+            HsmRefusedError: this is the pki token.
         """
-        session, library = self.session(role), self.module.library
-        if library is None:
-            msg = f"the module of token {self.token.label} is stopped"
-            raise SessionLostError(msg)
-        return SessionCalls(library, session)
+        if self._one_use is None:
+            session = self.session(TokenRole.FIRMA)
+            calls = SessionCalls(self.module.running, session)
+            self._one_use = OneUse(calls, self.token.profile)
+        return self._one_use
 
     @property
     def masters(self) -> Masters:

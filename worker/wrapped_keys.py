@@ -17,7 +17,6 @@ from appliance.domain.hsm import (
     WrappedKey,
 )
 from hsm_config import signatures
-from hsm_config.one_use import OneUse
 from hsm_config.wrapping import DoesNotUnwrapError, Wrapping
 from worker.hsm_connection import HsmConnection
 
@@ -65,9 +64,8 @@ def sign(
         private = link.private_key(key)
         return signatures.sign(private, digest, scheme, digest_algorithm)
     master = link.masters.get(key.master)
-    one_use = OneUse(link.calls(TokenRole.FIRMA), link.token.profile)
     with _told_apart(link):
-        return one_use.sign(key, master, digest, scheme, digest_algorithm)
+        return link.one_use.sign(key, master, digest, scheme, digest_algorithm)
 
 
 def rewrap(
