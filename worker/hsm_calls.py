@@ -99,7 +99,12 @@ class HsmCalls(ABC):
         return await self._call(lambda link: wrapped_keys.generate(link, algorithm))
 
     async def rewrap(
-        self, blob_w: bytes, method_w: WrapMethod, old: int, new: int
+        self,
+        blob_w: bytes,
+        method_w: WrapMethod,
+        old: int,
+        new: int,
+        method: WrapMethod | None = None,
     ) -> tuple[bytes, WrapMethod]:
         """Wrap a credential's W by another master key; no password is needed.
 
@@ -108,6 +113,7 @@ class HsmCalls(ABC):
             method_w: how it is wrapped.
             old: version of the master key that wraps it.
             new: version of the one that shall.
+            method: by which it shall; the make's own unless told.
 
         Returns:
             The new blob and how it is wrapped.
@@ -118,7 +124,7 @@ class HsmCalls(ABC):
             HsmRefusedError: the blob does not open.
         """
         return await self._call(
-            lambda link: wrapped_keys.rewrap(link, blob_w, method_w, old, new)
+            lambda link: wrapped_keys.rewrap(link, (blob_w, method_w), old, new, method)
         )
 
     async def master_versions(self) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ from appliance.commands.progress import ProgressBar
 from appliance.commands.terminal import run_async, say
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.hsm import WrapMethod
 from appliance.logs import configure_logging
 from appliance.services.master_rotation import MasterRotation
 from appliance.settings import LogSettings, Settings, load_settings
@@ -87,7 +88,13 @@ async def _move(
     settings: Settings, successor: Settings, rotation: MasterRotation
 ) -> int:
     passage = share_master(settings, successor)
-    status = await _bring(settings, rotation, passage.version, made=passage.made)
+    status = await _bring(
+        settings,
+        rotation,
+        passage.version,
+        made=passage.made,
+        method=passage.method_w,
+    )
     left = await rotation.left_behind(passage.methods, passage.algorithms)
     for need in left:
         way = "resident" if need.method_k is None else str(need.method_k)
@@ -103,7 +110,12 @@ async def _rotate(settings: Settings, rotation: MasterRotation) -> int:
 
 
 async def _bring(
-    settings: Settings, rotation: MasterRotation, version: int, *, made: bool
+    settings: Settings,
+    rotation: MasterRotation,
+    version: int,
+    *,
+    made: bool,
+    method: WrapMethod | None = None,
 ) -> int:
     """Bring all keys under a version that the HSM has; the exit status."""
     counts = await rotation.counts()
@@ -122,7 +134,7 @@ async def _bring(
     async with session:
         if session.status is not HsmStatus.READY:
             raise HsmUnavailableError(session.reason)
-        moved = await move_keys(session, rotation, version, bar.advance)
+        moved = await move_keys(session, rotation, version, bar.advance, method)
     bar.finish()
     await rotation.applied(version, moved.keys)
     return _told(version, moved)
