@@ -54,6 +54,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.CERTIFICATE_RENEWED: N_("Certificate renewed"),
     EventKind.REVOCATION_ASKED: N_("Revocation asked for"),
     EventKind.REVOCATION_PUBLISHED: N_("Revocation published"),
+    EventKind.REVOCATION_FOUND: N_("Certificate revoked by its outside CA"),
     EventKind.CRL_PUBLISHED: N_("List of revoked certificates published"),
     EventKind.OCSP_PUBLISHED: N_("OCSP answers published"),
     EventKind.DOCUMENT_KEY_CREATED: N_("Key of an integrator's documents made"),

@@ -27,7 +27,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.levels import ValidationData
 from appliance.domain.records import Store
 from appliance.domain.records.outside import KeptStatus, StatusKind
-from appliance.services.certificate_rules import extension
+from appliance.services.certificate_rules import der_of, extension
+from appliance.services.revocation import Revocations
 from appliance.services.validation_data import status_subject
 from appliance.settings import RevocationSettings
 from worker.guarded_http import FAILURES, GuardedHttp, host_of
@@ -86,6 +87,7 @@ class OutsideStatus:
         self._http = http
         self._store = store
         self._clock = clock
+        self._revocations = Revocations(store, clock)
         self._rests: dict[str, datetime] = {}
         self._quiet = Quiet()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -127,10 +129,17 @@ class OutsideStatus:
                 return
             row = KeptStatus(
                 StatusKind.REVOKED, asked.subject, b"", status.this_update,
-                status.next_update,
+                status.next_update, status.revoked_at, status.reason,
             )  # fmt: skip
             await records.outside.put(row)
-        _log.warning("revocation.found", certificate=asked.subject)
+            if not status.is_on_hold:
+                # As was told by its CA, so that its holder need not find it out.
+                await self._revocations.found(
+                    records, der_of(asked.certificate), status.reason
+                )
+        _log.warning(
+            "revocation.found", certificate=asked.subject, reason=status.reason
+        )
 
     async def _answer(self, asked: _Asked) -> _Found | None:
         """By OCSP: what is kept, else what the first responder says that answers."""
@@ -194,11 +203,10 @@ class OutsideStatus:
         fallback = None
         for url in list_addresses(asked.certificate):
             kept = await self._kept(StatusKind.CRL, _list_subject(asked, url))
-            if kept is not None:
-                found = await self._read_list(asked, kept.der, self._clock.now())
-                if _is_young(kept, asked):
-                    return found
-                fallback = fallback or found
+            held = await self._list_again(asked, kept)
+            if kept is not None and held is not None and _is_young(kept, asked):
+                return held
+            fallback = fallback or held
 
         async def fetch(url: str) -> _Found:
             der = await self._http.get(url, self._settings.crl_limit_bytes)
@@ -207,6 +215,17 @@ class OutsideStatus:
             return found
 
         return await self._first(list_addresses(asked.certificate), fetch) or fallback
+
+    async def _list_again(
+        self, asked: _Asked, kept: KeptStatus | None
+    ) -> _Found | None:
+        """A list that is kept, if it holds for this certificate too, and now."""
+        if kept is None:
+            return None
+        try:
+            return await self._read_list(asked, kept.der, self._clock.now())
+        except BadStatusError:
+            return None
 
     async def _read_list(self, asked: _Asked, der: bytes, now: datetime) -> _Found:
         """A list, checked in a thread: some have millions of entries.

@@ -54,6 +54,8 @@ class EventKind(StrEnum):
     REVOCATION_ASKED = "revocation.asked"
     """The credential signs no more from here on."""
     REVOCATION_PUBLISHED = "revocation.published"
+    REVOCATION_FOUND = "revocation.found"
+    """An outside CA says that it revoked a certificate, and its key signs no more."""
     """CRL and OCSP say that it is revoked."""
     CRL_PUBLISHED = "crl.published"
     OCSP_PUBLISHED = "ocsp.published"
