@@ -33,7 +33,7 @@ def rotate_master(args: argparse.Namespace) -> int:
     """Run the command; its exit status."""
 
     async def work(settings: Settings) -> int:
-        configure_logging(_quiet(settings), "operator")
+        configure_logging(quiet(settings), "operator")
         async with open_core(settings, SystemClock(), "operator") as core:
             rotation = MasterRotation(core.store, core.clock)
             if args.retire is not None:
@@ -47,7 +47,7 @@ def join(args: argparse.Namespace) -> int:
     """Run `rubrica hsm join`; its exit status."""
 
     async def work(settings: Settings) -> int:
-        configure_logging(_quiet(settings), "operator")
+        configure_logging(quiet(settings), "operator")
         async with open_core(settings, SystemClock(), "operator") as core:
             return await _join(settings, MasterRotation(core.store, core.clock))
 
@@ -59,7 +59,7 @@ def move(args: argparse.Namespace) -> int:
     successor = load_settings(args.to)
 
     async def work(settings: Settings) -> int:
-        configure_logging(_quiet(settings), "operator")
+        configure_logging(quiet(settings), "operator")
         async with open_core(settings, SystemClock(), "operator") as core:
             return await _move(
                 settings, successor, MasterRotation(core.store, core.clock)
@@ -140,8 +140,8 @@ async def _bring(
     return _told(version, moved)
 
 
-def _quiet(settings: Settings) -> LogSettings:
-    """A person reads along: no more than what is out of the ordinary."""
+def quiet(settings: Settings) -> LogSettings:
+    """Settings of the log where a person reads along: what is out of the ordinary."""
     return settings.log.model_copy(update={"level": "warning"})
 
 
