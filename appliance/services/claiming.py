@@ -19,10 +19,10 @@ from appliance.domain.records.activations import Claim, Item, KeyedItem, Terms
 from appliance.domain.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, ItemState, RequestState
 from appliance.services.claimed_work import SUSPECT, Work, read_work
+from appliance.services.revocation import is_found_revoked
 from appliance.services.signing_events import item_event, key_interrupted
 from appliance.services.signing_hosts import slot_host
 from appliance.services.turns import end_rest, hand_over
-from appliance.services.validation_data import status_subject
 from appliance.settings import SigningSettings
 
 ATTEMPTS: Final = 5
@@ -209,8 +209,7 @@ class Claiming:
             if credential.certificate != certificate:
                 # Whoever finishes it looks at the credential: both must agree.
                 raise CertificateChangedError
-            known = [status_subject(der) for der in (certificate, *credential.chain)]
-            if await records.outside.any_revoked(known):
+            if await is_found_revoked(records, credential):
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
             done = await records.activations.intend(claim, item.seq, digest, now)
             if done:
