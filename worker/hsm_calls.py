@@ -14,7 +14,7 @@ from appliance.domain.hsm import (
     WrapMethod,
     WrappedKey,
 )
-from hsm_config import objects, signatures
+from hsm_config import objects
 from hsm_config.pairs import spki
 from worker import wrapped_keys
 from worker.hsm_connection import HsmConnection
