@@ -36,10 +36,8 @@ from hsm_config.module import (
     login_refusal,
     starting,
 )
-from hsm_config.one_use import OneUse
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
-from hsm_config.session_calls import SessionCalls
 from worker.hsm_module import HsmModule
 
 _T = TypeVar("_T")
@@ -100,7 +98,6 @@ class HsmConnection:
         self._session: pkcs11.Session | None = None
         self._keys: dict[KeyReference, pkcs11.PrivateKey] = {}
         self._masters: Masters | None = None
-        self._one_use: OneUse | None = None
         module.join(self)
         self.status = HsmStatus.UNAVAILABLE
         """Of its breaker; `HsmThread` sets it by `mark`."""
@@ -229,7 +226,6 @@ class HsmConnection:
         """Let go of session and handles."""
         self._keys.clear()
         self._masters = None
-        self._one_use = None
         self._session = None
 
     def run(self, work: Callable[["HsmConnection"], _T]) -> _T:
@@ -267,20 +263,6 @@ class HsmConnection:
             msg = f"no session of token {self.token.label}"
             raise SessionLostError(msg)
         return self._session
-
-    @property
-    def one_use(self) -> OneUse:
-        """What signs with wrapped keys in this session.
-
-        Raises:
-            HsmUnavailableError: there is no session.
-            HsmRefusedError: this is the pki token.
-        """
-        if self._one_use is None:
-            session = self.session(TokenRole.FIRMA)
-            calls = SessionCalls(self.module.running, session)
-            self._one_use = OneUse(calls, self.token.profile)
-        return self._one_use
 
     @property
     def masters(self) -> Masters:

@@ -17,6 +17,8 @@ from appliance.domain.hsm import (
     WrappedKey,
 )
 from hsm_config import signatures
+from hsm_config.one_use import OneUse
+from hsm_config.session_calls import SessionCalls
 from hsm_config.wrapping import DoesNotUnwrapError, Wrapping
 from worker.hsm_connection import HsmConnection
 
@@ -64,8 +66,10 @@ def sign(
         private = link.private_key(key)
         return signatures.sign(private, digest, scheme, digest_algorithm)
     master = link.masters.get(key.master)
+    calls = SessionCalls(link.module.running, link.session(TokenRole.FIRMA))
+    one_use = OneUse(calls, link.token.profile)
     with _told_apart(link):
-        return link.one_use.sign(key, master, digest, scheme, digest_algorithm)
+        return one_use.sign(key, master, digest, scheme, digest_algorithm)
 
 
 def rewrap(
