@@ -1,11 +1,17 @@
-"""Parts of the core that tests of several modules drive."""
+"""Parts of the product that tests of several modules drive."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from appliance.domain.ids import PersonId
 from tests.core_parts import CoreParts
+from tests.parts.api_caller import Caller
 from tests.parts.signing_front import Front, open_front
+from tests.tools.pdf_samples import SoftwareSigner, make_signer
+from tests.web_parts import Parts, open_parts
+from worker.stamp import StampFonts, load_fonts
 
 
 @pytest.fixture
@@ -20,3 +26,28 @@ async def sqlite_front(sqlite_core: CoreParts) -> AsyncIterator[Front]:
     """A face that signs, on SQLite."""
     async with open_front(sqlite_core) as opened:
         yield opened
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    """The core of a face; signing is played."""
+    async with open_parts(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def caller(parts: Parts, person: PersonId) -> Caller:
+    """Calls the API as the module's `person`, signed in."""
+    return Caller(parts, await parts.bearer(person))
+
+
+@pytest.fixture(scope="session")
+def fonts() -> StampFonts:
+    """Every font, prepared."""
+    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
+
+
+@pytest.fixture(scope="session")
+def signer() -> SoftwareSigner:
+    """Somebody with an RSA key and a certificate of a CA of their own."""
+    return make_signer()

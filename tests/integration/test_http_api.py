@@ -2,30 +2,22 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pyotp
 import pytest
-from quart.typing import TestClientProtocol as Client
 
 from appliance.asgi import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import RequestState
 from tests.fakes import PDF, PNG, SHA256, SIGNED_PDF, SIGNED_SHA256, request_view
+from tests.parts.api_caller import Caller, code
 from tests.web_parts import BASE_URL, CUIL, LOGIN_PASSWORD, Parts, open_parts
 
 SIGN = {"solicitudId": 7, "password": "clave de firma"}
 BOUNDARY = "limite"
-
-
-@pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    """Storage and services."""
-    async with open_parts(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture
@@ -44,44 +36,6 @@ async def person(parts: Parts) -> PersonId:
     ]
     parts.requests.views.append(request_view(70, "somebody else"))
     return who
-
-
-class Caller:
-    """Calls the API as one person."""
-
-    def __init__(self, client: Client, headers: dict[str, str]) -> None:
-        self.client = client
-        self.headers = headers
-
-    async def get(self, path: str, **headers: str) -> Any:
-        """GET, with more headers."""
-        return await self.client.get(path, headers={**self.headers, **headers})
-
-    async def post(self, path: str, body: object, **headers: str) -> Any:
-        """POST a JSON body, with more headers."""
-        return await self.client.post(
-            path,
-            data=json.dumps(body).encode(),
-            headers={
-                **self.headers,
-                "Content-Type": "application/json",
-                **{name.replace("_", "-"): value for name, value in headers.items()},
-            },
-        )
-
-
-@pytest.fixture
-async def caller(parts: Parts, person: PersonId) -> Caller:
-    """The signer, signed in."""
-    client = create_api(parts).test_client(use_cookies=False)
-    return Caller(client, await parts.bearer(person))
-
-
-async def code(response: Any, status: int) -> dict[str, Any]:
-    """Check a refusal's status, and give its members."""
-    members: dict[str, Any] = json.loads(await response.get_data())
-    assert response.status_code == status, members
-    return members
 
 
 async def test_sign_in_over_http(parts: Parts) -> None:

@@ -53,19 +53,13 @@ from tests.validators import pyhanko_verdicts
 from worker.levels import Levels, Reached
 from worker.pdf import CheckedSignature, SignatureMethod, assemble, check, prepare
 from worker.pdf.assemble import token_fits
-from worker.stamp import StampFonts, load_fonts
+from worker.stamp import StampFonts
 from worker.upkeep import LevelUpkeep
 
 L = SignatureLevel
 P = TimestampPolicy
 YEAR = dt.timedelta(days=365)
 DAY = dt.timedelta(days=1)
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
 
 
 class Assembled(TypedDict):

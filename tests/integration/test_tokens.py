@@ -2,8 +2,7 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,16 +19,9 @@ from appliance.domain.request import Signer
 from appliance.domain.vocab import PersonState
 from appliance.services.tokens import Tokens
 from appliance.storage import tables
-from tests.web_parts import BASE_URL, Parts, open_parts
+from tests.web_parts import BASE_URL, Parts
 
 FACTORS = ("pwd", "otp")
-
-
-@pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    """Storage and services."""
-    async with open_parts(tmp_path) as made:
-        yield made
 
 
 def b64(raw: bytes | str | dict[str, Any]) -> str:
