@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.ids import PersonId
+from appliance.domain.vocab import RequestState
 from tests.core_parts import CoreParts
+from tests.fakes import request_view
 from tests.parts.api_caller import Caller
 from tests.parts.signing_front import Front, open_front
 from tests.tools.pdf_samples import SoftwareSigner, make_signer
@@ -36,8 +38,26 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
 
 
 @pytest.fixture
+async def person(parts: Parts) -> PersonId:
+    """A signer with requests in every state that is told."""
+    who, _ = await parts.add_person()
+    await parts.add_requests(who, 11)
+    states = [
+        (7, RequestState.PENDING),
+        (8, RequestState.IN_PROGRESS),
+        (9, RequestState.SIGNED),
+        (10, RequestState.REJECTED),
+    ]
+    parts.requests.views = [
+        request_view(number, who, state) for number, state in states
+    ]
+    parts.requests.views.append(request_view(70, "somebody else"))
+    return who
+
+
+@pytest.fixture
 async def caller(parts: Parts, person: PersonId) -> Caller:
-    """Calls the API as the module's `person`, signed in."""
+    """Calls the API as `person`, signed in."""
     return Caller(parts, await parts.bearer(person))
 
 

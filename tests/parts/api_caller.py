@@ -10,6 +10,9 @@ from typing import Any
 from appliance.asgi import create_api
 from tests.web_parts import Parts
 
+SIGN = {"solicitudId": 7, "password": "clave de firma"}
+"""Body of a call of firmar."""
+
 
 class Caller:
     """Calls the API with the same headers each time."""
