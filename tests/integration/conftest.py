@@ -7,9 +7,11 @@ import pytest
 
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import RequestState
+from embed.assets import Assets, load_assets
 from tests.core_parts import CoreParts
 from tests.fakes import request_view
 from tests.parts.api_caller import Caller
+from tests.parts.frame_role import Frame, open_frame
 from tests.parts.signing_front import Front, open_front
 from tests.tools.pdf_samples import SoftwareSigner, make_signer
 from tests.web_parts import Parts, open_parts
@@ -71,3 +73,16 @@ def fonts() -> StampFonts:
 def signer() -> SoftwareSigner:
     """Somebody with an RSA key and a certificate of a CA of their own."""
     return make_signer()
+
+
+@pytest.fixture(scope="session")
+def assets() -> Assets:
+    """The page's files, read once."""
+    return load_assets()
+
+
+@pytest.fixture
+async def frame(tmp_path: Path, assets: Assets) -> AsyncIterator[Frame]:
+    """The role of the frame over fresh storage, with two registered origins."""
+    async with open_frame(tmp_path, assets) as opened:
+        yield opened
