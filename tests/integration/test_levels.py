@@ -252,6 +252,25 @@ async def test_timestamp_of_an_earlier_signature_is_not_ones_own(
     assert said == ["Verification: OK"]
 
 
+async def test_tokens_that_got_longer_find_room(
+    sqlite_core: CoreParts, fonts: StampFonts, tmp_path: Path
+) -> None:
+    """A TSA with a new, longer certificate stops nobody from signing."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago())
+    known, _ = await scene.sign(profile(L.B_T, P.REQUIRED))
+    scene.tsa.carry(make_signer().chain)
+
+    pdf, reached = await scene.sign(profile(L.B_T, P.REQUIRED))
+    again, _ = await scene.sign(profile(L.B_T, P.REQUIRED))
+
+    assert reached.level is L.B_T
+    for each in (known, pdf, again):
+        said = openssl_accepts(each, tmp_path, scene.pki.chain, scene.clock.now())
+        assert said in ([], ["Verification: OK"])
+    assert b"/DocTimeStamp" in pdf
+    assert b"/DocTimeStamp" not in again
+
+
 async def test_narrower_profile_wins(sqlite_core: CoreParts) -> None:
     """Of the request, else of its integrator, else of the installation."""
     core = sqlite_core
