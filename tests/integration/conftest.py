@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import RequestState
 from embed.assets import Assets, load_assets
+from hsm_config import objects
 from tests.core_parts import CoreParts
 from tests.fakes import request_view
 from tests.parts.api_caller import Caller
 from tests.parts.frame_role import Frame, open_frame
+from tests.parts.hsm import KEY, HsmInstallation
 from tests.parts.signing_front import Front, open_front
 from tests.tools.pdf_samples import SoftwareSigner, make_signer
 from tests.web_parts import Parts, open_parts
@@ -86,3 +89,24 @@ async def frame(tmp_path: Path, assets: Assets) -> AsyncIterator[Frame]:
     """The role of the frame over fresh storage, with two registered origins."""
     async with open_frame(tmp_path, assets) as opened:
         yield opened
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> HsmInstallation:
+    """An installation after `hsm init`, of the test's own."""
+    return HsmInstallation.ready(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def keyed_template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+    """An installation with a user's `KEY`, to copy."""
+    installation = HsmInstallation.ready(tmp_path_factory.mktemp("keyed"))
+    with installation.raw(KEY.token) as session:
+        objects.generate(session, KEY.cka_id, "user", KeyAlgorithm.RSA_2048)
+    return installation
+
+
+@pytest.fixture
+def keyed(keyed_template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
+    """An installation with a user's `KEY`, of the test's own."""
+    return keyed_template.copy(tmp_path)

@@ -6,18 +6,12 @@ Source: research on reliability, F10, F12, F17; docs/hsm-faults.md.
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from appliance.call_watch import CallWatch
 from appliance.domain.errors import ErrorCode, HsmRefusedError, HsmUnavailableError
-from appliance.domain.hsm import (
-    KeyAlgorithm,
-    SignatureScheme,
-    TokenRole,
-    WrappedKey,
-)
+from appliance.domain.hsm import KeyAlgorithm, SignatureScheme, TokenRole, WrappedKey
 from tests.parts.hsm import HsmInstallation, until, verify
 from tests.parts.pkcs11_shim import Pkcs11Shim
 from worker.hsm_connection import HsmStatus
@@ -38,18 +32,6 @@ LOST = {
     "CRYPTOKI_NOT_INITIALIZED": 0x190,
     "VENDOR_DEFINED": 0x80000001,
 }
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
-    """An installation after `hsm init`, to copy."""
-    return HsmInstallation.ready(tmp_path_factory.mktemp("template"))
-
-
-@pytest.fixture
-def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
-    """An installation of the test's own."""
-    return template.copy(tmp_path)
 
 
 @pytest.fixture
