@@ -19,10 +19,10 @@ from appliance.domain.records.activations import Claim, Item, KeyedItem, Terms
 from appliance.domain.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, ItemState, RequestState
 from appliance.services.claimed_work import SUSPECT, Work, read_work
+from appliance.services.revocation import is_found_revoked
 from appliance.services.signing_events import item_event, key_interrupted
 from appliance.services.signing_hosts import slot_host
 from appliance.services.turns import end_rest, hand_over
-from appliance.services.validation_data import status_subject
 from appliance.settings import SigningSettings
 
 ATTEMPTS: Final = 5
@@ -34,6 +34,10 @@ _LEFT: Final = frozenset({ItemState.WAITING, ItemState.KEYED})
 
 class CertificateChangedError(Exception):
     """A credential was certified anew: what was prepared names the one before."""
+
+
+class SuspectWaitsError(Exception):
+    """What is next is signed alone: nothing is to be begun before it."""
 
 
 class Claiming:
@@ -71,6 +75,7 @@ class Claiming:
             key=timedelta(seconds=settings.key_s),
             finish=timedelta(seconds=settings.finish_s),
             attempts=ATTEMPTS,
+            suspect=SUSPECT,
             outside=outside,
         )
         self._worker = worker
@@ -90,22 +95,27 @@ class Claiming:
     async def claim_next(
         self, *, busy: bool = False, single: bool = False
     ) -> Work | None:
-        """Take the oldest activation that nobody has in hand.
+        """Take an activation that nobody has in hand: a suspect, or else the oldest.
 
         It looks first: a look that finds nothing, as most do, takes no lock. On
         SQLite that lock is everybody's.
 
         Args:
-            busy: the worker has others in hand, and takes no suspect.
+            busy: the worker has others in hand.
             single: take none of several documents.
+
+        Raises:
+            SuspectWaitsError: a suspect is next, and the worker is busy.
         """
         now = self._clock.now()
         async with self._store.read() as records:
             claims = await records.activations.next_claims(
                 now, self._terms, single=single
             )
-        if claims is None or (busy and claims >= SUSPECT):
+        if claims is None:
             return None
+        if busy and claims >= SUSPECT:
+            raise SuspectWaitsError
         async with self._store.write() as records:
             claim = await records.activations.claim_next(
                 self._owner, now, self._terms, single=single
@@ -158,6 +168,9 @@ class Claiming:
     ) -> None:
         """Let go of what waits for something, for a moment.
 
+        With the role that has a network it counts as a try: rests grow by those. With
+        a signing worker it does not, or what waits would become a suspect.
+
         Args:
             claim: of the caller.
             code: what it waits for; the reason, should its time run out.
@@ -165,7 +178,9 @@ class Claiming:
         """
         async with self._store.write() as records:
             until = self._clock.now() + (self._lease if rest is None else rest)
-            await records.activations.put_off(claim, until, code.value)
+            await records.activations.put_off(
+                claim, until, code.value, counted=self._terms.outside
+            )
 
     async def intend(
         self, claim: Claim, item: Item, digest: str, certificate: bytes
@@ -194,8 +209,7 @@ class Claiming:
             if credential.certificate != certificate:
                 # Whoever finishes it looks at the credential: both must agree.
                 raise CertificateChangedError
-            known = [status_subject(der) for der in (certificate, *credential.chain)]
-            if await records.outside.any_revoked(known):
+            if await is_found_revoked(records, credential):
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
             done = await records.activations.intend(claim, item.seq, digest, now)
             if done:
