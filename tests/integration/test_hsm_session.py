@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pkcs11
 import pytest
@@ -17,7 +17,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.hsm import KeyAlgorithm, KeyReference, SignatureScheme, TokenRole
 from hsm_config import objects
-from tests.parts.hsm import KEY, HsmInstallation, lose_module, verify
+from tests.parts.hsm import KEY, HsmInstallation, lose_module, until, verify
 from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
 
@@ -32,13 +32,6 @@ async def session(keyed: HsmInstallation) -> AsyncIterator[HsmSession]:
     """An open session that probes often."""
     async with keyed.session(probe_s=0.2) as opened:
         yield opened
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    """Wait for something, however long it takes."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110 (it sets no event)
-            await asyncio.sleep(0.02)
 
 
 # Signing and keeping keys
@@ -239,7 +232,7 @@ async def test_returned_token_heals_without_restart(keyed: HsmInstallation) -> N
             await session.sign(KEY, DIGEST, PKCS1)
         keyed.away.rename(keyed.tokens)
 
-        await _until(lambda: session.status is HsmStatus.READY)
+        await until(lambda: session.status is HsmStatus.READY)
 
         verify(public, await session.sign(KEY, DIGEST, PKCS1), DIGEST)
 
@@ -285,10 +278,10 @@ async def test_idle_session_notices_by_itself(keyed: HsmInstallation) -> None:
     hsm = keyed.settings.hsm.model_copy(update={"keep_alive_s": 0.2})
     async with HsmSession(hsm, keyed.profile, probe_s=0.1) as session:
         keyed.tokens.rename(keyed.away)
-        await _until(lambda: session.status is HsmStatus.UNAVAILABLE)
+        await until(lambda: session.status is HsmStatus.UNAVAILABLE)
 
         keyed.away.rename(keyed.tokens)
-        await _until(lambda: session.status is HsmStatus.READY)
+        await until(lambda: session.status is HsmStatus.READY)
 
         await session.keep_alive()
 
@@ -300,7 +293,7 @@ async def test_open_while_the_hsm_is_away_heals_later(keyed: HsmInstallation) ->
         assert session.status is HsmStatus.UNAVAILABLE
 
         keyed.away.rename(keyed.tokens)
-        await _until(lambda: session.status is HsmStatus.READY)
+        await until(lambda: session.status is HsmStatus.READY)
 
         await session.self_test(KEY)
 
