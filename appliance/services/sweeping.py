@@ -205,9 +205,10 @@ class Sweeping:
 
         Checks of signing passwords after a day, tries to sign in after two,
         download links at their end, batches a week after they were last asked
-        for, idempotency keys after `keys_kept`, sessions of frames and of the console a day after their end: a frame
-        opened with yesterday's token is still told, by the page that its
-        integrator may show, that it has expired.
+        for, idempotency keys after `keys_kept`, some at a time, sessions of frames
+        and of the console a day after their end: a frame opened with yesterday's
+        token is still told, by the page that its integrator may show, that it has
+        expired.
         """
         now = self._clock.now()
         async with self._store.write() as records:
