@@ -147,7 +147,7 @@ class Publishing:
         # The number is read first: an entry that comes in between makes this
         # draft's number taken, never its list too short.
         last = await records.publications.crl(issuer)
-        entries = await records.certificates.revoked_entries(issuer)
+        entries = await records.revocations.revoked(issuer)
         start = self._clock.now().replace(microsecond=0)
         return CrlDraft(
             issuer=issuer,
@@ -263,7 +263,7 @@ class Publishing:
             }
             if not await records.tasks.close(claim, TaskState.DONE, output):
                 return False
-            await records.certificates.revoked([each.serial for each in answers])
+            await records.revocations.complete([each.serial for each in answers])
             if revoking.credential is not None:
                 await records.credentials.set_state(
                     revoking.credential, CredentialState.REVOKED

@@ -84,7 +84,7 @@ class Revocations:
         if held is None:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
         task = TaskId(new_id())
-        if not await records.certificates.revoking(credential, now, reason, task):
+        if not await records.revocations.begin(credential, now, reason, task):
             raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
         await records.credentials.set_state(credential, CredentialState.REVOKING)
         await records.tasks.add(
@@ -140,13 +140,13 @@ class Revocations:
         is away.
         """
         async with self._store.read() as records:
-            if not await records.certificates.stalled(1):
+            if not await records.revocations.stalled(1):
                 return 0
         async with self._store.write() as records:
-            stalled = await records.certificates.stalled(_BATCH)
+            stalled = await records.revocations.stalled(_BATCH)
             for credential in stalled:
                 task = TaskId(new_id())
-                await records.certificates.retry(credential, task)
+                await records.revocations.retry(credential, task)
                 await records.tasks.add(
                     task, TaskKind.REVOKE, {"credential": credential}, self._clock.now()
                 )
