@@ -21,6 +21,7 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
+from appliance.services.task_events import task_created
 
 _BATCH = 100
 
@@ -147,18 +148,7 @@ class Revocations:
             for credential in stalled:
                 task = TaskId(new_id())
                 await records.revocations.retry(credential, task)
-                await records.tasks.add(
-                    task, TaskKind.REVOKE, {"credential": credential}, self._clock.now()
-                )
-                records.audit.add(
-                    AuditEvent(
-                        EventKind.TASK_CREATED,
-                        "system",
-                        detail={
-                            "task": task,
-                            "kind": TaskKind.REVOKE.value,
-                            "credential": credential,
-                        },
-                    )
-                )
+                given: dict[str, object] = {"credential": credential}
+                await records.tasks.add(task, TaskKind.REVOKE, given, self._clock.now())
+                records.audit.add(task_created(task, TaskKind.REVOKE, "system", given))
         return len(stalled)

@@ -26,6 +26,7 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
+from appliance.services.task_events import task_created
 
 _PAGE: Final = 500
 _TSA: Final = CertificateKind.TSA
@@ -124,13 +125,7 @@ class TsaCertificates:
             given: dict[str, object] = {"serials": serials}
             await records.revocations.retry_own(serials, task)
             await records.tasks.add(task, TaskKind.REVOKE, given, self._clock.now())
-            records.audit.add(
-                AuditEvent(
-                    EventKind.TASK_CREATED,
-                    "system",
-                    detail={"task": task, "kind": TaskKind.REVOKE.value, **given},
-                )
-            )
+            records.audit.add(task_created(task, TaskKind.REVOKE, "system", given))
         return len(serials)
 
     async def stamped(self, serial: str) -> AsyncIterator[SignedDocumentView]:
