@@ -22,8 +22,9 @@ from appliance.domain.records.activations import Item
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import ItemState
 from appliance.services.claimed_work import Work
-from appliance.services.claiming import CertificateChangedError, Claiming
+from appliance.services.claiming import Claiming
 from appliance.services.health import signing_workers
+from appliance.services.key_use import CertificateChangedError
 from appliance.services.sweeping import Sweeping
 from worker.activation_keys import ActivationKeys
 from worker.bell import hear_rings
