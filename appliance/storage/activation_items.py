@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import and_, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appliance.domain.consent import NewItem
 from appliance.domain.ids import ActivationId, PersonId, RequestId
 from appliance.domain.records.activations import (
     Claim,
     CodedItem,
     KeyedItem,
-    NewItem,
 )
 from appliance.domain.vocab import IntentState, ItemState
 from appliance.storage.leases import fenced_update

@@ -7,6 +7,7 @@ from sqlalchemy import case, insert, literal, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.activation import Seal
+from appliance.domain.consent import NewActivation
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, CredentialId, PersonId
 from appliance.domain.records.activations import (
@@ -14,7 +15,6 @@ from appliance.domain.records.activations import (
     CodedItem,
     IntentRow,
     KeyedItem,
-    NewActivation,
     Overdue,
     Terms,
 )
