@@ -318,13 +318,20 @@ class FakeDoorbell:
 
 
 class FakeExpectation:
-    """Waits in vain, or for no time at all."""
+    """Waits in vain, or for no time at all.
 
-    def __init__(self, event: asyncio.Event) -> None:
+    Args:
+        event: of the news.
+        pauses: how long each wait was to last at most goes here, in seconds.
+    """
+
+    def __init__(self, event: asyncio.Event, pauses: list[float]) -> None:
         self._event = event
+        self._pauses = pauses
 
     async def wait(self, timeout_s: float) -> bool:
         """Wait for `announce` or the time-out."""
+        self._pauses.append(timeout_s)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._event.wait()
@@ -344,6 +351,7 @@ class FakeOutcomes:
         self.deaf = deaf
         self.announced: list[ActivationId] = []
         self.expected: list[ActivationId] = []
+        self.pauses: list[float] = []
         self._events: dict[ActivationId, list[asyncio.Event]] = {}
 
     @asynccontextmanager
@@ -353,7 +361,7 @@ class FakeOutcomes:
         events = self._events.setdefault(activation, [])
         events.append(event := asyncio.Event())
         try:
-            yield FakeExpectation(event)
+            yield FakeExpectation(event, self.pauses)
         finally:
             events.remove(event)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from appliance.domain.signature_fields import SigningFacts
 
-INSPECTOR_VERSION = 4
+INSPECTOR_VERSION = 5
 """Raised whenever the same file would be described differently."""
 MARKS_KEPT = 1000
 """Most signature fields whose place is told."""
@@ -59,6 +59,9 @@ class FindingKind(StrEnum):
     """A page's content that a later revision replaced, and that is still there."""
     UNSHOWN_PAGES = "unshown_pages"
     """Pages that are in the file and not among those of the document."""
+    UNEXAMINED_PARTS = "unexamined_parts"
+    """Objects or earlier revisions that cannot be read, or not in the time there is:
+    whether they hold such pages or content is not known."""
     SIGNATURE_BROKEN = "signature_broken"
     """An earlier signature that is not valid, or cannot be checked."""
 

@@ -191,7 +191,7 @@ class RedisOutcomes:
         try:
             await asyncio.shield(self._publish(activation))
         except _AWAY:
-            self._retry_at = loop.time() + 1
+            self._retry_at = loop.time() + _REST_S
             publisher, self._publisher = self._publisher, None
             if publisher is not None:
                 with contextlib.suppress(*_AWAY):

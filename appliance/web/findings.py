@@ -50,6 +50,9 @@ FINDINGS: Final[dict[FindingKind, str]] = {
     FindingKind.UNSHOWN_PAGES: (
         "The file holds pages that the document does not show."
     ),
+    FindingKind.UNEXAMINED_PARTS: (
+        "Part of the file could not be examined: what it keeps there is not known."
+    ),
 }
 """What a signer is told before signing: msgids of the catalogues."""
 

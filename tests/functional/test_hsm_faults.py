@@ -21,6 +21,7 @@ from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.callers import Crowd
 from tests.parts.harm import (
+    LONGEST_S,
     assert_sound,
     execute,
     frozen,
@@ -313,7 +314,7 @@ def test_crowd_is_served_whatever_the_module_does(on_sqlite: Trouble) -> None:
             with shim.fault("C_Sign", action, value, at="firma", times=1) as rule:
                 until(lambda rule=rule: shim.used(rule) > 0)  # type: ignore[misc]  # bound now
 
-    assert_sound(crowd, before=before)
+    assert_sound(crowd, before=before, longest_s=LONGEST_S)
     # The lost one may have been a test signature of a worker that had just died.
     on_sqlite.assert_on_record(lost=range(2))
     failed = read_ledger(appliance).with_state(RequestState.FAILED)

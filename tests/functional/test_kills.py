@@ -19,8 +19,8 @@ from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.callers import Crowd
 from tests.parts.harm import (
+    LONGEST_S,
     NO_REDIS,
-    RECOVERED_S,
     assert_sound,
     harmed,
     interrupted,
@@ -34,6 +34,7 @@ from tests.parts.harm import (
 from worker.crash_points import AFTER_SIGN, BEFORE_SIGN, FILE_WRITTEN, FREEZE, POINTS
 
 DONE, INTERRUPTED = IntentState.COMPLETED, IntentState.INTERRUPTED
+RECOVERED_S = 15.0
 
 
 @pytest.fixture(params=["on_sqlite", "on_postgres"])
@@ -45,7 +46,21 @@ def either(request: pytest.FixtureRequest) -> Appliance:
 
 @pytest.mark.parametrize("point", POINTS)
 def test_each_crash_point_leaves_one_document(either: Appliance, point: str) -> None:
-    """A worker that dies anywhere: signed within 15 s, once, and both tries told."""
+    """A worker that dies anywhere: signed, once, and both tries told."""
+    sign_over_a_crash(either, point)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", POINTS)
+def test_each_crash_point_is_recovered_from_in_time(
+    either: Appliance, point: str
+) -> None:
+    """Within 15 s what a dead worker left is finished."""
+    assert sign_over_a_crash(either, point) < RECOVERED_S
+
+
+def sign_over_a_crash(either: Appliance, point: str) -> float:
+    """Have a worker die at a point of a signature; how long that took, in seconds."""
     person = either.new_person()
     request = either.new_request(person, pdfs.one_page())
     before = request - 1
@@ -60,11 +75,11 @@ def test_each_crash_point_leaves_one_document(either: Appliance, point: str) -> 
 
     assert not order.exists()
     assert answer.status_code == 200, answer.text
-    assert took_s < RECOVERED_S
     ledger = read_ledger(either, after=before)
     lost = point in {BEFORE_SIGN, AFTER_SIGN}
     assert ledger.attempts(request) == ([INTERRUPTED, DONE] if lost else [DONE])
     assert ledger.faults() == []
+    return took_s
 
 
 def test_kills_lose_nothing_short(
@@ -124,7 +139,7 @@ def test_kills_lose_nothing_long(
             order.unlink(missing_ok=True)
 
         assert len(crowd.calls) >= 200
-        assert_sound(crowd, before=0)
+        assert_sound(crowd, before=0, longest_s=LONGEST_S)
         record_property("calls", len(crowd.calls))
         record_property("kills", kills)
         record_property("used_and_lost", used_and_lost)

@@ -12,7 +12,7 @@ import pytest
 from tests import pdfs
 from tests.parts.appliance import Appliance
 from tests.parts.callers import Crowd
-from tests.parts.harm import assert_sound, troubled, until
+from tests.parts.harm import LONGEST_S, assert_sound, troubled, until
 from tests.parts.hsm import folder_of_token
 from tests.parts.pkcs11_shim import Pkcs11Shim
 
@@ -34,9 +34,18 @@ def take_away(appliance: Appliance, label: str) -> Callable[[], Path]:
     return lambda: away.rename(folder)
 
 
-@pytest.mark.parametrize("calls", [40, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("calls", "longest_s", "most_back_s"),
+    [
+        pytest.param(40, None, None, id="40"),
+        pytest.param(400, LONGEST_S, BACK_S, id="400", marks=pytest.mark.long),
+    ],
+)
 def test_member_taken_away_under_load_loses_nothing(
-    calls: int, record_property: Callable[[str, object], None]
+    calls: int,
+    longest_s: float | None,
+    most_back_s: float | None,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """All is signed once; the member that returns is used again, by itself."""
     with troubled(hsm=TWO) as (appliance, shim):
@@ -54,10 +63,10 @@ def test_member_taken_away_under_load_loses_nothing(
             until(lambda: uses(shim, "firma") > before)
             back_s = time.monotonic() - returned
 
-        assert_sound(crowd, before=0)
+        assert_sound(crowd, before=0, longest_s=longest_s)
         assert {process.pid for process in appliance.children("signing")} == workers
         assert "HSM_UNAVAILABLE" not in str(crowd.answers)
-        assert back_s < BACK_S
+        assert most_back_s is None or back_s < most_back_s
         record_property("calls", len(crowd.calls))
         record_property("back_s", round(back_s, 1))
         record_property("longest_wait_s", round(crowd.longest_wait_s, 1))

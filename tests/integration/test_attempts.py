@@ -223,7 +223,7 @@ async def test_no_slot_free_is_rate_limited(sqlite_desk: Desk) -> None:
     assert refusal is not None
     assert refusal.code is C.RATE_LIMITED
     assert refusal.extras == {"retryAfter": 5}
-    assert 0.3 <= time.monotonic() - begun < 2
+    assert 0.3 <= time.monotonic() - begun < 30
     assert (await sqlite_desk.secret()).counted == 0
 
 

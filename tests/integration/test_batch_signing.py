@@ -117,6 +117,7 @@ class Desk:
             await worker.keyed(work.claim, item, MADE, DIGEST)
             view = await self.core.view(item.request)
             await worker.finished(work.claim, item, signed_view(view))
+        await worker.announce(work.claim)
         return work.claim
 
 

@@ -132,6 +132,14 @@ TOLD = {
         shadows.second_document(),
         {FindingKind.UNSHOWN_PAGES},
     ),
+    "unreadable page": (
+        shadows.UNREADABLE["page without an end"],
+        {FindingKind.UNEXAMINED_PARTS},
+    ),
+    "unreadable revision": (
+        shadows.UNREADABLE["former content that is not where it was"],
+        {FindingKind.UNEXAMINED_PARTS},
+    ),
     "signed, then damaged": (
         signed(pdfs.one_page()) + b"x\n",
         {FindingKind.DAMAGED},
@@ -156,6 +164,8 @@ SHADOWS = (
     "text beside the page",
     "content replaced",
     "second document inside",
+    "unreadable page",
+    "unreadable revision",
 )
 
 REPAIRED = {

@@ -84,7 +84,7 @@ def test_socket_of_a_busy_process_is_left_alone(short_dir: Path) -> None:
             for client in waiting:
                 client.close()
 
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 30
 
 
 def test_file_that_is_no_socket_is_left_alone(short_dir: Path) -> None:

@@ -236,6 +236,19 @@ FOUND = {
         ),
         FindingKind.REPLACED_CONTENT,
     ),
+    "page whose list of content was replaced": (
+        update(
+            hostile.plain(o5=b"[4 0 R]", o6=hostile.CONTENT).replace(
+                b"/Contents 4", b"/Contents 5"
+            ),
+            {5: b"[6 0 R]"},
+        ),
+        FindingKind.REPLACED_CONTENT,
+    ),
+    **{
+        name: (content, FindingKind.UNEXAMINED_PARTS)
+        for name, content in shadows.UNREADABLE.items()
+    },
     "static XFA": (pdfs.xfa(dynamic=False), FindingKind.XFA_STATIC),
     "count too high": (pdfs.lying_count(), FindingKind.COUNT_LIES),
     "count zero": (hostile.kids(b"3 0 R", 0), FindingKind.COUNT_LIES),
@@ -303,6 +316,9 @@ HARMLESS = {
     "content that was added to": update(
         hostile.plain(),
         {3: hostile.PAGE.replace(b"4 0 R", b"[4 0 R 5 0 R]"), 5: hostile.CONTENT},
+    ),
+    "objects that are null or lack a length": hostile.plain(
+        o5=b"null", o6=b"<</Type/Page>>stream\nabc\nendstream"
     ),
     "place for a signature": hostile.annotated(
         b"/Subtype/Widget/FT/Sig/T(a)/F 2/Rect[0 0 0 0]"

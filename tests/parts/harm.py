@@ -29,9 +29,10 @@ from tests.parts.places import short_folder
 from worker.crash_points import VARIABLE
 
 LONGEST_S: Final = 25.0
-"""That anybody waits for a signed document, whatever is done meanwhile."""
-RECOVERED_S: Final = 15.0
-"""Within which what a dead process left is finished."""
+"""That anybody waits for a signed document, whatever is done meanwhile.
+
+For long tests, which have the machine to themselves; elsewhere callers are patient.
+"""
 _PATIENCE_S: Final = 60.0
 NO_REDIS: Final = '[redis]\nurl = "redis://127.0.0.1:1/0"'
 """Settings with an address where nobody listens."""
@@ -183,16 +184,17 @@ def interrupted(appliance: Appliance) -> int:
     return read_intents(appliance)[IntentState.INTERRUPTED]
 
 
-def assert_sound(crowd: Crowd, *, before: int) -> None:
+def assert_sound(crowd: Crowd, *, before: int, longest_s: float | None = None) -> None:
     """All calls ended with a document, in time, and the ledger is clean.
 
     Args:
         crowd: whose calls ended.
         before: documents of requests up to this one were looked at before.
+        longest_s: that anybody may have waited; None for as long as callers do.
     """
     assert all(call.signed for call in crowd.calls), crowd.answers
     assert crowd.answers.keys() <= {"200", "202", BROKEN}, crowd.answers
-    assert crowd.longest_wait_s <= LONGEST_S
+    assert longest_s is None or crowd.longest_wait_s <= longest_s
     ledger = read_ledger(crowd.appliance, after=before)
     signed = {row.id for row in ledger.with_state(RequestState.SIGNED)}
     assert {call.request for call in crowd.calls} <= signed
