@@ -22,7 +22,7 @@ from appliance.domain.records.activations import Item
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import ItemState
 from appliance.services.claimed_work import Work
-from appliance.services.claiming import Claiming
+from appliance.services.claiming import Claiming, SuspectWaitsError
 from appliance.services.health import signing_workers
 from appliance.services.key_use import CertificateChangedError
 from appliance.services.sweeping import Sweeping
@@ -79,7 +79,9 @@ class SigningWorker:
     _going_out: set[ActivationId] = field(default_factory=set)
     """Those in hand of which something is left to the role with a network."""
     _alone: bool = False
-    """What is in hand may kill its worker: nothing is taken beside it."""
+    """What is in hand may kill its worker: no document is taken beside it."""
+    _suspect_waits: bool = False
+    """What is next is to be signed alone: nothing is begun before it."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _turns: asyncio.Semaphore = field(init=False)
     """Documents in work at a time; who waits for a turn gets it in order."""
@@ -133,9 +135,16 @@ class SigningWorker:
 
     def _free(self) -> bool:
         """Whether another activation can be taken in hand."""
-        if self._alone:
-            return not self._running
-        return len(self._running - self._batches) < self._hands
+        return not self._alone and len(self._running - self._batches) < self._hands
+
+    def _may_task(self) -> bool:
+        """Whether an HSM task can be taken in hand.
+
+        One beside documents always: they may wait for what it makes.
+        """
+        if not self._tasks and self._running:
+            return True
+        return self._free() and not self._suspect_waits
 
     async def _pause(self, others: set[asyncio.Task[Any]]) -> None:
         """Wait for a ring, the end of the interval, or one of the others."""
@@ -156,8 +165,7 @@ class SigningWorker:
                 task = self._start(self._sign(work))
                 if len(work.claim.items) > 1:
                     self._batches.add(task)
-            # One beside all documents: they may wait for what it makes.
-            while not self._alone and (self._free() or not self._tasks):
+            while self._may_task():
                 asked = await self.tasks.claim_next()
                 if asked is None:
                     return
@@ -174,9 +182,16 @@ class SigningWorker:
             alive = await signing_workers(self.core.store, self.core.clock)
             if any(peer.hsm == HsmStatus.READY.value for peer in alive):
                 return None
-        return await self.claiming.claim_next(
-            busy=bool(self._running), single=len(self._batches) >= self._batch_hands
-        )
+        try:
+            work = await self.claiming.claim_next(
+                busy=bool(self._running),
+                single=len(self._batches) >= self._batch_hands,
+            )
+        except SuspectWaitsError:
+            self._suspect_waits = True
+            return None
+        self._suspect_waits = False
+        return work
 
     async def _keep_levels(self) -> None:
         """Keep published documents at their level, where the TSA's key is there."""
@@ -193,7 +208,7 @@ class SigningWorker:
         self._running.discard(task)
         self._batches.discard(task)
         self._tasks.discard(task)
-        self._alone = self._alone and bool(self._running)
+        self._alone = self._alone and bool(self._running - self._tasks)
         # A hand is free: look whether there is more.
         self._wake.set()
         if not task.cancelled() and (exc := task.exception()) is not None:
@@ -250,14 +265,15 @@ class SigningWorker:
     ) -> Work:
         """Sign one item when it is its turn; gives the claim as it was read last.
 
-        A worker that is to stop begins no further document of a batch: whoever
-        takes it next goes on there.
+        A worker that is to stop, or to sign something alone, begins no further
+        document of a batch: whoever takes it next goes on there.
 
         Raises:
             FencedOffError: another worker has claimed since, or is to.
         """
         async with self._turns:
-            if self._stop.is_set() and len(work.claim.items) > 1:
+            yields = self._stop.is_set() or self._suspect_waits
+            if yields and len(work.claim.items) > 1:
                 await self.claiming.drop(work.claim)
                 raise FencedOffError
             while True:
@@ -267,7 +283,12 @@ class SigningWorker:
                     # Nothing was intended yet: it is prepared anew.
                     work = await self.claiming.read_again(work.claim)
                 else:
-                    return work
+                    break
+        if self._alone:
+            # It came through this one: the rest of it may have company.
+            self._alone = False
+            self._wake.set()
+        return work
 
     async def _sign_item(self, work: Work, item: Item, key: UsableKey | None) -> None:
         """Sign one item, or end it by the reason it cannot be signed.

@@ -32,6 +32,10 @@ _LEFT: Final = frozenset({ItemState.WAITING, ItemState.KEYED})
 """What is still to be done of an activation."""
 
 
+class SuspectWaitsError(Exception):
+    """What is next is signed alone: nothing is to be begun before it."""
+
+
 class Claiming:
     """The use cases of a signing worker.
 
@@ -67,6 +71,7 @@ class Claiming:
             key=timedelta(seconds=settings.key_s),
             finish=timedelta(seconds=settings.finish_s),
             attempts=ATTEMPTS,
+            suspect=SUSPECT,
             outside=outside,
         )
         self._worker = worker
@@ -86,22 +91,27 @@ class Claiming:
     async def claim_next(
         self, *, busy: bool = False, single: bool = False
     ) -> Work | None:
-        """Take the oldest activation that nobody has in hand.
+        """Take an activation that nobody has in hand: a suspect, or else the oldest.
 
         It looks first: a look that finds nothing, as most do, takes no lock. On
         SQLite that lock is everybody's.
 
         Args:
-            busy: the worker has others in hand, and takes no suspect.
+            busy: the worker has others in hand.
             single: take none of several documents.
+
+        Raises:
+            SuspectWaitsError: a suspect is next, and the worker is busy.
         """
         now = self._clock.now()
         async with self._store.read() as records:
             claims = await records.activations.next_claims(
                 now, self._terms, single=single
             )
-        if claims is None or (busy and claims >= SUSPECT):
+        if claims is None:
             return None
+        if busy and claims >= SUSPECT:
+            raise SuspectWaitsError
         async with self._store.write() as records:
             claim = await records.activations.claim_next(
                 self._owner, now, self._terms, single=single
@@ -154,6 +164,9 @@ class Claiming:
     ) -> None:
         """Let go of what waits for something, for a moment.
 
+        With the role that has a network it counts as a try: rests grow by those. With
+        a signing worker it does not, or what waits would become a suspect.
+
         Args:
             claim: of the caller.
             code: what it waits for; the reason, should its time run out.
@@ -161,7 +174,9 @@ class Claiming:
         """
         async with self._store.write() as records:
             until = self._clock.now() + (self._lease if rest is None else rest)
-            await records.activations.put_off(claim, until, code.value)
+            await records.activations.put_off(
+                claim, until, code.value, counted=self._terms.outside
+            )
 
     async def intend(
         self, claim: Claim, item: Item, digest: str, certificate: bytes

@@ -179,13 +179,14 @@ class StatusAnswers:
 
     async def _ask_for(self, look: Callable[[], Awaitable[_T | None]]) -> _T | None:
         """Have what is due signed, and wait for it a little."""
-        await self._publishing.submit()
         deadline = asyncio.get_running_loop().time() + self._wait_s
-        while asyncio.get_running_loop().time() < deadline:
-            if (found := await look()) is not None:
-                return found
+        while (found := await look()) is None:
+            # Each time: a task that was asked for before may look no more.
+            await self._publishing.submit()
+            if asyncio.get_running_loop().time() >= deadline:
+                break
             await asyncio.sleep(_LOOK_AGAIN_S)
-        return None
+        return found
 
     def _authority(self) -> AuthorityFiles:
         """The CA's files, read once.

@@ -146,14 +146,13 @@ class ValidationSource:
             ApplianceError: as `of`.
         """
         deadline = asyncio.get_running_loop().time() + self._wait_s
-        found = await self._look(path)
-        if found is None:
+        while (found := await self._look(path)) is None:
+            # Each time: a task that was asked for before may have had its last look
+            # at what is due before this certificate was.
             await self._publishing.submit()
-        while found is None:
             if asyncio.get_running_loop().time() > deadline:
                 raise ApplianceError(ErrorCode.REVOCATION_UNAVAILABLE)
             await asyncio.sleep(_LOOK_AGAIN_S)
-            found = await self._look(path)
         return found
 
     async def _look(self, path: tuple[bytes, ...]) -> ValidationData | None:

@@ -2,7 +2,7 @@
 
 import math
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, and_, exists, not_, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -27,7 +27,7 @@ async def next_claims(
     query = (
         select(TRIES)
         .where(_claimable(at, terms, single=single))
-        .order_by(activation.c.created)
+        .order_by(_rank(terms), activation.c.created)
         .limit(1)
     )
     return (await connection.execute(query)).scalar_one_or_none()
@@ -41,7 +41,7 @@ async def claim_next(
     *,
     single: bool = False,
 ) -> Claim | None:
-    """Take the oldest activation that nobody has in hand."""
+    """Take an activation that nobody has in hand, in the order of `_rank`."""
     row = await claim_one(
         connection,
         activation,
@@ -49,6 +49,7 @@ async def claim_next(
         owner,
         at + terms.lease,
         {},
+        _rank(terms),
     )
     if row is None:
         return None
@@ -89,6 +90,16 @@ async def claim_next(
             None,
         ),
     )
+
+
+def _rank(terms: Terms) -> ColumnElement[Any]:
+    """What comes first, before the older of two.
+
+    Of signing workers, suspects: all else waits as soon as one is found, and must not
+    be taken up again before it. Of the role with a network, what was tried least: what
+    waits for an authority that is away keeps nobody from another one.
+    """
+    return TRIES if terms.outside else terms.suspect > TRIES
 
 
 def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[bool]:

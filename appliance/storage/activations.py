@@ -158,15 +158,20 @@ class SqlActivations:
 
     async def drop(self, claim: Claim, at: datetime) -> bool:
         """Give the activation back unfinished, to be claimed again."""
-        return await self._fenced(claim, {"lease_until": at})
+        return await self._let_go(claim, {"lease_until": at})
 
-    async def put_off(self, claim: Claim, until: datetime, reason: str) -> bool:
+    async def put_off(
+        self, claim: Claim, until: datetime, reason: str, *, counted: bool
+    ) -> bool:
         """Give the activation back, to be claimed again only then, and say why."""
-        return await self._fenced(claim, {"lease_until": until, "reason": reason})
+        values = {"lease_until": until, "reason": reason}
+        if counted:
+            return await self._fenced(claim, values)
+        return await self._let_go(claim, values)
 
     async def hand_out(self, claim: Claim, at: datetime) -> bool:
         """Give it to the role that has a network."""
-        return await self._fenced(claim, {"lease_until": at, "outside": True})
+        return await self._let_go(claim, {"lease_until": at, "outside": True})
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""
@@ -263,6 +268,10 @@ class SqlActivations:
     async def intents(self, activation_id: ActivationId) -> list[IntentRow]:
         """All intents of an activation, oldest first."""
         return await intents_of(self._connection, activation_id)
+
+    async def _let_go(self, claim: Claim, values: Mapping[str, object]) -> bool:
+        """End a claim in good order: it killed nobody, and counts for nothing."""
+        return await self._fenced(claim, {"progress": claim.fence, **values})
 
     async def _fenced(self, claim: Claim, values: Mapping[str, object]) -> bool:
         return await fenced_update(

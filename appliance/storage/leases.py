@@ -19,15 +19,17 @@ async def claim_one(
     owner: str,
     until: datetime,
     values: Mapping[str, object],
+    rank: ColumnElement[Any] | None = None,
 ) -> Row[Any] | None:
-    """Take the oldest claimable row; None when there is none.
+    """Take the oldest claimable row, of those that rank lowest; None without any.
 
     On PostgreSQL rows that another transaction is claiming are passed over.
     """
+    first = [] if rank is None else [rank]
     oldest = (
         select(table.c.id)
         .where(claimable)
-        .order_by(table.c.created)
+        .order_by(*first, table.c.created)
         .limit(1)
         .with_for_update(skip_locked=True)
         .scalar_subquery()

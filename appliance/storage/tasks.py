@@ -27,6 +27,9 @@ from appliance.storage.seals import add_seals, erase_seals, is_sealed_to, seals_
 from appliance.storage.tables import hsm_task, task_seal
 
 _OPEN = (TaskState.WAITING.value, TaskState.RUNNING.value)
+_URGENT = (TaskKind.PUBLISH.value, TaskKind.REVOKE.value)
+"""Taken before all others: documents wait for OCSP answers for seconds only, and who
+revokes wants it done. Few at a time, they keep nobody from the rest."""
 _OVER = (TaskState.DONE.value, TaskState.FAILED.value)
 
 
@@ -130,7 +133,7 @@ class SqlTasks:
         attempts: int,
         kinds: Collection[TaskKind],
     ) -> TaskClaim | None:
-        """Take the oldest task of some kinds that nobody has in hand."""
+        """Take a task that nobody has in hand: an urgent one, or else the oldest."""
         row = await claim_one(
             self._connection,
             hsm_task,
@@ -138,6 +141,7 @@ class SqlTasks:
             owner,
             at + lease,
             {"state": TaskState.RUNNING.value},
+            hsm_task.c.kind.not_in(_URGENT),
         )
         if row is None:
             return None

@@ -156,6 +156,46 @@ async def test_claim_dropped_is_free_at_once(core: CoreParts) -> None:
     assert (await claimed(core)).fence == 2
 
 
+async def test_let_go_in_good_order_is_no_try(core: CoreParts) -> None:
+    """Nobody died of it; with the role that has a network, rests grow by tries."""
+    await core.add_activation(await core.add_signer())
+    tries = []
+    for counted in (False, False, True, True):
+        found = await claimed(core)
+        tries.append(found.tries)
+        async with core.store.write() as records:
+            put_off = records.activations.put_off
+            assert await put_off(found, core.now, "TSA_UNAVAILABLE", counted=counted)
+    found = await claimed(core)
+    async with core.store.write() as records:
+        assert await records.activations.drop(found, core.now)
+    tries.append((await claimed(core)).tries)
+
+    assert tries == [1, 1, 1, 2, 1]
+
+
+async def test_suspect_is_taken_first(core: CoreParts) -> None:
+    """Or what made way for it, being older, would be taken up again before it."""
+    signer = await core.add_signer()
+    older = await core.add_activation(signer)
+    core.clock.forward(1)
+    younger = await core.add_activation(signer)
+    yielding, feared = await claimed(core), await claimed(core)
+    async with core.store.write() as records:
+        assert await records.activations.drop(yielding, core.now)
+    core.clock.forward(10)
+
+    taken = []
+    for _ in range(2):
+        async with core.store.write() as records:
+            terms = replace(TERMS, suspect=1)
+            found = await records.activations.claim_next("o", core.now, terms)
+        taken.append(found and found.id)
+
+    assert (yielding.id, feared.id) == (older, younger)
+    assert taken == [younger, older]
+
+
 async def test_claim_refused_after_key_until(core: CoreParts) -> None:
     """The key phase of one item ends 61 s after the first claim."""
     await core.add_activation(await core.add_signer())

@@ -120,6 +120,19 @@ async def test_task_claimed_by_one_of_twenty(core: CoreParts) -> None:
     assert sorted(each.id for each in taken if each) == sorted(made[1:])
 
 
+async def test_what_documents_wait_for_is_made_first(core: CoreParts) -> None:
+    """However many keys are asked for: nobody's document waits behind them."""
+    signer = await core.add_signer(credential=False)
+    await submit(core, signer.person)
+    core.clock.forward(1)
+    answers = TaskId(new_id())
+    async with core.store.write() as records:
+        await records.tasks.add(answers, TaskKind.PUBLISH, {}, core.now)
+
+    assert (await claimed(worker(core))).id == answers
+    assert (await claimed(worker(core))).kind is TaskKind.ISSUE
+
+
 async def test_task_claimed_again_when_its_lease_ends(core: CoreParts) -> None:
     """A lease of 30 s; renewing prolongs it; the overtaken one is refused."""
     signer = await core.add_signer(credential=False)

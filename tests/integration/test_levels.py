@@ -36,6 +36,7 @@ from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
     SignatureLevel,
+    TaskKind,
     TimestampPolicy,
 )
 from appliance.services.authority_files import AuthorityFiles
@@ -362,6 +363,36 @@ async def test_stale_revocation_data_counts_for_nothing(
     view, raised = await scene.newest(request)
     assert view.level == L.B_LT
     assert lt_failures(raised, scene.pki.chain[-1], scene.clock.now()) == []
+
+
+async def test_missing_answer_is_asked_for_until_it_is_there(
+    sqlite_core: CoreParts, fonts: StampFonts
+) -> None:
+    """A task that ran already may have looked for what is due a moment too early."""
+    scene = await make_scene(sqlite_core, fonts, a_moment_ago() - 8 * DAY)
+    scene.clock.at = now = a_moment_ago()
+    root, ca = scene.pki.chain[0], scene.pki.chain[1]
+    names = key_identifier(scene.pki.root), key_identifier(scene.pki.ca)
+    files = AuthorityFiles(ca, root, *names, b"")
+    store = sqlite_core.store
+    publishing = Publishing(store, scene.clock, sqlite_core.settings.pki, "test")
+    source = ValidationSource(store, scene.clock, files, publishing, wait_s=20)
+    await publishing.submit()
+    async with store.write() as records:
+        claim = await records.tasks.claim_next("w", "h", now, DAY, 5, list(TaskKind))
+    assert claim is not None
+    waiting = asyncio.create_task(source.of(scene.signer.certificate))
+    await asyncio.sleep(0.3)
+
+    await publishing.done(claim)
+    while not waiting.done():
+        async with store.read() as records:
+            if await records.tasks.any_open(TaskKind.PUBLISH):
+                await scene.publish_crls()
+                break
+        await asyncio.sleep(0.02)
+
+    assert (await waiting).ocsps
 
 
 async def test_two_workers_raise_a_document_once(

@@ -167,11 +167,31 @@ class Scene:
         ]
         return await self.core.begin(self.person, requests), requests
 
+    async def suspect(self, items: int) -> tuple[ActivationId, list[RequestId]]:
+        """An activation that three workers died of; `find` has it found."""
+        found = await self.activation(items)
+        for _ in range(3):
+            assert await self.core.claiming("signing/h/2").claim_next() is not None
+            self.core.clock.forward(10)
+        assert await self.core.claiming("signing/h/2").claim_next() is not None
+        return found
+
+    async def find(self) -> None:
+        """Let the worker have the suspect."""
+        assert await self.core.claiming("signing/h/2").release_own() == 1
+
     async def until(self, activation: ActivationId, state: ActivationState) -> None:
         """Wait until an activation is in a state."""
         while True:
             now, _ = await self.core.activation_state(activation)
             if now is state:
+                return
+            await asyncio.sleep(0.02)
+
+    async def until_held_back(self) -> None:
+        """Wait until the worker knows that something is to be signed alone."""
+        for _ in range(1000):
+            if self.worker._suspect_waits:
                 return
             await asyncio.sleep(0.02)
 
@@ -238,6 +258,49 @@ async def test_task_is_run_beside_documents_that_wait_for_it(core: CoreParts) ->
             await scene.until(activation, ActivationState.DONE)
 
     assert scene.signer.begun == [request for _, (request,) in waiting]
+
+
+async def test_batch_makes_way_for_what_is_signed_alone(core: CoreParts) -> None:
+    """And so do all who come meanwhile; none of them waits for the batch's end."""
+    scene = await scene_of(core, hands=1)
+    suspect, (feared,) = await scene.suspect(1)
+    batch, documents = await scene.activation(12)
+    async with scene.working():
+        await scene.signer.entered.wait()
+        await scene.find()
+        later, _ = await scene.activation(1)
+        await scene.until_held_back()
+        scene.signer.gate.set()
+        for activation in (suspect, later, batch):
+            await scene.until(activation, ActivationState.DONE)
+
+    assert scene.signer.begun[:2] == [documents[0], feared]
+    assert len(scene.signer.begun) == 14
+
+
+async def test_task_is_run_beside_what_is_signed_alone(core: CoreParts) -> None:
+    """It may wait for it like any other document."""
+    scene = await scene_of(core, hands=1)
+    suspect, _ = await scene.suspect(1)
+    await scene.find()
+    scene.worker.tasks = cast("TaskRunner", AwaitedTask(scene.signer.gate))
+    async with scene.working():
+        await scene.until(suspect, ActivationState.DONE)
+
+
+async def test_batch_is_alone_no_longer_than_feared(core: CoreParts) -> None:
+    """Its worker came through a document of it: others are taken beside the rest."""
+    scene = await scene_of(core, hands=1)
+    suspect, _ = await scene.suspect(3)
+    await scene.find()
+    async with scene.working():
+        await scene.signer.entered.wait()
+        later, _ = await scene.activation(1)
+        scene.signer.gate.set()
+        scene.signer.gate.clear()
+        await scene.until(later, ActivationState.KEYING)
+        scene.signer.gate.set()
+        await scene.until(suspect, ActivationState.DONE)
 
 
 async def test_batches_leave_hands_to_single_documents(sqlite_core: CoreParts) -> None:

@@ -12,6 +12,7 @@ TERMS = Terms(
     key=timedelta(seconds=60),
     finish=timedelta(seconds=600),
     attempts=10,
+    suspect=5,
 )
 
 

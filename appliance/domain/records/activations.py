@@ -95,6 +95,8 @@ class Terms:
     attempts: int
     """Claims without a result after which an activation is given up as poisonous;
     in the finish phase it is then taken only after a lease's time of rest."""
+    suspect: int
+    """Claims without a result after which it may be what ends its workers."""
     outside: bool = False
     """Whether the claimant has a network and no keys: it takes what was handed to it
     and nothing else."""
@@ -187,9 +189,10 @@ class ActivationRecords(Protocol):
     async def claim_next(
         self, owner: str, at: datetime, terms: Terms, *, single: bool = False
     ) -> Claim | None:
-        """Take the oldest activation that nobody has in hand.
+        """Take an activation that nobody has in hand: a suspect, or else the oldest.
 
-        One conditional UPDATE; the fencing number goes up by one.
+        The role with a network takes what was tried least. One conditional UPDATE;
+        the fencing number goes up by one.
 
         Args:
             owner: of the claim.
@@ -211,11 +214,23 @@ class ActivationRecords(Protocol):
         ...
 
     async def drop(self, claim: Claim, at: datetime) -> bool:
-        """Give the activation back unfinished, to be claimed again."""
+        """Give the activation back unfinished, to be claimed again.
+
+        Here, and in `hand_out`, the claim killed nobody, and counts as no try.
+        """
         ...
 
-    async def put_off(self, claim: Claim, until: datetime, reason: str) -> bool:
-        """Give the activation back, to be claimed again only then, and say why."""
+    async def put_off(
+        self, claim: Claim, until: datetime, reason: str, *, counted: bool
+    ) -> bool:
+        """Give the activation back, to be claimed again only then, and say why.
+
+        Args:
+            claim: of the caller.
+            until: when it may be.
+            reason: what it waits for.
+            counted: whether the claim counts as a try without a result.
+        """
         ...
 
     async def hand_out(self, claim: Claim, at: datetime) -> bool:
