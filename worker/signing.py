@@ -21,8 +21,8 @@ from appliance.domain.ids import ActivationId
 from appliance.domain.records.activations import Item
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import ItemState
-from appliance.services.claimed_work import Work
-from appliance.services.claiming import Claiming, SuspectWaitsError
+from appliance.services.claimed_work import SuspectWaitsError, Work
+from appliance.services.claiming import Claiming
 from appliance.services.health import signing_workers
 from appliance.services.key_use import CertificateChangedError
 from appliance.services.sweeping import Sweeping

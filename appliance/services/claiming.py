@@ -17,23 +17,22 @@ from appliance.domain.ports import Outcomes
 from appliance.domain.records import Store
 from appliance.domain.records.activations import Claim, Item, KeyedItem, Terms
 from appliance.domain.request import SignedDocumentView
-from appliance.domain.vocab import EventKind, ItemState, RequestState
-from appliance.services.claimed_work import SUSPECT, Work, read_work
+from appliance.domain.vocab import RequestState
+from appliance.services.claimed_work import (
+    SUSPECT,
+    SuspectWaitsError,
+    Work,
+    read_work,
+)
 from appliance.services.document_outcomes import give_up, publish
 from appliance.services.key_use import intend, keep_signature
-from appliance.services.signing_events import item_event, key_interrupted
+from appliance.services.signing_events import claimed_events, key_interrupted
 from appliance.services.signing_hosts import slot_host
 from appliance.settings import SigningSettings
 
 ATTEMPTS: Final = 5
 """Claims in the key phase, without any result, after which nobody takes it any
 more: it kills its workers, and the sweep makes its request `fallida`."""
-_LEFT: Final = frozenset({ItemState.WAITING, ItemState.KEYED})
-"""What is still to be done of an activation."""
-
-
-class SuspectWaitsError(Exception):
-    """What is next is signed alone: nothing is to be begun before it."""
 
 
 class Claiming:
@@ -120,17 +119,8 @@ class Claiming:
                 return None
             for intent in await records.activations.interrupt_intents(claim, now):
                 records.audit.add(key_interrupted(self._actor, claim.items, intent))
-            # One for each document that is left: its own story stays whole.
-            state: dict[str, object] = {
-                "state": claim.state.value,
-                "items": len(claim.items),
-            }
-            for item in claim.items:
-                if item.state in _LEFT:
-                    event = EventKind.ACTIVATION_CLAIMED
-                    records.audit.add(
-                        item_event(event, self._actor, claim, item, state)
-                    )
+            for event in claimed_events(self._actor, claim):
+                records.audit.add(event)
             return await read_work(records, claim)
 
     async def read_again(self, claim: Claim) -> Work:
