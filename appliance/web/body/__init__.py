@@ -8,9 +8,15 @@ from appliance.web.body.limits import (
     Limits,
     bounded_request,
     face_limits,
-    patience_s,
 )
-from appliance.web.body.multipart import MULTIPART, Form, is_multipart, read_form
+from appliance.web.body.multipart import (
+    MULTIPART,
+    Form,
+    Part,
+    is_multipart,
+    read_form,
+    read_parts,
+)
 from appliance.web.body.reading import (
     as_object,
     check_type,
@@ -26,6 +32,7 @@ __all__ = [
     "MULTIPART",
     "Form",
     "Limits",
+    "Part",
     "as_object",
     "bounded_request",
     "check_type",
@@ -33,10 +40,10 @@ __all__ = [
     "discard",
     "face_limits",
     "is_multipart",
-    "patience_s",
     "read_bytes",
     "read_document",
     "read_fields",
     "read_form",
     "read_object",
+    "read_parts",
 ]
