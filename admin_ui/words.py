@@ -12,6 +12,7 @@ from quart import g, request
 from appliance.domain.errors import (
     ApplianceError,
     DomainInvalidError,
+    ErrorCode,
     FieldInvalidError,
 )
 from appliance.domain.hsm import DigestAlgorithm
@@ -179,6 +180,19 @@ ENDING: Final[dict[ExpiringKind, str]] = {
     ExpiringKind.OCSP: N_("OCSP responder"),
     ExpiringKind.TSA: N_("Timestamping authority"),
 }
+
+UPKEEP_REASONS: Final[dict[str, str]] = {
+    "": N_("No worker has tried it: see below whether those that do it are alive."),
+    ErrorCode.TSA_UNAVAILABLE.value: N_("No timestamp can be had."),
+    ErrorCode.REVOCATION_UNAVAILABLE.value: N_(
+        "It cannot be told whether a certificate is revoked."
+    ),
+    ErrorCode.CERTIFICATE_NOT_USABLE.value: N_(
+        "A certificate is revoked, or not trusted any more."
+    ),
+    ErrorCode.STORAGE_FULL.value: N_("The documents' disk is full."),
+}
+"""Why signed documents wait for their level, by the code of the last try."""
 
 OWN_ROLES: Final = {
     "root": N_("Root"),

@@ -39,16 +39,22 @@ def masters(session: pkcs11.Session) -> str:
 def same_masters(
     primary: pkcs11.Session, member: pkcs11.Session, profile: HsmProfile, label: str
 ) -> str:
-    """A member holds the master keys that `hsm.firma` holds: one opens the other's.
+    """A member holds what `hsm.firma` holds: one opens the other's.
+
+    One that joined later lacks earlier versions, and the keys that are under them.
 
     Raises:
-        KeyNotFoundError: it lacks one.
+        KeyNotFoundError: it lacks the newest one.
         HsmRefusedError: it holds another one of that version.
     """
-    versions = Masters(primary).versions()
+    versions, there = Masters(primary).versions(), Masters(member).versions()
     for version in versions:
-        replicas.refuse_other(primary, member, version, profile, label)
-    return f"versions {', '.join(map(str, versions))}, the same as those of hsm.firma"
+        if version in there or version == versions[-1]:
+            replicas.refuse_other(primary, member, version, profile, label)
+    listed = ", ".join(str(one) for one in versions if one in there)
+    told = f"versions {listed}, the same as those of hsm.firma"
+    lacking = ", ".join(str(one) for one in versions if one not in there)
+    return f"{told}; it joined after {lacking}" if lacking else told
 
 
 def identity(session: pkcs11.Session, settings: Settings) -> str:

@@ -5,6 +5,7 @@ public half fronts read from a file. Looked at before they are made; what looks
 like a loss is refused, never made anew. Source: design §4.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ from appliance.settings import Settings
 from hsm_config import objects
 from hsm_config.masters import Masters
 from hsm_config.pairs import PublicKey
-from hsm_config.pin import write_new
+from hsm_config.pin import replace_file, write_new
 from hsm_config.profile import HsmProfile
 from hsm_config.provision_report import ProvisionReport
 
@@ -137,7 +138,7 @@ def _pin(public: PublicKey, settings: Settings, report: ProvisionReport) -> None
     made = not path.exists()
     if made:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        write_new(path, _pem(public), 0o644)
+        write_new(path, pem_of(public), 0o644)
     refuse_unpinned(public, settings)
     report.note(f"pinned identity {path}", made=made)
 
@@ -158,12 +159,43 @@ def refuse_unpinned(public: PublicKey, settings: Settings) -> None:
     except OSError as exc:
         msg = f"{path} cannot be read; run `rubrica hsm init`"
         raise HsmRefusedError(msg) from exc
-    if _pem(public) not in pinned:
+    if pem_of(public) not in pinned:
         msg = f"{path} pins another key than the token's worker identity"
         raise HsmRefusedError(msg)
 
 
-def _pem(public: PublicKey) -> bytes:
+def pin_also(public: PublicKey, settings: Settings) -> bool:
+    """Pin one more identity beside those that the file has; whether it was new.
+
+    Args:
+        public: of a member's worker identity.
+        settings: the installation, whose file is there.
+    """
+    path = identity_path(settings)
+    pinned = path.read_bytes()
+    if pem_of(public) in pinned:
+        return False
+    replace_file(path, pinned + pem_of(public), 0o644)
+    return True
+
+
+def pin_only(publics: Sequence[PublicKey], settings: Settings) -> int:
+    """Pin these identities and no other; how many others that ends.
+
+    Args:
+        publics: of all members, that of `hsm.firma` first.
+        settings: the installation, whose file is there.
+    """
+    path = identity_path(settings)
+    before, after = path.read_bytes(), b"".join(pem_of(public) for public in publics)
+    if before != after:
+        replace_file(path, after, 0o644)
+    known = sum(pem_of(public) in before for public in publics)
+    return before.count(b"-----BEGIN PUBLIC KEY-----") - known
+
+
+def pem_of(public: PublicKey) -> bytes:
+    """A worker identity as the file has it."""
     return public.public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )

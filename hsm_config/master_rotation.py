@@ -43,7 +43,10 @@ def next_master(settings: Settings, oldest: int | None) -> tuple[int, bool]:
             do not hold the same ones.
         HsmUnavailableError: the module, a token or a PIN does not work.
     """
-    with firma(settings) as (library, session, profile):
+    with (
+        firma(settings) as (library, session, profile),
+        replicas.held(library, settings, profile) as others,
+    ):
         masters = Masters(session)
         versions = masters.versions()
         if not versions:
@@ -52,11 +55,12 @@ def next_master(settings: Settings, oldest: int | None) -> tuple[int, bool]:
         version = versions[-1]
         made = oldest is None or oldest >= version
         if made:
+            replicas.refuse_late(session, others)
             version += 1
-            masters.make(version, to_travel=bool(settings.hsm.replicas))
+            masters.make(version, to_travel=bool(others))
         # Also completes what a killed run left: a version that is not yet on
         # every member, or could still leave its token.
-        replicas.provision(library, session, settings, profile, ProvisionReport(), None)
+        replicas.provision(session, others, settings, profile, ProvisionReport())
     return version, made
 
 
@@ -76,13 +80,16 @@ def destroy_master(settings: Settings, version: int) -> int:
         HsmUnavailableError: the module, a token or a PIN does not work.
     """
     count = 0
-    with firma(settings) as (library, session, profile):
+    with (
+        firma(settings) as (library, session, profile),
+        replicas.held(library, settings, profile) as others,
+    ):
         if version >= Masters(session).newest():
             msg = f"master key {version} is not an old one"
             raise HsmRefusedError(msg)
         # The first member last: while it has the version, a killed run is seen.
-        for replica in replicas.sessions(library, settings, profile):
-            count += Masters(replica).destroy(version)
+        for one in others:
+            count += Masters(one.session).destroy(version)
         count += Masters(session).destroy(version)
     return count
 

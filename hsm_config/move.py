@@ -70,7 +70,8 @@ def share_master(settings: Settings, successor: Settings) -> Passage:
     ):
         version, made = _share(session, new)
         # Shares it with the other members too, and bars it from leaving.
-        replicas.provision(library, session, settings, profile, ProvisionReport())
+        with replicas.held(library, settings, profile) as others:
+            replicas.provision(session, others, settings, profile, ProvisionReport())
         label = successor.hsm.firma.label
         replicas.refuse_other(session, new, version, profile, label)
         mechanisms = new.token.slot.get_mechanisms()

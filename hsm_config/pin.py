@@ -177,6 +177,36 @@ def write_new(path: Path, content: bytes, mode: int) -> None:
     Raises:
         OSError: it exists already, or the disk refuses.
     """
+    temporary = _written(path, content, mode)
+    try:
+        # A link, unlike a rename, never replaces what is there.
+        os.link(temporary, path)
+    finally:
+        temporary.unlink()
+    _sync_folder(path)
+
+
+def replace_file(path: Path, content: bytes, mode: int) -> None:
+    """Put a file in the place of another, wholly or not at all.
+
+    Args:
+        path: the file.
+        content: its bytes.
+        mode: its mode, whatever the umask.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    temporary = _written(path, content, mode)
+    try:
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync_folder(path)
+
+
+def _written(path: Path, content: bytes, mode: int) -> Path:
+    """A temporary file beside another, on the disk with all of its content."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -185,10 +215,14 @@ def write_new(path: Path, content: bytes, mode: int) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        # A link, unlike a rename, never replaces what is there.
-        os.link(temporary, path)
-    finally:
+    except BaseException:
         temporary.unlink()
+        raise
+    return temporary
+
+
+def _sync_folder(path: Path) -> None:
+    """Have the entry of a file survive a loss of power."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)

@@ -114,7 +114,8 @@ def _provision(
         }
         firma = sessions[TokenRole.FIRMA]
         firma_keys.provision(firma, settings, profile, report)
-        replicas.provision(library, firma, settings, profile, report, ask)
+        with replicas.held(library, settings, profile, ask) as others:
+            replicas.provision(firma, others, settings, profile, report)
         pki_keys.provision(sessions[TokenRole.PKI], settings, profile, clock, report)
 
 

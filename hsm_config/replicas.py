@@ -8,14 +8,11 @@ not leave any more is copied by the vendor's cloning, or not at all.
 Each member has its own keep-alive pair and worker identity; fronts pin them all.
 """
 
-import os
-import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from typing import NamedTuple
 
 import pkcs11
-from cryptography.hazmat.primitives import serialization
 from pkcs11 import Attribute
 from pkcs11.exceptions import NoSuchToken
 
@@ -90,43 +87,47 @@ def make_tokens(
             report.note(f"token {own.firma.label}", made=False)
 
 
+class Member(NamedTuple):
+    """One more token behind the logical HSM, opened."""
+
+    label: str
+    session: pkcs11.Session
+
+
 def provision(
-    library: Library,
     primary: pkcs11.Session,
+    others: Sequence[Member],
     settings: Settings,
     profile: HsmProfile,
     report: ProvisionReport,
-    ask: AskPin | None = None,
 ) -> None:
     """Give each replica the master keys and keys of its own; then seal the former.
 
     Args:
-        library: of `hsm.firma`, initialised.
         primary: session of `hsm.firma`, whose own keys are there.
+        others: the replicas, all of them.
         settings: the installation.
         profile: its HSM's make.
         report: told what was made.
-        ask: asks an operator for a PIN, where the settings want that.
 
     Raises:
         HsmRefusedError: a member holds another master key of the same version, or
-            lacks one that may not leave its token any more.
-        HsmUnavailableError: a token is away.
+            lacks the newest, which may not leave its token any more.
         PKCS11Error: a token failed.
     """
     masters = Masters(primary)
     versions = masters.versions()
-    with ExitStack() as open_until_sealed:
-        for own in members(settings.hsm)[1:]:
-            session = open_until_sealed.enter_context(
-                _session(own, settings, profile, library, ask)
-            )
-            firma_keys.keep_alive_key(session, report)
-            for version in versions:
-                _share(primary, session, version, profile, own.firma.label, report)
-            _identity(session, settings, profile, own.firma.label, report)
+    for label, session in others:
+        firma_keys.keep_alive_key(session, report)
         for version in versions:
-            seal(masters.get(version))
+            _share(primary, session, version, profile, label, report)
+        made = firma_keys.identity_key(session, profile)
+        report.note(f"worker identity of token {label}", made=made)
+        public = objects.public_key(session, objects.IDENTITY_KEY.cka_id)
+        made = firma_keys.pin_also(public, settings)
+        report.note(f"pinned identity of token {label}", made=made)
+    for version in versions:
+        seal(masters.get(version))
 
 
 def _share(
@@ -139,23 +140,50 @@ def _share(
 ) -> None:
     """Have a replica hold a master key that the primary holds.
 
+    One that came later lacks what was sealed before; what is in use it must have.
+
     Raises:
-        HsmRefusedError: it holds another, or this one may not travel any more.
+        HsmRefusedError: it holds another, or lacks the newest, which may not
+            travel any more.
         PKCS11Error: a token failed.
     """
-    master = Masters(primary).get(version)
+    masters = Masters(primary)
+    master = masters.get(version)
     made = version not in Masters(replica).versions()
+    if made and not master[Attribute.EXTRACTABLE]:
+        if version != masters.newest():
+            report.note(f"no master key {version} on token {label}", made=False)
+            return
+        raise HsmRefusedError(_lacks(label, version))
     if made:
-        if not master[Attribute.EXTRACTABLE]:
-            msg = (
-                f"token {label} lacks master key {version}, which cannot leave its "
-                "token any more: clone it by the HSM's own means, or take the "
-                "replica out of the settings"
-            )
-            raise HsmRefusedError(msg)
         transport(master, replica, version)
     refuse_other(primary, replica, version, profile, label)
     report.note(f"master key {version} on token {label}", made=made)
+
+
+def refuse_late(primary: pkcs11.Session, others: Sequence[Member]) -> None:
+    """Refuse replicas that lack a newest master key that could not reach them.
+
+    Raises:
+        HsmRefusedError: one does.
+        PKCS11Error: a token failed.
+    """
+    masters = Masters(primary)
+    newest = masters.newest()
+    if masters.get(newest)[Attribute.EXTRACTABLE]:
+        return
+    for label, session in others:
+        if newest not in Masters(session).versions():
+            raise HsmRefusedError(_lacks(label, newest))
+
+
+def _lacks(label: str, version: int) -> str:
+    """Say of a token that it lacks a master key that is sealed."""
+    return (
+        f"token {label} lacks master key {version}, which cannot leave its token any "
+        "more: `rubrica hsm join` brings it in by a new one; or clone it by the HSM's "
+        "own means, or take the replica out of the settings"
+    )
 
 
 def refuse_other(
@@ -193,61 +221,33 @@ def refuse_other(
         raise HsmRefusedError(msg) from exc
 
 
-def _identity(
-    session: pkcs11.Session,
+@contextmanager
+def held(
+    library: Library,
     settings: Settings,
     profile: HsmProfile,
-    label: str,
-    report: ProvisionReport,
-) -> None:
-    """The member's own identity, pinned beside the others'.
-
-    Raises:
-        HsmRefusedError: there are twins.
-        PKCS11Error: the token failed.
-    """
-    made = firma_keys.identity_key(session, profile)
-    report.note(f"worker identity of token {label}", made=made)
-    public = objects.public_key(session, objects.IDENTITY_KEY.cka_id)
-    pem = public.public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
-    path = firma_keys.identity_path(settings)
-    pinned = path.read_bytes()
-    if pem not in pinned:
-        _replace(path, pinned + pem)
-        report.note(f"pinned identity of token {label}", made=True)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put a file in another's place, whole or not at all."""
-    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    new.touch(mode=0o644)
-    with new.open("wb") as file:
-        os.fchmod(file.fileno(), 0o644)
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-
-
-def sessions(
-    library: Library, settings: Settings, profile: HsmProfile
-) -> Iterator[pkcs11.Session]:
-    """A session of each replica's token, one after the other.
+    ask: AskPin | None = None,
+) -> Iterator[list[Member]]:
+    """A session of each replica's token, all of them at once.
 
     Args:
         library: of `hsm.firma`, initialised.
         settings: the installation.
         profile: its HSM's make.
+        ask: asks an operator for a PIN, where the settings want that.
 
     Raises:
         HsmUnavailableError: a token is away.
         PKCS11Error: a token failed.
     """
-    for own in members(settings.hsm)[1:]:
-        with _session(own, settings, profile, library, None) as session:
-            yield session
+    with ExitStack() as stack:
+        yield [
+            Member(
+                own.firma.label,
+                stack.enter_context(_session(own, settings, profile, library, ask)),
+            )
+            for own in members(settings.hsm)[1:]
+        ]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from pkcs11.types import UnwrapMixin, WrapMixin
 
 from appliance.domain.errors import HsmRefusedError
 from hsm_config import templates
+from hsm_config.exposure import refuse_readable
 from hsm_config.masters import label_of
 from hsm_config.templates import Template
 
@@ -39,11 +40,12 @@ def transport(master: pkcs11.SecretKey, receiver: pkcs11.Session, version: int) 
         version: of the key.
 
     Raises:
-        HsmRefusedError: the tokens have no way in common.
+        HsmRefusedError: the tokens have no way in common, or the receiver lets the
+            key be read or leave; it is destroyed there then.
         PKCS11Error: a token failed.
     """
     sender = master.session
-    method = _method(sender, receiver)
+    method = way_between(sender, receiver)
     public, private = receiver.generate_keypair(
         KeyType.RSA,
         _TRANSPORT_BITS,
@@ -67,7 +69,7 @@ def transport(master: pkcs11.SecretKey, receiver: pkcs11.Session, version: int) 
         finally:
             wrapper.destroy()
         label = label_of(version)
-        _as(UnwrapMixin, private).unwrap_key(
+        arrived = _as(UnwrapMixin, private).unwrap_key(
             ObjectClass.SECRET_KEY,
             KeyType.AES,
             blob,
@@ -78,17 +80,31 @@ def transport(master: pkcs11.SecretKey, receiver: pkcs11.Session, version: int) 
             capabilities=templates.UNSAID,
             template=templates.MASTER,
         )
+        try:
+            refuse_readable(arrived)
+        except HsmRefusedError:
+            arrived.destroy()
+            raise
     finally:
         private.destroy()
         public.destroy()
 
 
-def _method(sender: pkcs11.Session, receiver: pkcs11.Session) -> Mechanism:
+def way_between(sender: pkcs11.Session, receiver: pkcs11.Session) -> Mechanism:
+    """By which mechanism a master key travels from one token to another.
+
+    Raises:
+        HsmRefusedError: the tokens have none in common.
+        PKCS11Error: a token failed.
+    """
     both = [one.token.slot.get_mechanisms() for one in (sender, receiver)]
     for method in _METHODS:
         if all(method in mechanisms for mechanisms in both):
             return method
-    msg = "the tokens have no RSA mechanism in common by which a master key travels"
+    msg = (
+        f"the tokens {sender.token.label} and {receiver.token.label} have no RSA "
+        "mechanism in common by which a master key travels"
+    )
     raise HsmRefusedError(msg)
 
 

@@ -55,11 +55,17 @@ def register(
 def register_hsm(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> None:
-    """Add `rotate-master` and `move` to `rubrica hsm`.
+    """Add `join`, `rotate-master` and `move` to `rubrica hsm`.
 
     Args:
         commands: of `rubrica hsm`.
     """
+    join = commands.add_parser(
+        "join",
+        help="bring a token of `hsm.replicas` that came later, or in a lost one's "
+        "place, behind the logical HSM; begun again, it goes on",
+    )
+    join.set_defaults(run=_join)
     rotate = commands.add_parser(
         "rotate-master",
         help="make a new master key and move all users' keys under it; "
@@ -83,6 +89,12 @@ def register_hsm(
         help="settings file with the new HSM, prepared by `rubrica hsm init`",
     )
     move.set_defaults(run=_move)
+
+
+def _join(args: argparse.Namespace) -> int:
+    from worker.hsm_commands import join  # noqa: PLC0415 (heavy)
+
+    return join(args)
 
 
 def _rotate_master(args: argparse.Namespace) -> int:

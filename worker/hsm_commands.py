@@ -1,5 +1,6 @@
-"""`rubrica hsm rotate-master` and `move`: a new master key, and a new HSM.
+"""`rubrica hsm join`, `rotate-master`, `move`: a member, a master key, a new HSM.
 
+    rubrica hsm join
     rubrica hsm rotate-master
     rubrica hsm rotate-master --retire 1
     rubrica hsm move --to new.toml
@@ -18,6 +19,7 @@ from appliance.domain.errors import HsmUnavailableError
 from appliance.logs import configure_logging
 from appliance.services.master_rotation import MasterRotation
 from appliance.settings import LogSettings, Settings, load_settings
+from hsm_config.joining import join_members, late_members
 from hsm_config.master_rotation import destroy_master, next_master
 from hsm_config.move import share_master
 from hsm_config.profile import load_profile
@@ -40,6 +42,17 @@ def rotate_master(args: argparse.Namespace) -> int:
     return run_async(work, args)
 
 
+def join(args: argparse.Namespace) -> int:
+    """Run `rubrica hsm join`; its exit status."""
+
+    async def work(settings: Settings) -> int:
+        configure_logging(_quiet(settings), "operator")
+        async with open_core(settings, SystemClock(), "operator") as core:
+            return await _join(settings, MasterRotation(core.store, core.clock))
+
+    return run_async(work, args)
+
+
 def move(args: argparse.Namespace) -> int:
     """Run `rubrica hsm move`; its exit status."""
     successor = load_settings(args.to)
@@ -52,6 +65,22 @@ def move(args: argparse.Namespace) -> int:
             )
 
     return run_async(work, args)
+
+
+async def _join(settings: Settings, rotation: MasterRotation) -> int:
+    late = late_members(settings)
+    if late:
+        await rotation.joining(late)
+        say(f"joining: {', '.join(late)}")
+    joined = join_members(settings)
+    for line in joined.report.made:
+        say(f"made  {line}")
+    if joined.forgotten:
+        say(f"{joined.forgotten} worker identities of other tokens are pinned no more")
+    status = await _bring(settings, rotation, joined.version, made=joined.made)
+    for need in await rotation.resident():
+        say(f"on one token alone: credential {need.credential}, resident")
+    return status
 
 
 async def _move(

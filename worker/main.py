@@ -59,7 +59,7 @@ from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
 from worker.timestamp_tasks import TimestampTasks
 from worker.tsa import InternalTsa
-from worker.upkeep import LevelUpkeep
+from worker.upkeep import LevelUpkeep, OverdueUpkeep
 from worker.watchdog import calls_guarded
 
 _log = structlog.get_logger(__name__)
@@ -201,6 +201,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
             core.store, core.documents, core.clock, settings.documents
         )
         sweeping = Sweeping(core.store, core.outcomes, core.clock)
+        overdue = OverdueUpkeep(core.store, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
         inspections = Inspections(
@@ -226,6 +227,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
                 await sweeping.fail_tasks()
                 await sweeping.forget()
                 await ends.run()
+                await overdue.run()
                 await authority.run()
             except ApplianceError as exc:
                 _log.warning("worker.chore_failed", code=exc.code.value)

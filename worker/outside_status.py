@@ -27,7 +27,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.levels import ValidationData
 from appliance.domain.records import Store
 from appliance.domain.records.outside import KeptStatus, StatusKind
-from appliance.services.certificate_rules import extension
+from appliance.services.certificate_rules import der_of, extension
+from appliance.services.revocation import Revocations
 from appliance.services.validation_data import status_subject
 from appliance.settings import RevocationSettings
 from worker.guarded_http import FAILURES, GuardedHttp, host_of
@@ -86,6 +87,7 @@ class OutsideStatus:
         self._http = http
         self._store = store
         self._clock = clock
+        self._revocations = Revocations(store, clock)
         self._rests: dict[str, datetime] = {}
         self._quiet = Quiet()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -127,10 +129,17 @@ class OutsideStatus:
                 return
             row = KeptStatus(
                 StatusKind.REVOKED, asked.subject, b"", status.this_update,
-                status.next_update,
+                status.next_update, status.revoked_at, status.reason,
             )  # fmt: skip
             await records.outside.put(row)
-        _log.warning("revocation.found", certificate=asked.subject)
+            if not status.is_on_hold:
+                # As was told by its CA, so that its holder need not find it out.
+                await self._revocations.found(
+                    records, der_of(asked.certificate), status.reason
+                )
+        _log.warning(
+            "revocation.found", certificate=asked.subject, reason=status.reason
+        )
 
     async def _answer(self, asked: _Asked) -> _Found | None:
         """By OCSP: what is kept, else what the first responder says that answers."""

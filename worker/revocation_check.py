@@ -60,6 +60,14 @@ class CheckedStatus:
     """Until then it may be used again; now, where it names no time."""
     responder: bytes | None = field(default=None, repr=False)
     """Certificate of an OCSP responder that is not the CA itself, DER."""
+    revoked_at: datetime | None = None
+    reason: str = ""
+    """CRLReason by its name in RFC 5280; empty: none is told."""
+
+    @property
+    def is_on_hold(self) -> bool:
+        """Whether the CA may take its revocation back."""
+        return self.reason == x509.ReasonFlags.certificate_hold.value
 
 
 def checked_answer(
@@ -102,8 +110,14 @@ def checked_answer(
     if end is None:
         _refuse_unless(now - start <= _AGE_MOST, "it is of an old moment")
     _check_times(start, end, now)
+    reason = single.revocation_reason
     return CheckedStatus(
-        told is ocsp.OCSPCertStatus.REVOKED, start, end or now, responder
+        told is ocsp.OCSPCertStatus.REVOKED,
+        start,
+        end or now,
+        responder,
+        single.revocation_time_utc,
+        "" if reason is None else reason.value,
     )
 
 
@@ -129,6 +143,7 @@ def checked_list(
         _check_scope(crl, certificate)
         start, end = crl.last_update_utc, crl.next_update_utc
         found = crl.get_revoked_certificate_by_serial_number(certificate.serial_number)
+        reason = None if found is None else extension(found, x509.CRLReason)
     except _STUMBLES as exc:
         msg = f"it is malformed ({type(exc).__name__})"
         raise BadStatusError(msg) from exc
@@ -136,7 +151,13 @@ def checked_list(
         msg = "it has no nextUpdate"
         raise BadStatusError(msg)
     _check_times(start, end, now)
-    return CheckedStatus(found is not None, start, end)
+    return CheckedStatus(
+        found is not None,
+        start,
+        end,
+        revoked_at=None if found is None else found.revocation_date_utc,
+        reason="" if reason is None else reason.reason.value,
+    )
 
 
 def _refuse_unless(good: object, why: str) -> None:

@@ -7,16 +7,18 @@ when its lease is over, and what it stored without the record naming it is nobod
 
 import asyncio
 import contextlib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 
+from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.levels import UpkeepClaim
 from appliance.domain.ports import DocumentStore
+from appliance.domain.records import Store
 from appliance.domain.request import SignedDocumentView
-from appliance.services.upkeep import UpkeepWork
+from appliance.services.upkeep import UpkeepWork, upkeep_overdue
 from worker.crash_points import UPKEEP_STORED, crash_point
 from worker.levels import Levels, Reached
 
@@ -25,6 +27,8 @@ _REST: Final = timedelta(seconds=30)
 _REST_MOST: Final = timedelta(hours=6)
 _DOUBLINGS: Final = 10
 _RENEW_S: Final = 20.0
+_TELL_EVERY: Final = timedelta(hours=1)
+_UNTRIED: Final = "NOT_TRIED"
 
 
 class LevelUpkeep:
@@ -121,3 +125,40 @@ class LevelUpkeep:
         )  # fmt: skip
         await self._work.failed(claim, exc.code, rest)
         return False
+
+
+class OverdueUpkeep:
+    """Tells in the log, every hour, what has been due for too long.
+
+    Each failure is logged by who had it; this tells as well of what nobody tries,
+    because the workers that could are away.
+
+    Args:
+        store: the record.
+        clock: the time.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._next: datetime | None = None
+
+    async def run(self) -> None:
+        """Tell of it if an hour has passed.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        now = self._clock.now()
+        if self._next is not None and now < self._next:
+            return
+        for each in await upkeep_overdue(self._store, self._clock):
+            _log.warning(
+                "upkeep.overdue",
+                code=each.reason or _UNTRIED,
+                what="raise" if each.is_below else "renew",
+                level=each.wanted.value,
+                documents=each.documents,
+                since=each.oldest.isoformat(timespec="seconds"),
+            )
+        self._next = now + _TELL_EVERY

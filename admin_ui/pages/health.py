@@ -25,6 +25,7 @@ async def show() -> Response:
         checks=await core().health.ready(),
         workers=workers,
         ends=await core().expiry.overview(),
+        overdue=await core().views.overdue(),
         now=core().clock.now(),
         version=version("rubrica"),
         database="SQLite" if settings.database.url == "sqlite" else "PostgreSQL",

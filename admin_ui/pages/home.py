@@ -18,6 +18,7 @@ async def show() -> Response:
         "parts/home.html" if is_partial() else "home.html",
         checks=checks,
         numbers=numbers,
+        overdue=sum(each.documents for each in await core().views.overdue()),
         blocked=blocked,
         empty=not await core().integrators.list(),
     )

@@ -5,7 +5,7 @@ import argparse
 from appliance.bootstrap import Front
 from appliance.commands.fronts import handle
 from appliance.commands.terminal import say, table
-from appliance.services.upkeep import upkeep_counts
+from appliance.services.upkeep import OVERDUE, upkeep_counts
 
 
 def register(
@@ -25,7 +25,7 @@ def register(
 
 
 async def _status(front: Front, _args: argparse.Namespace) -> int:
-    """Tell of them; 1 where a try failed."""
+    """Tell of them; 1 where a try failed, or one has been due for an hour."""
     counts = await upkeep_counts(front.core.store, front.clock)
     rows = [
         (
@@ -39,4 +39,5 @@ async def _status(front: Front, _args: argparse.Namespace) -> int:
         for each in counts
     ]
     say(table(("what", "level", "documents", "due", "oldest", "failed by"), rows))
-    return 1 if any(each.reason for each in counts) else 0
+    late = front.clock.now() - OVERDUE
+    return 1 if any(each.reason or each.oldest <= late for each in counts) else 0

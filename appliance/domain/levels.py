@@ -122,6 +122,6 @@ class UpkeepCount:
     """Code of why the last try failed; empty where none did."""
     documents: int
     overdue: int
-    """Of these, how many are due."""
+    """Of these, how many are due, those among them that a failure put off."""
     oldest: datetime
-    """When the first of them is due, or was."""
+    """When the first of them fell due, or will."""

@@ -25,6 +25,7 @@ from appliance.domain.request import RequestView, Signer
 from appliance.domain.vocab import PersonState
 from appliance.services.attempts import Attempts
 from appliance.services.requests import owned
+from appliance.services.revocation import is_found_revoked
 from appliance.services.signing_hosts import SigningHosts, seal_to_each
 from appliance.services.signing_password import UnlockKeys
 from appliance.services.signing_rules import bind, check_signable, consent, repeated
@@ -132,6 +133,8 @@ class Authorizing:
         if person is None or person.state is not PersonState.ACTIVE:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         if credential is None or not credential.usable_at(now):
+            raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
+        if await is_found_revoked(records, credential):
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         refused: Refusals = {}
         stamps = await self._stamping.settle(records, params, views)

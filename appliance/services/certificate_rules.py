@@ -207,9 +207,9 @@ def check_is_ca(issuer: x509.Certificate, place: int) -> None:
 
 
 def extension(
-    certificate: x509.Certificate, kind: type[_Extension]
+    certificate: x509.Certificate | x509.RevokedCertificate, kind: type[_Extension]
 ) -> _Extension | None:
-    """An extension of a certificate, or None.
+    """An extension of a certificate or of an entry of a CRL, or None.
 
     Args:
         certificate: that may have it.

@@ -30,13 +30,14 @@ from appliance.domain.console import (
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
-from appliance.domain.levels import Upkeep
+from appliance.domain.levels import Upkeep, UpkeepCount
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Records, Store
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.services import cursors
 from appliance.services.login import email_indexes
+from appliance.services.upkeep import upkeep_overdue
 
 PAGE: Final = 50
 """Rows of a page."""
@@ -98,6 +99,10 @@ class ConsoleViews:
         since = self._clock.now() - timedelta(days=1)
         async with self._store.read() as records:
             return await records.workers.alive(since)
+
+    async def overdue(self) -> list[UpkeepCount]:
+        """Signed documents that have waited too long for their level or timestamp."""
+        return await upkeep_overdue(self._store, self._clock)
 
     async def people(self, wanted: PeopleFilter, cursor: str = "") -> Page[PersonRow]:
         """Persons, newest first.

@@ -12,8 +12,8 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records import Records
 from appliance.domain.records.activations import Claim, Item, KeyedItem
 from appliance.domain.vocab import EventKind
+from appliance.services.revocation import is_found_revoked
 from appliance.services.signing_events import item_event
-from appliance.services.validation_data import status_subject
 
 
 class CertificateChangedError(Exception):
@@ -52,8 +52,7 @@ async def intend(
     if credential.certificate != certificate:
         # Whoever finishes it looks at the credential: both must agree.
         raise CertificateChangedError
-    known = [status_subject(der) for der in (certificate, *credential.chain)]
-    if await records.outside.any_revoked(known):
+    if await is_found_revoked(records, credential):
         raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
     if not await records.activations.intend(claim, item.seq, digest, now):
         return False

@@ -5,7 +5,7 @@ that a run may be killed anywhere. A worker that read a row before it moved sign
 by the old version, which is there until it is retired. Source: design §4.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from appliance.domain.audit import AuditEvent
@@ -105,6 +105,27 @@ class MasterRotation:
     async def retired(self, version: int) -> None:
         """Say that a version was destroyed."""
         await self._say(EventKind.MASTER_RETIRED, version)
+
+    async def joining(self, tokens: Sequence[str]) -> None:
+        """Say, before they hold anything, which tokens are to become members.
+
+        Args:
+            tokens: their labels.
+        """
+        detail: dict[str, object] = {"tokens": list(tokens)}
+        async with self._store.write() as records:
+            records.audit.add(
+                AuditEvent(EventKind.MEMBER_JOINING, _ACTOR, detail=detail)
+            )
+
+    async def resident(self) -> list[KeyNeeds]:
+        """Keys in force that are on one token alone.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as records:
+            return [one for one in await records.masters.needs() if one.is_resident]
 
     async def needed(self, version: int) -> tuple[int, int]:
         """What speaks against the end of a version.

@@ -8,11 +8,14 @@ CRL and OCSP answers and makes all of it public in one more (see
 Source: RFC 5280, 3.3 and 5.3.1; design §6.
 """
 
+from cryptography import x509
+
 from appliance.domain.audit import AuditEvent
-from appliance.domain.certificates import parse_serial
+from appliance.domain.certificates import parse_serial, serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
+from appliance.domain.person import Credential
 from appliance.domain.records import Records, Store
 from appliance.domain.vocab import (
     CertificateState,
@@ -21,9 +24,12 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
+from appliance.services.certificate_rules import name_of
 from appliance.services.task_events import task_created
+from appliance.services.validation_data import status_subject
 
 _BATCH = 100
+_REASONS = {reason.value: reason for reason in RevocationReason}
 
 
 class Revocations:
@@ -134,6 +140,45 @@ class Revocations:
             ended.append(str(held.id))
         return ended
 
+    async def found(self, records: Records, certificate: bytes, reason: str) -> None:
+        """End the credential whose certificate an outside CA has revoked for good.
+
+        Its key signs no more. Where the internal CA stands for the key as well, that
+        is revoked too, and published by a worker.
+
+        Args:
+            records: of the caller's transaction.
+            certificate: DER, as it stands in signatures.
+            reason: as that CA told it; empty: it told none.
+        """
+        held = await records.credentials.certified(certificate)
+        if held is None:
+            return
+        certificates = await records.certificates.of_credential(held.id)
+        stands = any(one.state is CertificateState.VALID for one in certificates)
+        then = CredentialState.REVOKING if stands else CredentialState.REVOKED
+        made = x509.load_der_x509_certificate(certificate)
+        records.audit.add(
+            AuditEvent(
+                EventKind.REVOCATION_FOUND,
+                "system",
+                detail={
+                    "person": held.person,
+                    "credential": held.id,
+                    "serial": serial_text(made.serial_number),
+                    "issuer": name_of(made.issuer),
+                    "reason": reason,
+                    "before": {"state": held.state.value},
+                    "after": {"state": then.value},
+                },
+            )
+        )
+        if stands:
+            ours = _REASONS.get(reason, RevocationReason.UNSPECIFIED)
+            await self.submit(records, held.id, ours, "system")
+        else:
+            await records.credentials.set_state(held.id, then)
+
     async def resume(self) -> int:
         """Give revocations whose task was given up a new one; how many.
 
@@ -152,3 +197,14 @@ class Revocations:
                 await records.tasks.add(task, TaskKind.REVOKE, given, self._clock.now())
                 records.audit.add(task_created(task, TaskKind.REVOKE, "system", given))
         return len(stalled)
+
+
+async def is_found_revoked(records: Records, credential: Credential) -> bool:
+    """Whether an outside CA has revoked what a credential signs with, or holds it.
+
+    Args:
+        records: of the caller's transaction.
+        credential: any.
+    """
+    path = (credential.certificate, *credential.chain)
+    return await records.outside.any_revoked([status_subject(der) for der in path])

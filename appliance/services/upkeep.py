@@ -17,6 +17,9 @@ from appliance.domain.request import SignedDocumentView
 from appliance.domain.vocab import EventKind, SignatureLevel
 
 _LEASE: Final = timedelta(minutes=2)
+OVERDUE: Final = timedelta(hours=1)
+"""What has been due for longer is told to who runs the installation: a worker takes
+what is due within seconds, unless there is very much of it."""
 
 
 class UpkeepWork:
@@ -157,3 +160,15 @@ async def upkeep_counts(store: Store, clock: Clock) -> list[UpkeepCount]:
     """
     async with store.read() as records:
         return await records.upkeep.counted(clock.now())
+
+
+async def upkeep_overdue(store: Store, clock: Clock) -> list[UpkeepCount]:
+    """The same, of documents whose upkeep has been due for more than an hour.
+
+    Args:
+        store: the record.
+        clock: the time.
+    """
+    now = clock.now()
+    async with store.read() as records:
+        return await records.upkeep.counted(now, now - OVERDUE)

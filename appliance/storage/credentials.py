@@ -3,6 +3,7 @@
 import hashlib
 from typing import Any
 
+from cryptography import x509
 from sqlalchemy import ColumnElement, Row, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -99,6 +100,17 @@ class SqlCredentials:
         return await self._one(
             (credential.c.person == person_id)
             & (credential.c.state == CredentialState.ACTIVE.value)
+        )
+
+    async def certified(self, certificate: bytes) -> Credential | None:
+        """The one that signs with a certificate, DER, locked; None: nobody does."""
+        ends = x509.load_der_x509_certificate(certificate).not_valid_after_utc
+        return await self._one(
+            (credential.c.state == CredentialState.ACTIVE.value)
+            # Which has an index, as the bytes have not.
+            & (credential.c.not_after == ends)
+            & (credential.c.certificate == certificate),
+            lock=True,
         )
 
     async def of_person(self, person_id: PersonId) -> list[Credential]:

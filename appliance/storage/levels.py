@@ -23,6 +23,11 @@ from appliance.domain.vocab import SignatureLevel
 from appliance.storage.leases import claim_one, fenced_update
 from appliance.storage.tables import level_upkeep, signature_request
 
+_SINCE: ColumnElement[datetime] = func.coalesce(
+    level_upkeep.c.since, level_upkeep.c.due, type_=level_upkeep.c.due.type
+)
+"""When what a document needs now fell due, or will."""
+
 
 class SqlUpkeep:
     """What published documents still need."""
@@ -86,6 +91,7 @@ class SqlUpkeep:
             values = {
                 "wanted": following.wanted.value,
                 "due": following.due,
+                "since": None,
                 "tries": 0,
                 "reason": "",
                 "lease_until": None,
@@ -102,6 +108,7 @@ class SqlUpkeep:
         """End a claim that did not get on, to be taken again; False as `done`."""
         values = {
             "due": due,
+            "since": _SINCE,
             "tries": claim.tries + 1,
             "reason": reason,
             "lease_until": None,
@@ -129,24 +136,32 @@ class SqlUpkeep:
         )
         return result.rowcount
 
-    async def counted(self, at: datetime) -> list[UpkeepCount]:
-        """What all documents need, the longest waiting first."""
+    async def counted(
+        self, at: datetime, before: datetime | None = None
+    ) -> list[UpkeepCount]:
+        """What documents need, the longest waiting first."""
         is_below = case(
             (signature_request.c.level == level_upkeep.c.wanted, 0), else_=1
         ).label("is_below")
-        oldest = func.min(level_upkeep.c.due, type_=level_upkeep.c.due.type)
+        oldest = func.min(_SINCE, type_=level_upkeep.c.due.type)
         groups = (level_upkeep.c.wanted, is_below, level_upkeep.c.reason)
-        rows = await self._connection.execute(
+        query = (
             select(
                 *groups,
                 func.count().label("documents"),
-                func.sum(case((level_upkeep.c.due <= at, 1), else_=0)).label("overdue"),
+                func.sum(case((at >= _SINCE, 1), else_=0)).label("overdue"),
                 oldest.label("oldest"),
             )
             .join(signature_request, signature_request.c.id == level_upkeep.c.request)
             .group_by(*groups)
             .order_by(oldest)
         )
+        if before is not None:
+            # Not `_SINCE`, which no index has.
+            query = query.where(
+                or_(level_upkeep.c.due <= before, level_upkeep.c.since <= before)
+            )
+        rows = await self._connection.execute(query)
         return [
             UpkeepCount(
                 SignatureLevel(row.wanted),

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import Row, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.records.outside import KeptStatus, StatusKind
@@ -26,7 +27,7 @@ class SqlOutsideStatus:
         row = (await self._connection.execute(query)).one_or_none()
         if row is None:
             return None
-        return KeptStatus(kind, subject, row.der, row.this_update, row.next_update)
+        return _kept(row)
 
     async def any_revoked(self, subjects: Sequence[str]) -> bool:
         """Whether one of these certificates was found revoked."""
@@ -41,6 +42,17 @@ class SqlOutsideStatus:
         )
         return (await self._connection.execute(query)).first() is not None
 
+    async def revoked(self, limit: int) -> list[KeptStatus]:
+        """Certificates that were found revoked, the newest first."""
+        table = outside_status
+        rows = await self._connection.execute(
+            select(table)
+            .where(table.c.kind == StatusKind.REVOKED.value)
+            .order_by(table.c.this_update.desc(), table.c.subject)
+            .limit(limit)
+        )
+        return [_kept(row) for row in rows]
+
     async def put(self, new: KeptStatus) -> None:
         """Keep it, unless what is kept is younger."""
         table = outside_status
@@ -48,6 +60,8 @@ class SqlOutsideStatus:
             "der": new.der,
             "this_update": new.this_update,
             "next_update": new.next_update,
+            "revoked_at": new.revoked_at,
+            "reason": new.reason,
         }
         await self._connection.execute(
             insert_into(self._connection, table)
@@ -76,3 +90,15 @@ class SqlOutsideStatus:
             )
         )
         return result.rowcount
+
+
+def _kept(row: Row[Any]) -> KeptStatus:
+    return KeptStatus(
+        StatusKind(row.kind),
+        row.subject,
+        row.der,
+        row.this_update,
+        row.next_update,
+        row.revoked_at,
+        row.reason,
+    )

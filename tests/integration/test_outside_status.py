@@ -14,14 +14,29 @@ import pytest
 from cryptography import x509
 from structlog.testing import capture_logs
 
+from appliance.domain.certificates import CertificateRecord, serial_text
+from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import CredentialId
+from appliance.domain.key_ring import KeyRing
 from appliance.domain.levels import ValidationData
 from appliance.domain.records.outside import StatusKind
+from appliance.domain.request import Signer
+from appliance.domain.vocab import (
+    CertificateKind,
+    CertificateState,
+    CredentialState,
+    EventKind,
+    RevocationReason,
+)
+from appliance.services.passwords import HashSlots
+from appliance.services.signing_password import SigningPasswords
 from appliance.services.validation_data import status_subject
-from appliance.settings import RevocationSettings
+from appliance.settings import RevocationSettings, SigningSettings
 from tests.core_parts import CoreParts
 from tests.parts.fake_ca_site import CaSite, Says
 from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
+from tests.parts.signing_host import SigningHost, authorizing
 from worker.guarded_http import AddressGuard, GuardedHttp, RefusedAddressError
 from worker.outside_status import OutsideStatus
 from worker.quiet import Quiet
@@ -46,6 +61,7 @@ class Desk:
     core: CoreParts
     site: CaSite
     leaf: x509.Certificate
+    signer: Signer | None = None
 
     async def of(
         self, since: dt.datetime | None = None, **options: Any
@@ -70,6 +86,36 @@ class Desk:
             kept = await records.outside.get(StatusKind.REVOKED, subject)
             assert await records.outside.any_revoked([subject]) is (kept is not None)
         return kept is not None
+
+    async def certified(self) -> CredentialId:
+        """A person's credential signs with it from now on."""
+        self.signer = await self.core.add_signer(credential=False)
+        return await self.core.add_credential(
+            self.signer.person,
+            certificate=der(self.leaf),
+            not_after=self.leaf.not_valid_after_utc,
+        )
+
+    async def state(self, credential: CredentialId) -> CredentialState:
+        """How that stands."""
+        async with self.core.store.read() as records:
+            held = await records.credentials.get(credential)
+        assert held is not None
+        return held.state
+
+    async def can_sign(self) -> bool:
+        """Whether that person may, as is looked at before any password."""
+        signer, limits = self.signer, SigningSettings()
+        assert signer is not None
+        passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1))
+        host = SigningHost(self.core.settings.data_dir)
+        asking = authorizing(self.core, host, passwords, limits)
+        async with self.core.store.read() as records:
+            try:
+                await asking.means(records, signer.person, (), SignParameters())
+            except ApplianceError as exc:
+                return exc.code is not ErrorCode.CERTIFICATE_NOT_USABLE
+        return True
 
     def counts(self) -> tuple[int, int]:
         """Questions and lists so far."""
@@ -203,6 +249,86 @@ async def test_revoked_stops_and_is_remembered(desk: Desk, by: str) -> None:
     desk.site.ocsp = desk.site.crl = Says.GOOD
     await desk.of()
     assert not await desk.is_known_revoked()
+
+
+@pytest.mark.parametrize("by", ["ocsp", "crl"])
+async def test_credential_ends_with_its_certificate(desk: Desk, by: str) -> None:
+    """Once, in the record and the audit; the next call needs no password to fail."""
+    credential = await desk.certified()
+    assert await desk.can_sign()
+    if by == "crl":
+        desk.site.ocsp = Says.OFF
+    desk.site.revoked.add(desk.leaf.serial_number)
+    desk.site.reason = x509.ReasonFlags.affiliation_changed
+
+    for _ in range(2):
+        assert await desk.refused() is ErrorCode.CERTIFICATE_NOT_USABLE
+
+    assert await desk.state(credential) is CredentialState.REVOKED
+    assert not await desk.can_sign()
+    (event,) = [
+        row.event
+        for row in await desk.core.audit()
+        if row.event.event is EventKind.REVOCATION_FOUND
+    ]
+    assert event.detail["credential"] == credential
+    assert event.detail["serial"] == serial_text(desk.leaf.serial_number)
+    assert event.detail["reason"] == "affiliationChanged"
+    assert event.detail["before"] == {"state": "active"}
+    assert event.detail["after"] == {"state": "revoked"}
+    async with desk.core.store.read() as records:
+        (kept,) = await records.outside.revoked(9)
+    assert (kept.revoked_at, kept.reason) == (
+        desk.core.now.replace(microsecond=0),
+        "affiliationChanged",
+    )
+
+
+async def test_own_certificate_of_the_key_is_revoked_with_it(desk: Desk) -> None:
+    """A worker is to publish that, with the reason that the other CA told."""
+    credential = await desk.certified()
+    now = desk.core.now
+    own = desk.site.ca.certify(spki_of(ec_key()), CUIL)
+    async with desk.core.store.write() as records:
+        await records.certificates.add(
+            CertificateRecord(
+                serial_text(own.serial_number),
+                CertificateKind.SIGNER,
+                "",
+                credential,
+                der(own),
+                now,
+                now + dt.timedelta(days=9),
+            )
+        )
+    desk.site.revoked.add(desk.leaf.serial_number)
+    desk.site.reason = x509.ReasonFlags.key_compromise
+
+    await desk.refused()
+
+    assert await desk.state(credential) is CredentialState.REVOKING
+    async with desk.core.store.read() as records:
+        (held,) = await records.certificates.of_credential(credential)
+    assert held.state is CertificateState.REVOKING
+    assert held.reason is RevocationReason.KEY_COMPROMISE
+    names = await desk.core.audited()
+    assert names[-2:] == ["revocation.found", "revocation.asked"]
+
+
+async def test_hold_ends_no_credential(desk: Desk) -> None:
+    """Nothing is signed while it lasts; when it ends, all is as before."""
+    credential = await desk.certified()
+    desk.site.revoked.add(desk.leaf.serial_number)
+    desk.site.reason = x509.ReasonFlags.certificate_hold
+    assert await desk.refused() is ErrorCode.CERTIFICATE_NOT_USABLE
+
+    assert await desk.state(credential) is CredentialState.ACTIVE
+    assert not await desk.can_sign()
+    desk.core.clock.forward(3601)
+    desk.site.revoked.clear()
+    await desk.of()
+    assert await desk.can_sign()
+    assert "revocation.found" not in await desk.core.audited()
 
 
 async def test_certificate_cannot_send_workers_to_private_addresses(

@@ -69,6 +69,8 @@ class CaSite:
         self.ca: OutsideCa
         self.revoked: set[int] = set()
         """Serials."""
+        self.reason: x509.ReasonFlags | None = None
+        """Why; None: it does not say."""
         self.ocsp = self.crl = Says.GOOD
         self.asked = {"/ocsp": 0, "/ca.crl": 0, "/root.crl": 0}
         self.lasts = _HOUR
@@ -144,7 +146,7 @@ class CaSite:
                 start,
                 None if says is Says.NO_NEXT_UPDATE else end,
                 start if serial in self.revoked else None,
-                None,
+                self.reason if serial in self.revoked else None,
             )
             .responder_id(ocsp.OCSPResponderEncoding.HASH, responder)
             .certificates([responder])
@@ -210,6 +212,9 @@ class CaSite:
         )
         for serial in self.revoked:
             entry = x509.RevokedCertificateBuilder().serial_number(serial)
+            if self.reason is not None:
+                why = x509.CRLReason(self.reason)
+                entry = entry.add_extension(why, critical=False)
             builder = builder.add_revoked_certificate(
                 entry.revocation_date(start).build()
             )

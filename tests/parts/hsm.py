@@ -19,8 +19,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 
 from appliance.call_watch import CallWatch
+from appliance.domain.clock import SystemClock
 from appliance.domain.hsm import KeyAlgorithm, TokenRole
+from appliance.domain.vocab import EventKind
 from appliance.settings import Settings, load_settings
+from appliance.storage.engines import open_engines
+from appliance.storage.store import SqlStore
 from hsm_config.check import check
 from hsm_config.check_report import CheckReport
 from hsm_config.module import find_token, log_in, members, opened, token_settings
@@ -67,6 +71,7 @@ pin_file = "secrets/firma-{number}.pin"
 _MADE: Final = ("data", "hsm", "secrets")
 """Folders that `hsm init` fills."""
 
+_MAIN: Final = "import sys; from appliance.commands import main; sys.exit(main())"
 _COMMAND: Final = """\
 import argparse, pathlib, sys
 from hsm_config.commands import register
@@ -234,6 +239,41 @@ class HsmInstallation:
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+    async def audited(self) -> list[EventKind]:
+        """What its audit has, in order."""
+        store = SqlStore(open_engines(self.settings), SystemClock(), "test")
+        async with store.read() as records:
+            writers = await records.audit.writers()
+            rows = [row for w in writers for row in await records.audit.of_writer(w)]
+        await store.close()
+        return [row.event.event for row in sorted(rows, key=lambda row: row.at)]
+
+    async def rubrica(self, *words: str, status: int = 0) -> str:
+        """Run `rubrica hsm …` with what other packages add to it; what it says."""
+        done = await asyncio.to_thread(
+            subprocess.run,
+            self.rubrica_line(*words),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        said = f"{done.stdout}{done.stderr}"
+        assert done.returncode == status, said
+        return said
+
+    def rubrica_line(self, *words: str) -> list[str]:
+        """How that is started."""
+        return [
+            sys.executable,
+            "-c",
+            _MAIN,
+            "--settings",
+            str(self.file),
+            "hsm",
+            *words,
+        ]
 
     def check(self) -> CheckReport:
         """`hsm check` in this process, of two kinds of keys, without its figures."""

@@ -25,36 +25,41 @@ _FIRST_SLOT: Final = 4
 
 
 class NssTokens:
-    """The two tokens in a folder, with their PIN files, and the shim to them.
+    """The tokens in a folder, with their PIN files, and the shim to them.
 
     Args:
         folder: an existing private folder.
+        members: tokens behind the logical HSM "firma": `firma`, `firma-2`, …
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, members: int = 1) -> None:
         secrets = folder / "secrets"
         secrets.mkdir(mode=0o700)
         places = []
-        for number, role in enumerate(TokenRole):
-            place = folder / "nss" / role
+        more = [f"firma-{number}" for number in range(2, members + 1)]
+        for number, label in enumerate([*TokenRole, *more]):
+            place = folder / "nss" / label
             place.mkdir(parents=True, mode=0o700)
-            pin = secrets / f"{role}.pin"
-            pin.write_text(f"pin-of-{role}-{number}\n", "ascii")
+            pin = secrets / f"{label}.pin"
+            pin.write_text(f"pin-of-{label}-{number}\n", "ascii")
             pin.chmod(0o600)
             command = ["certutil", "-N", "-d", f"sql:{place}", "-f", str(pin)]
             subprocess.run(command, check=True)
             places.append(
                 f"{_FIRST_SLOT + number:#x}="
-                f"[configDir='sql:{place}' tokenDescription='{role}']"
+                f"[configDir='sql:{place}' tokenDescription='{label}']"
             )
         params = _PARAMS.format(tokens=" ".join(places))
         self.shim = Pkcs11Shim(folder, _module(), params)
 
-    def installation(self, folder: Path) -> HsmInstallation:
+    def installation(self, folder: Path, *, members: int = 1) -> HsmInstallation:
         """An installation on these tokens; its environment is the shim's."""
         lines = f'profile = "nss-softokn"\nmodule = "{self.shim.path}"'
         return HsmInstallation(
-            folder, hsm_lines=lines, environment=self.shim.environment
+            folder,
+            hsm_lines=lines,
+            environment=self.shim.environment,
+            members=members,
         )
 
 

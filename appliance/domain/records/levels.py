@@ -58,6 +58,13 @@ class UpkeepRecords(Protocol):
         """Have every archived document stamped anew now; how many."""
         ...
 
-    async def counted(self, at: datetime) -> list[UpkeepCount]:
-        """What all documents need, the longest waiting first."""
+    async def counted(
+        self, at: datetime, before: datetime | None = None
+    ) -> list[UpkeepCount]:
+        """What documents need, the longest waiting first.
+
+        Args:
+            at: now.
+            before: count those alone that fell due by then; None: all.
+        """
         ...

@@ -29,6 +29,11 @@ class KeyNeeds:
     method_k: WrapMethod | None
     """Both None of a resident key, which stays where it is."""
 
+    @property
+    def is_resident(self) -> bool:
+        """Whether the key is on a token."""
+        return self.method_k is None
+
 
 class MasterRecords(Protocol):
     """Wrapped keys by the master key that wraps them."""

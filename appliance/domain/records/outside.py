@@ -28,6 +28,10 @@ class KeptStatus:
     der: bytes = field(repr=False)
     this_update: datetime
     next_update: datetime
+    revoked_at: datetime | None = None
+    """Of `REVOKED`: since when; None for what was found before this was kept."""
+    reason: str = ""
+    """Of `REVOKED`: CRLReason by its name in RFC 5280; empty: the CA told none."""
 
 
 class OutsideStatusRecords(Protocol):
@@ -39,6 +43,10 @@ class OutsideStatusRecords(Protocol):
 
     async def any_revoked(self, subjects: Sequence[str]) -> bool:
         """Whether one of these certificates was found revoked."""
+        ...
+
+    async def revoked(self, limit: int) -> list[KeptStatus]:
+        """Certificates that were found revoked, the newest first."""
         ...
 
     async def put(self, new: KeptStatus) -> None:

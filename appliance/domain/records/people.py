@@ -186,6 +186,10 @@ class CredentialRecords(Protocol):
         """Record the certificate, chain and dates that a credential now has."""
         ...
 
+    async def certified(self, certificate: bytes) -> Credential | None:
+        """The one that signs with a certificate, DER, locked; None: nobody does."""
+        ...
+
     async def active(self, person: PersonId) -> Credential | None:
         """The credential a person signs with."""
         ...

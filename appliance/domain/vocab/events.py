@@ -54,6 +54,8 @@ class EventKind(StrEnum):
     REVOCATION_ASKED = "revocation.asked"
     """The credential signs no more from here on."""
     REVOCATION_PUBLISHED = "revocation.published"
+    REVOCATION_FOUND = "revocation.found"
+    """An outside CA says that it revoked a certificate, and its key signs no more."""
     """CRL and OCSP say that it is revoked."""
     CRL_PUBLISHED = "crl.published"
     OCSP_PUBLISHED = "ocsp.published"
@@ -119,6 +121,8 @@ class EventKind(StrEnum):
     """What could be brought to that version was."""
     SECRET_RETIRED = "secret.retired"  # noqa: S105 (a word, no secret)
     """A version is known no more."""
+    MEMBER_JOINING = "member.joining"
+    """A token is about to be brought behind the logical HSM."""
     MASTER_CREATED = "master.created"
     """A new version of the HSM's master key came into use."""
     MASTER_APPLIED = "master.applied"

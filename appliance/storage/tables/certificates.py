@@ -9,6 +9,7 @@ from sqlalchemy import (
     LargeBinary,
     String,
     Table,
+    Text,
     UniqueConstraint,
 )
 
@@ -80,6 +81,9 @@ outside_status = Table(
     Column("der", LargeBinary, nullable=False),
     Column("this_update", Instant, nullable=False),
     Column("next_update", Instant, nullable=False),
+    # Of what was found revoked: since when, and why.
+    Column("revoked_at", Instant),
+    Column("reason", Text, nullable=False, server_default=""),
     Index("ix_outside_status_next_update", "next_update"),
 )
 

@@ -88,6 +88,8 @@ level_upkeep = Table(
     Column("tsa", JsonText),
     Column("outside", Boolean, nullable=False, server_default=false()),
     Column("due", Instant, nullable=False),
+    # When it fell due, once a try has failed; `due` is then the next try.
+    Column("since", Instant),
     Column("tries", Integer, nullable=False),
     Column("reason", Text, nullable=False),
     Column("created", Instant, nullable=False),
@@ -95,4 +97,5 @@ level_upkeep = Table(
     Column("lease_until", Instant),
     Column("fence", Integer, nullable=False),
     Index("ix_level_upkeep_due", "due"),
+    Index("ix_level_upkeep_since", "since"),
 )
