@@ -8,14 +8,12 @@ for its page to say; a field that nobody asks for is never looked at.
 import unicodedata
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import parse_qsl
 
 from werkzeug.sansio.multipart import Data, Field, File
 
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.web import body
 
-URLENCODED: Final = "application/x-www-form-urlencoded"
 _FIELDS_AT_MOST: Final = 64
 _LINES: Final = frozenset("\r\n\t")
 
@@ -72,20 +70,7 @@ async def read(*, files: bool = False) -> Form:
         reader = _Reader(body.face_limits())
         await body.read_parts(reader.take, _FIELDS_AT_MOST)
         return reader.form
-    body.check_type(URLENCODED)
-    limits = body.face_limits()
-    raw = b"".join(
-        [chunk async for chunk in body.chunks(limits.json, limits.timeout_s)]
-    )
-    try:
-        pairs = parse_qsl(
-            raw.decode("utf-8"),
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=_FIELDS_AT_MOST,
-        )
-    except ValueError as exc:
-        raise FieldInvalidError("(body)", URLENCODED) from exc
+    pairs = await body.read_pairs(body.face_limits().json, "utf-8")
     fields: dict[str, str] = {}
     for name, value in pairs:
         _keep(fields, name, value)

@@ -18,25 +18,19 @@ from appliance.web.body.multipart import (
     read_parts,
 )
 from appliance.web.body.reading import (
-    as_object,
-    check_type,
-    chunks,
     discard,
     read_bytes,
     read_document,
     read_object,
 )
-from appliance.web.body.urlencoded import read_fields
+from appliance.web.body.urlencoded import read_fields, read_pairs
 
 __all__ = [
     "MULTIPART",
     "Form",
     "Limits",
     "Part",
-    "as_object",
     "bounded_request",
-    "check_type",
-    "chunks",
     "discard",
     "face_limits",
     "is_multipart",
@@ -45,5 +39,6 @@ __all__ = [
     "read_fields",
     "read_form",
     "read_object",
+    "read_pairs",
     "read_parts",
 ]
