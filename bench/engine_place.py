@@ -29,7 +29,7 @@ from appliance.domain.levels import ValidationData
 from appliance.domain.stamp import StampLayout, place, stamp_lines
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.vocab import Restriction, SignatureLevel
-from hsm_config import objects, signatures
+from hsm_config import objects
 from hsm_config.certificates import new_serial
 from hsm_config.objects import TSA_KEY
 from hsm_config.pairs import PublicKey, load_spki
@@ -86,6 +86,8 @@ class EnginePlace:
         self._fonts: StampFonts = load_fonts(_FONTS)
         # A little ago, so that what it certifies is good by any clock.
         self.pki = LongTermPki(MovingClock(_now() - dt.timedelta(minutes=1)))
+        self.chain = self.pki.chain[:1]
+        """What a CMS carries besides the signer's certificate: the CA's."""
         self.tsa_certificate = self.pki.tsa_certificate(self._public_key(TSA_KEY))
         algorithm = KeyAlgorithm.RSA_2048
         objects.generate(self.session, _RESIDENT.cka_id, "bench", algorithm)
@@ -106,11 +108,6 @@ class EnginePlace:
             self.pki.tsa_evidence(self.tsa_certificate)
         )
         return EngineKey(key, certificate, evidence)
-
-    @property
-    def chain(self) -> tuple[bytes, ...]:
-        """What a CMS carries besides the signer's certificate: the CA's."""
-        return self.pki.chain[:1]
 
     @property
     def session(self) -> pkcs11.Session:
@@ -198,13 +195,10 @@ class EnginePlace:
         scheme: SignatureScheme = SignatureScheme.RSA_PKCS1,
     ) -> bytes:
         """Have the HSM sign a SHA-256 digest, as `HsmCalls.sign` does."""
-
-        def work(link: HsmConnection) -> bytes:
-            with wrapped_keys.opened(link, key) as private:
-                return signatures.sign(private, digest, scheme)
-
         role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
-        return self._links[role].run(work)
+        return self._links[role].run(
+            lambda link: wrapped_keys.sign(link, key, digest, scheme)
+        )
 
 
 def stamp() -> StampLayout:

@@ -18,10 +18,12 @@ import pkcs11
 from appliance.domain.hsm import KeyAlgorithm, scheme_for
 from appliance.settings import HsmSettings
 from hsm_config import masters, signatures, templates
-from hsm_config.module import find_token, log_in, start, starting, stop
+from hsm_config.module import Library, find_token, log_in, start, starting, stop
+from hsm_config.one_use import OneUse
 from hsm_config.pairs import generate_pair
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
+from hsm_config.session_calls import SessionCalls
 from hsm_config.wrapping import Wrapping
 
 _READY_S: Final = 120.0
@@ -98,7 +100,7 @@ def _work(order: RateOrder) -> Rate:
         with starting(order.hsm, order.profile):
             library = start(order.hsm, order.profile)
             session = log_in(find_token(library, order.hsm.firma.label), order.pin)
-        rate = _sign(order, session)
+        rate = _sign(order, library, session)
     except BaseException:
         # The others shall not wait in vain.
         _gate.abort()
@@ -107,7 +109,7 @@ def _work(order: RateOrder) -> Rate:
     return rate
 
 
-def _sign(order: RateOrder, session: pkcs11.Session) -> Rate:
+def _sign(order: RateOrder, library: Library, session: pkcs11.Session) -> Rate:
     scheme = scheme_for(order.algorithm)
     digest = secrets.token_bytes(32)
     if order.profile.resident_only:
@@ -125,12 +127,11 @@ def _sign(order: RateOrder, session: pkcs11.Session) -> Rate:
     with masters.temporary(session) as master:
         key = wrapping.make(session, order.algorithm, (1, master), method)
 
-        def once() -> None:
-            with wrapping.unwrapped(key, master) as opened:
-                signatures.sign(opened, digest, scheme)
-
+        one_use = OneUse(SessionCalls(library, session), order.profile)
         _gate.wait(_READY_S)
-        wrapped = _a_second(once, order.seconds)
+        wrapped = _a_second(
+            lambda: one_use.sign(key, master, digest, scheme), order.seconds
+        )
         with wrapping.unwrapped(key, master) as kept:
             _gate.wait(_READY_S)
             raw = _a_second(

@@ -5,7 +5,9 @@ the DigestInfo ours, and ECDSA values leave here in DER.
 """
 
 import secrets
-from typing import Final
+import struct
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 import pkcs11
 from cryptography.exceptions import InvalidSignature
@@ -15,7 +17,12 @@ from pkcs11 import MGF, Attribute, KeyType, Mechanism
 from pkcs11.types import SignMixin
 
 from appliance.domain.errors import ErrorCode, HsmRefusedError
-from appliance.domain.hsm import DigestAlgorithm, SignatureScheme, scheme_for
+from appliance.domain.hsm import (
+    DigestAlgorithm,
+    KeyAlgorithm,
+    SignatureScheme,
+    scheme_for,
+)
 from hsm_config.pairs import EC_PARAMS, PublicKey, algorithm_of
 
 _DIGEST_INFO: Final = {
@@ -34,10 +41,10 @@ _HASHES: Final[dict[DigestAlgorithm, hashes.HashAlgorithm]] = {
     DigestAlgorithm.SHA384: hashes.SHA384(),
     DigestAlgorithm.SHA512: hashes.SHA512(),
 }
-_CURVE_BYTES: Final = {
-    params: int(kind.rpartition("p")[2]) // 8 for kind, params in EC_PARAMS.items()
-}
-"""Bytes of a curve's order, by its CKA_EC_PARAMS."""
+_ORDER_BYTES: Final = {kind: int(kind.rpartition("p")[2]) // 8 for kind in EC_PARAMS}
+"""Bytes of a curve's order."""
+_CURVE_BYTES: Final = {params: _ORDER_BYTES[kind] for kind, params in EC_PARAMS.items()}
+"""The same, by its CKA_EC_PARAMS."""
 
 MECHANISMS: Final = {
     SignatureScheme.RSA_PKCS1: Mechanism.RSA_PKCS,
@@ -69,38 +76,106 @@ def sign(
             not by this scheme.
         PKCS11Error: the token failed.
     """
-    if len(digest) != digest_algorithm.size_bytes:
-        msg = f"that is no {digest_algorithm} digest: {len(digest)} bytes"
-        raise HsmRefusedError(msg, ErrorCode.INTERNAL)
     if not isinstance(key, SignMixin):
         msg = f"key {key.label} may not sign"
         raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-    if (key.key_type is KeyType.EC) is not (scheme is SignatureScheme.ECDSA):
+    asked = order(
+        digest,
+        scheme,
+        digest_algorithm,
+        is_ec=key.key_type is KeyType.EC,
+        order_bytes=lambda: _CURVE_BYTES.get(key[Attribute.EC_PARAMS], len(digest)),
+    )
+    value = key.sign(
+        asked.data, mechanism=asked.mechanism, mechanism_param=asked.parameter
+    )
+    return value_of(bytes(value), scheme)
+
+
+class Order(NamedTuple):
+    """What a token is asked for, to have a digest signed."""
+
+    mechanism: Mechanism
+    parameter: bytes | None
+    """Of the mechanism, as it lies in memory."""
+    data: bytes
+
+
+def order(
+    digest: bytes,
+    scheme: SignatureScheme,
+    digest_algorithm: DigestAlgorithm,
+    *,
+    is_ec: bool,
+    order_bytes: Callable[[], int],
+) -> Order:
+    """Put a digest as the mechanism wants it.
+
+    Args:
+        digest: as long as its algorithm says.
+        scheme: how it shall be signed.
+        digest_algorithm: what made it.
+        is_ec: whether the key is an elliptic-curve one.
+        order_bytes: of the curve's order; asked where it matters.
+
+    Raises:
+        HsmRefusedError: a digest of another length, or a scheme of other keys.
+    """
+    if len(digest) != digest_algorithm.size_bytes:
+        msg = f"that is no {digest_algorithm} digest: {len(digest)} bytes"
+        raise HsmRefusedError(msg, ErrorCode.INTERNAL)
+    if is_ec is not (scheme is SignatureScheme.ECDSA):
         # SoftHSM does not look: it reads the key as another kind, and crashes.
-        msg = f"a key of type {key.key_type.name} does not sign by {scheme}"
+        kind = KeyType.EC if is_ec else KeyType.RSA
+        msg = f"a key of type {kind.name} does not sign by {scheme}"
         raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
     mechanism = MECHANISMS[scheme]
     if scheme is SignatureScheme.RSA_PKCS1:
-        data = _DIGEST_INFO[digest_algorithm] + digest
-        return bytes(key.sign(data, mechanism=mechanism))
+        return Order(mechanism, None, _DIGEST_INFO[digest_algorithm] + digest)
     if scheme is SignatureScheme.RSA_PSS:
+        # CK_RSA_PKCS_PSS_PARAMS. Source: PKCS#11 v2.40 current mechanisms, 2.1.8.
         params = (*_PSS_HASHES[digest_algorithm], digest_algorithm.size_bytes)
-        return bytes(key.sign(digest, mechanism=mechanism, mechanism_param=params))
-    raw = bytes(key.sign(_for_curve(key, digest), mechanism=mechanism))
+        return Order(mechanism, struct.pack("@3L", *params), digest)
+    if len(digest) != min(_ORDER_BYTES.values()):
+        # The leftmost bytes, as many as the order has: some tokens cut by
+        # themselves, others refuse. Source: FIPS 186-4, 6.4.
+        digest = digest[: order_bytes()]
+    return Order(mechanism, None, digest)
+
+
+def order_for(
+    algorithm: KeyAlgorithm,
+    digest: bytes,
+    scheme: SignatureScheme,
+    digest_algorithm: DigestAlgorithm,
+) -> Order:
+    """The same for a key of a known kind.
+
+    Raises:
+        HsmRefusedError: as `order`.
+    """
+    return order(
+        digest,
+        scheme,
+        digest_algorithm,
+        is_ec=algorithm.is_ec,
+        order_bytes=lambda: _ORDER_BYTES[algorithm],
+    )
+
+
+def value_of(raw: bytes, scheme: SignatureScheme) -> bytes:
+    """What a token made, as CMS has it: ECDSA's two integers in DER.
+
+    Args:
+        raw: from the token.
+        scheme: how it was made.
+    """
+    if scheme is not SignatureScheme.ECDSA:
+        return raw
     half = len(raw) // 2
     return utils.encode_dss_signature(
         int.from_bytes(raw[:half]), int.from_bytes(raw[half:])
     )
-
-
-def _for_curve(key: pkcs11.PrivateKey, digest: bytes) -> bytes:
-    """The leftmost bytes of a digest, as many as the curve's order has.
-
-    Some tokens cut by themselves, others refuse. Source: FIPS 186-4, 6.4.
-    """
-    if len(digest) == min(_CURVE_BYTES.values()):
-        return digest
-    return digest[: _CURVE_BYTES.get(key[Attribute.EC_PARAMS], len(digest))]
 
 
 def verify(

@@ -28,7 +28,7 @@ from hsm_config.pairs import (
     read_public,
     spki,
 )
-from hsm_config.profile import HsmProfile
+from hsm_config.profile import HsmProfile, HsmQuirks
 from hsm_config.templates import Template
 from hsm_config.wrap_methods import WrapMethods, iv_bytes
 
@@ -40,6 +40,42 @@ class DoesNotUnwrapError(HsmRefusedError):
 
     Altered, of another key, or the token is in trouble: modules do not tell.
     """
+
+
+def said_no(exc: PKCS11Error) -> str:
+    """Why a token did not open a blob.
+
+    Args:
+        exc: what the unwrapping raised.
+
+    Raises:
+        PKCS11Error: the same, where it says that the token is in trouble.
+    """
+    if not may_mean_no(exc):
+        raise exc
+    # Modules have a dozen codes for it; SoftHSM says CKR_GENERAL_ERROR.
+    return f"a wrapped key does not open: {type(exc).__name__}"
+
+
+def private_template(key: WrappedKey, quirks: HsmQuirks) -> Template:
+    """The template of an unwrapped private key, with what the make wants besides.
+
+    Args:
+        key: which.
+        quirks: of the make.
+
+    Raises:
+        HsmRefusedError: its public key is of another kind.
+    """
+    attribute = quirks.ec_unwrap_point
+    if not key.algorithm.is_ec or attribute is None:
+        return templates.UNWRAPPED_PRIVATE
+    public = load_spki(key.spki)
+    if not isinstance(public, ec.EllipticCurvePublicKey):
+        msg = "a wrapped EC key has another kind of public key"
+        raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
+    point = point_attribute(public)
+    return {**templates.UNWRAPPED_PRIVATE, cast(Attribute, attribute): point}
 
 
 class Wrapping:
@@ -153,7 +189,9 @@ class Wrapping:
     def unwrapped(
         self, key: WrappedKey, master: pkcs11.SecretKey
     ) -> Iterator[pkcs11.PrivateKey]:
-        """Have a wrapped private key in the session, to sign inside the block.
+        """Have a wrapped private key in the session, to look at or sign with.
+
+        To sign with it once, `OneUse` is quicker.
 
         Args:
             key: as it was made.
@@ -169,7 +207,7 @@ class Wrapping:
             PKCS11Error: the token failed.
         """
         kind = KeyType.EC if key.algorithm.is_ec else KeyType.RSA
-        template = self._private_template(key)
+        template = private_template(key, self._quirks)
         with (
             self._unwrapped_w(key, master) as w,
             self._unwrapped(
@@ -245,10 +283,7 @@ class Wrapping:
                 **self.methods.parameters(method, blob[:size]),
             )
         except PKCS11Error as exc:
-            if not may_mean_no(exc):
-                raise
-            # Modules have a dozen codes for it; SoftHSM says CKR_GENERAL_ERROR.
-            reason = f"a wrapped key does not open: {type(exc).__name__}"
+            reason = said_no(exc)
         else:
             try:
                 yield key
@@ -256,18 +291,6 @@ class Wrapping:
                 key.destroy()
             return
         raise DoesNotUnwrapError(reason, ErrorCode.SIGNING_FAILED)
-
-    def _private_template(self, key: WrappedKey) -> Template:
-        """The template of an unwrapped key, with what the make wants besides."""
-        attribute = self._quirks.ec_unwrap_point
-        if not key.algorithm.is_ec or attribute is None:
-            return templates.UNWRAPPED_PRIVATE
-        public = load_spki(key.spki)
-        if not isinstance(public, ec.EllipticCurvePublicKey):
-            msg = "a wrapped EC key has another kind of public key"
-            raise HsmRefusedError(msg, ErrorCode.SIGNING_FAILED)
-        point = point_attribute(public)
-        return {**templates.UNWRAPPED_PRIVATE, cast(Attribute, attribute): point}
 
 
 def _make_w(session: pkcs11.Session) -> pkcs11.SecretKey:

@@ -199,4 +199,7 @@ def host_of(url: str) -> str:
     Args:
         url: any.
     """
-    return urlsplit(url).netloc.rpartition("@")[2]
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError:
+        return "(none)"

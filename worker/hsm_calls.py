@@ -76,13 +76,11 @@ class HsmCalls(ABC):
             HsmRefusedError: twins, a blob that does not open, or a key that may
                 not sign so.
         """
-
-        def work(link: HsmConnection) -> bytes:
-            with wrapped_keys.opened(link, key) as private:
-                return signatures.sign(private, digest, scheme, digest_algorithm)
-
         role = key.token if isinstance(key, KeyReference) else TokenRole.FIRMA
-        return await self._call(work, role)
+        return await self._call(
+            lambda link: wrapped_keys.sign(link, key, digest, scheme, digest_algorithm),
+            role,
+        )
 
     async def generate_wrapped(self, algorithm: KeyAlgorithm) -> WrappedKey:
         """Make a pair that leaves nothing in the HSM; it has signed once.

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
@@ -20,7 +21,6 @@ from appliance.bootstrap import (
 )
 from appliance.call_watch import CallWatch, watch_path
 from appliance.domain.clock import SystemClock
-from appliance.domain.errors import ApplianceError
 from appliance.processes import stop_event
 from appliance.service_manager import ServiceManager
 from appliance.services.activation_keys import PublishedKeys
@@ -54,6 +54,7 @@ from worker.item import ItemSigner
 from worker.levels import Levels
 from worker.outside import open_outside
 from worker.publisher import Publisher
+from worker.repeating import attempt, repeat
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
@@ -209,28 +210,29 @@ async def _do_chores(settings: Settings, slot: str) -> None:
         )
         turns = Turns(core.store, inspections, core.clock)
         _log.info("worker.started", slot=slot)
-        # What looks at every document takes its time; nothing else waits for it.
+        # What looks at documents takes its time; nothing else waits for it.
         beside = [
-            asyncio.create_task(_renew(inspections)),
-            asyncio.create_task(_sweep(documents)),
-            asyncio.create_task(_keep(outside.upkeep)),
+            asyncio.create_task(attempt(partial(_renew, inspections))),
+            asyncio.create_task(repeat(_SWEEP_S, documents.run)),
+            asyncio.create_task(repeat(_UPKEEP_S, outside.upkeep.run)),
+            asyncio.create_task(repeat(_CHORES_S, turns.give_on)),
         ]
+        others = (
+            sweeping.expire_activations,
+            sweeping.expire_requests,
+            sweeping.fail_tasks,
+            sweeping.forget,
+            ends.run,
+            overdue.run,
+            authority.run,
+        )
         finishing = asyncio.create_task(outside.finisher.run(stop))
         while not stop.is_set():
             if finishing.done():
                 # Without it nothing that waits for the network gets on.
                 finishing.result()
-            try:
-                await sweeping.expire_activations()
-                await sweeping.expire_requests()
-                await turns.give_on()
-                await sweeping.fail_tasks()
-                await sweeping.forget()
-                await ends.run()
-                await overdue.run()
-                await authority.run()
-            except ApplianceError as exc:
-                _log.warning("worker.chore_failed", code=exc.code.value)
+            for chore in others:
+                await attempt(chore)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CHORES_S):
                     await stop.wait()
@@ -242,32 +244,8 @@ async def _do_chores(settings: Settings, slot: str) -> None:
 
 async def _renew(inspections: Inspections) -> None:
     """Bring inspections up to date, once: another version comes with a new start."""
-    try:
-        renewed = await inspections.renew()
-    except ApplianceError as exc:
-        _log.warning("worker.chore_failed", code=exc.code.value)
-    else:
-        _log.info("inspections.renewed", count=renewed)
-
-
-async def _keep(upkeep: LevelUpkeep) -> None:
-    """Keep documents at their level that need TSAs or CAs outside, until cancelled."""
-    while True:
-        try:
-            await upkeep.run()
-        except ApplianceError as exc:
-            _log.warning("worker.chore_failed", code=exc.code.value)
-        await asyncio.sleep(_UPKEEP_S)
-
-
-async def _sweep(documents: DocumentSweeping) -> None:
-    """Remove documents that nobody needs, every hour, until cancelled."""
-    while True:
-        try:
-            await documents.run()
-        except ApplianceError as exc:
-            _log.warning("worker.chore_failed", code=exc.code.value)
-        await asyncio.sleep(_SWEEP_S)
+    renewed = await inspections.renew()
+    _log.info("inspections.renewed", count=renewed)
 
 
 @contextmanager

@@ -200,11 +200,10 @@ class OutsideStatus:
         fallback = None
         for url in list_addresses(asked.certificate):
             kept = await self._kept(StatusKind.CRL, _list_subject(asked, url))
-            if kept is not None:
-                found = await self._read_list(asked, kept.der, self._clock.now())
-                if _is_young(kept, asked):
-                    return found
-                fallback = fallback or found
+            held = await self._list_again(asked, kept)
+            if kept is not None and held is not None and _is_young(kept, asked):
+                return held
+            fallback = fallback or held
 
         async def fetch(url: str) -> _Found:
             der = await self._http.get(url, self._settings.crl_limit_bytes)
@@ -213,6 +212,17 @@ class OutsideStatus:
             return found
 
         return await self._first(list_addresses(asked.certificate), fetch) or fallback
+
+    async def _list_again(
+        self, asked: _Asked, kept: KeptStatus | None
+    ) -> _Found | None:
+        """A list that is kept, if it holds for this certificate too, and now."""
+        if kept is None:
+            return None
+        try:
+            return await self._read_list(asked, kept.der, self._clock.now())
+        except BadStatusError:
+            return None
 
     async def _read_list(self, asked: _Asked, der: bytes, now: datetime) -> _Found:
         """A list, checked in a thread: some have millions of entries.

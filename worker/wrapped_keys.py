@@ -7,15 +7,17 @@ how callers reach them.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pkcs11
-
 from appliance.domain.hsm import (
+    DigestAlgorithm,
     KeyAlgorithm,
     KeyReference,
+    SignatureScheme,
     TokenRole,
     WrapMethod,
     WrappedKey,
 )
+from hsm_config import signatures
+from hsm_config.one_use import OneUse
 from hsm_config.wrapping import DoesNotUnwrapError, Wrapping
 from worker.hsm_connection import HsmConnection
 
@@ -34,26 +36,38 @@ def generate(link: HsmConnection, algorithm: KeyAlgorithm) -> WrappedKey:
     return _wrapping(link).generate(session, algorithm, master, _method(link))
 
 
-@contextmanager
-def opened(
-    link: HsmConnection, key: KeyReference | WrappedKey
-) -> Iterator[pkcs11.PrivateKey]:
-    """Have a key's handle for one use, wherever the key is kept.
+def sign(
+    link: HsmConnection,
+    key: KeyReference | WrappedKey,
+    digest: bytes,
+    scheme: SignatureScheme,
+    digest_algorithm: DigestAlgorithm = DigestAlgorithm.SHA256,
+) -> bytes:
+    """Sign a digest with a key, wherever the key is kept.
+
+    Args:
+        link: to the key's token.
+        key: which.
+        digest: as long as its algorithm says.
+        scheme: how.
+        digest_algorithm: what made the digest.
+
+    Returns:
+        As `signatures.sign`.
 
     Raises:
         KeyNotFoundError: there is no such key, or no such master key.
-        HsmRefusedError: there are twins, or a blob that does not open.
+        HsmRefusedError: there are twins, a blob that does not open, or a key
+            that may not sign so.
         PKCS11Error: the token failed.
     """
     if isinstance(key, KeyReference):
-        yield link.private_key(key)
-        return
+        private = link.private_key(key)
+        return signatures.sign(private, digest, scheme, digest_algorithm)
     master = link.masters.get(key.master)
-    with (
-        _told_apart(link),
-        _wrapping(link).unwrapped(key, master) as private,
-    ):
-        yield private
+    one_use = OneUse(link.calls(TokenRole.FIRMA), link.token.profile)
+    with _told_apart(link):
+        return one_use.sign(key, master, digest, scheme, digest_algorithm)
 
 
 def rewrap(

@@ -16,6 +16,7 @@ import os
 import time
 import zlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +45,8 @@ from appliance.storage.sandbox_connection import (
 
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 0.3
+_WAITING: Final = 8
+"""Jobs of one process that are at the sandbox or before it; others wait for those."""
 _PDF: Final = b"%PDF-"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
@@ -60,6 +63,9 @@ class SandboxClient:
     def __init__(self, socket_path: Path, timeout_s: float) -> None:
         self._path = str(socket_path)
         self._timeout_s = timeout_s
+        # Threads of its own: they wait for as long as jobs take, and in asyncio's few
+        # nobody could read a document or compute its hash meanwhile.
+        self._threads = ThreadPoolExecutor(_WAITING, thread_name_prefix="sandbox")
 
     async def inspect(self, pdf: bytes) -> Inspection:
         """Describe a PDF.
@@ -172,7 +178,10 @@ class SandboxClient:
         """
         request = sandbox.encode({"operation": operation.value, "params": params})
         deadline = time.monotonic() + self._timeout_s
-        return await asyncio.to_thread(self._run, request, pdf, deadline)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._threads, self._run, request, pdf, deadline
+        )
 
     def _run(self, request: bytes, pdf: bytes | None, deadline: float) -> Reply:
         """Run one job, a second time when the server was not there.

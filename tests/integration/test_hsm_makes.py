@@ -19,7 +19,11 @@ from appliance.domain.hsm import (
 from hsm_config import exposure, pairs, signatures, templates
 from hsm_config.firma_keys import identity_path
 from hsm_config.masters import Masters, label_of
+from hsm_config.module import Library, find_token, log_in, opened
+from hsm_config.one_use import OneUse
+from hsm_config.pin import obtain_pin
 from hsm_config.provision import provision
+from hsm_config.session_calls import SessionCalls
 from hsm_config.wrapping import Wrapping
 from tests.parts.hsm import HsmInstallation
 from tests.parts.nss import NssTokens
@@ -157,6 +161,59 @@ def test_unwrapped_key_cannot_be_read(made: HsmInstallation) -> None:
                     private[part]
         with pytest.raises(pkcs11.exceptions.PKCS11Error):
             private[pkcs11.Attribute.SENSITIVE]
+
+
+class _Looking(SessionCalls):
+    """Looks through the binding at a key that is about to sign."""
+
+    def __init__(self, library: Library, session: pkcs11.Session) -> None:
+        super().__init__(library, session)
+        self.session = session
+        self.seen: list[dict[pkcs11.Attribute, object]] = []
+
+    def sign(
+        self,
+        key: int,
+        mechanism: pkcs11.Mechanism,
+        parameter: bytes | None,
+        data: bytes,
+    ) -> bytes:
+        attributes = pkcs11.Attribute
+        passing = {
+            attributes.CLASS: pkcs11.ObjectClass.PRIVATE_KEY,
+            attributes.TOKEN: False,
+        }
+        (found,) = self.session.get_objects(passing)
+        assert isinstance(found, pkcs11.PrivateKey)
+        exposure.refuse_readable(found)
+        self.seen.append({name: found[name] for name in templates.UNWRAPPED_PRIVATE})
+        return super().sign(key, mechanism, parameter, data)
+
+
+@pytest.mark.parametrize("kind", [KeyAlgorithm.RSA_2048, KeyAlgorithm.EC_P256])
+def test_key_in_its_one_use_is_what_its_template_says(
+    made: HsmInstallation, kind: KeyAlgorithm
+) -> None:
+    """As the binding unwraps it: it cannot be read, and is gone after it."""
+    with opened(made.settings.hsm, made.profile) as library:
+        label = made.settings.hsm.firma.label
+        pin = obtain_pin(made.settings.hsm.firma, made.settings.environment)
+        session = log_in(find_token(library, label), pin)
+        calls = _Looking(library, session)
+        one_use = OneUse(calls, made.profile)
+        master = Masters(session).get(1)
+        for method in made.profile.keys.wrap:
+            key = Wrapping(made.profile).make(session, kind, (1, master), method)
+            with Wrapping(made.profile).unwrapped(key, master) as private:
+                expected = {name: private[name] for name in templates.UNWRAPPED_PRIVATE}
+            before = len(list(session.get_objects()))
+
+            signature = one_use.sign(key, master, DIGEST, scheme_for(kind))
+
+            public = pairs.load_spki(key.spki)
+            signatures.verify(public, signature, DIGEST, scheme_for(kind))
+            assert calls.seen.pop() == expected
+            assert len(list(session.get_objects())) == before
 
 
 def test_readable_key_is_noticed(made: HsmInstallation) -> None:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pkcs11.exceptions import PKCS11Error
 
 from appliance.call_watch import CallWatch
 from appliance.domain.errors import ErrorCode, HsmRefusedError, HsmUnavailableError
@@ -18,9 +19,10 @@ from appliance.domain.hsm import (
     TokenRole,
     WrappedKey,
 )
+from hsm_config.return_values import ERRORS, error_of
 from tests.parts.hsm import HsmInstallation, until, verify
-from tests.parts.pkcs11_shim import Pkcs11Shim
-from worker.hsm_connection import HsmStatus
+from tests.parts.pkcs11_shim import FUNCTIONS, Pkcs11Shim
+from worker.hsm_connection import HsmConnection, HsmStatus
 from worker.hsm_session import HsmSession
 
 DIGEST = hashlib.sha256(b"a document").digest()
@@ -91,6 +93,40 @@ async def test_lost_session_is_healed_inside_the_call(
     # A vague code may have been asked about by a test signature before.
     assert shim.count("C_Initialize") <= starts + 1
     assert session.reason == ""
+
+
+async def test_one_use_of_a_key_is_six_calls(
+    session: HsmSession, key: WrappedKey, shim: Pkcs11Shim
+) -> None:
+    """Nothing is looked up or asked besides: each question costs as much."""
+    before = {name: shim.count(name) for name in FUNCTIONS}
+
+    await sign(session, key)
+
+    made = {name: shim.count(name) - count for name, count in before.items()}
+    assert {name: count for name, count in made.items() if count} == {
+        "C_UnwrapKey": 2,
+        "C_SignInit": 1,
+        "C_Sign": 1,
+        "C_DestroyObject": 2,
+    }
+
+
+async def test_return_values_are_named_as_the_binding_does(
+    session: HsmSession, shim: Pkcs11Shim
+) -> None:
+    """Calls that go past the binding fail by its own exceptions."""
+
+    def ask(link: HsmConnection) -> type[Exception] | None:
+        try:
+            link.session(TokenRole.FIRMA).generate_random(64)
+        except PKCS11Error as exc:
+            return type(exc)
+        return None
+
+    for value, error in {**ERRORS, 0x80000001: PKCS11Error}.items():
+        with shim.fault("C_GenerateRandom", "code", value, times=1):
+            assert await session._call(ask) is error is type(error_of(value))
 
 
 async def test_lost_twice_opens_the_breaker(

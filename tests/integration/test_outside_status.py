@@ -7,7 +7,7 @@ import asyncio
 import datetime as dt
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -161,6 +161,23 @@ async def test_younger_data_is_asked_for_and_older_does(desk: Desk) -> None:
     assert await desk.of(since=now) == first
     desk.site.ocsp = Says.GOOD
     assert await desk.of(since=now) != first
+
+
+async def test_kept_list_that_does_not_hold_is_none(desk: Desk) -> None:
+    """As when the clock was put back: another is fetched."""
+    desk.site.ocsp = Says.OFF
+    first = await desk.of()
+    desk.core.clock.forward(-600)
+
+    assert (await desk.of()).crls != first.crls
+
+
+async def test_address_that_is_none_is_passed_over(desk: Desk) -> None:
+    """It cannot even be named in the log."""
+    leaf = desk.site.ca.certify(spki_of(ec_key()), CUIL, crl="http://[ca/a.crl")
+    desk.site.ocsp = Says.OFF
+
+    assert await replace(desk, leaf=leaf).refused() is ErrorCode.REVOCATION_UNAVAILABLE
 
 
 @pytest.mark.parametrize("says", BAD_ANSWERS)

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -365,6 +366,25 @@ async def test_nobody_at_the_socket_is_unavailable(tmp_path: Path) -> None:
         await client.ping()
 
     assert caught.value.code is ErrorCode.SANDBOX_UNAVAILABLE
+
+
+async def test_jobs_that_wait_hold_up_nothing_else(tmp_path: Path) -> None:
+    """More than asyncio has threads, before a sandbox that takes none of them."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(tmp_path / "s"))
+        listener.listen(64)
+        client = SandboxClient(tmp_path / "s", timeout_s=60)
+        waiting = [asyncio.create_task(client.ping()) for _ in range(40)]
+        await asyncio.sleep(0)  # now each has asked for its thread
+        read = await asyncio.to_thread(tmp_path.is_dir)
+        waited = not any(task.done() for task in waiting)
+
+    ended = await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert (read, waited) == (True, True)
+    assert {getattr(each, "code", None) for each in ended} == {
+        ErrorCode.SANDBOX_UNAVAILABLE
+    }
 
 
 def _changed(first: bytes, second: bytes) -> tuple[int, int, int, int]:

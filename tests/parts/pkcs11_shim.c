@@ -31,12 +31,12 @@
 
 enum { INITIALIZE, GETSLOTLIST, OPENSESSION, LOGIN, FINDOBJECTSINIT, FINDOBJECTS,
        SIGNINIT, SIGN, GENERATEKEY, GENERATEKEYPAIR, WRAPKEY, UNWRAPKEY,
-       DESTROYOBJECT, GENERATERANDOM, FUNCTIONS };
+       DESTROYOBJECT, GETATTRIBUTEVALUE, GENERATERANDOM, FUNCTIONS };
 static const char *const names[FUNCTIONS] = {
     "C_Initialize", "C_GetSlotList", "C_OpenSession", "C_Login",
     "C_FindObjectsInit", "C_FindObjects", "C_SignInit", "C_Sign",
     "C_GenerateKey", "C_GenerateKeyPair", "C_WrapKey", "C_UnwrapKey",
-    "C_DestroyObject", "C_GenerateRandom" };
+    "C_DestroyObject", "C_GetAttributeValue", "C_GenerateRandom" };
 
 enum { RULES = 4096, SESSIONS = 256, LABEL = 32, ID = 64 };
 struct shared { unsigned long calls[FUNCTIONS], used[RULES]; };
@@ -237,6 +237,10 @@ static CK_RV unwrap_key(CK_SESSION_HANDLE s, CK_MECHANISM *m, CK_OBJECT_HANDLE b
 static CK_RV destroy_object(CK_SESSION_HANDLE s, CK_OBJECT_HANDLE object)
 { PASS(gate_in(DESTROYOBJECT, s), real->C_DestroyObject(s, object)); }
 
+static CK_RV get_attribute_value(CK_SESSION_HANDLE s, CK_OBJECT_HANDLE object,
+                                 CK_ATTRIBUTE *t, unsigned long n)
+{ PASS(gate_in(GETATTRIBUTEVALUE, s), real->C_GetAttributeValue(s, object, t, n)); }
+
 static CK_RV generate_random(CK_SESSION_HANDLE s, unsigned char *out, unsigned long n)
 { PASS(gate_in(GENERATERANDOM, s), real->C_GenerateRandom(s, out, n)); }
 
@@ -280,6 +284,7 @@ CK_RV C_GetFunctionList(CK_FUNCTION_LIST **list)
         own.C_WrapKey = wrap_key;
         own.C_UnwrapKey = unwrap_key;
         own.C_DestroyObject = destroy_object;
+        own.C_GetAttributeValue = get_attribute_value;
         own.C_GenerateRandom = generate_random;
     }
     *list = &own;

@@ -34,6 +34,7 @@ FUNCTIONS: Final = (
     "C_WrapKey",
     "C_UnwrapKey",
     "C_DestroyObject",
+    "C_GetAttributeValue",
     "C_GenerateRandom",
 )
 """What is counted and may be disturbed, in the order of the C source."""
