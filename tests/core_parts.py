@@ -9,7 +9,6 @@
 
 import hashlib
 import itertools
-import secrets
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -414,8 +413,7 @@ def migrated_url(
     postgres_server: PostgresServer, migrated_database: str
 ) -> Iterator[str]:
     """URL of a fresh copy of the migrated PostgreSQL database."""
-    name = f"test_{secrets.token_hex(8)}"
-    postgres_server.execute(f"CREATE DATABASE {name} TEMPLATE {migrated_database}")
+    name = postgres_server.create_database(migrated_database)
     yield postgres_server.url(name)
     postgres_server.drop_database(name)
 

@@ -23,10 +23,10 @@ from appliance.storage import redis
 from appliance.storage.documents import LocalDocuments
 from appliance.storage.engines import Engines, open_engines
 from appliance.storage.key_files import KeyFile
-from appliance.storage.migrate import is_current
 from appliance.storage.sandbox import SandboxClient
 from appliance.storage.secretbox import SecretBox
 from appliance.storage.store import SqlStore
+from appliance.storage.table_version import is_current
 
 _SANDBOX_MARGIN_S = 5
 """The sandbox ends a late job itself; the client waits a little longer."""

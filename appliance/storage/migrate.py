@@ -1,30 +1,26 @@
-"""Bring the database's tables to this version, and tell whether they are.
+"""Bring the database's tables to this version.
 
 One transaction: a migration that is killed half-way leaves what was before.
 """
-
-from functools import cache
-from pathlib import Path
 
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.settings import Settings
 from appliance.storage.engines import open_engines
+from appliance.storage.table_version import MIGRATIONS
 from appliance.storage.tables import metadata
 
 # Any number will do, as long as all versions use the same.
 _LOCK = 7_246_001
 
 
-def _config(connection: Connection | None = None) -> Config:
+def _config(connection: Connection) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(MIGRATIONS))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     return config
@@ -48,21 +44,9 @@ async def migrate(settings: Settings) -> tuple[str | None, str]:
 
 
 def _upgrade(connection: Connection) -> tuple[str | None, str]:
-    before = MigrationContext.configure(connection).get_current_revision()
+    before = _current(connection)
     command.upgrade(_config(connection), "head")
-    return before, newest()
-
-
-@cache
-def newest() -> str:
-    """The version that this code needs; read once, since it loads every migration."""
-    head = ScriptDirectory.from_config(_config()).get_current_head()
-    return head or ""
-
-
-async def is_current(connection: AsyncConnection) -> bool:
-    """Whether the tables are of the version that this code needs."""
-    return await connection.run_sync(_current) == newest()
+    return before, _current(connection) or ""
 
 
 def _current(connection: Connection) -> str | None:

@@ -31,6 +31,7 @@ from tests.parts.harm import (
     until,
 )
 from tests.parts.pkcs11_shim import Action, Pkcs11Shim
+from tests.parts.plain_http import NO_TLS
 from tests.parts.postgres import PostgresServer
 from worker.crash_points import AFTER_SIGN, FREEZE
 
@@ -196,7 +197,8 @@ def test_refused_pin_is_tried_once_a_start(on_sqlite: Trouble) -> None:
         for process in appliance.children("signing"):
             process.kill()
         until(lambda: appliance.log.read_text().count("status=pin") >= 2)
-        until(lambda: httpx.get(f"{appliance.base_url}/readyz").status_code == 503)
+        ready = f"{appliance.base_url}/readyz"
+        until(lambda: httpx.get(ready, verify=NO_TLS).status_code == 503)
         assert shim.used(rule) == 2
 
     for process in appliance.children("signing"):

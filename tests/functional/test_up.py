@@ -8,8 +8,12 @@ from tests.parts.appliance import Appliance
 def test_up_twice_on_one_folder_is_refused(appliance: Appliance) -> None:
     """Exit 78 and one line that names the lock; the first one runs on."""
     before = appliance.children("")
+    # It waits for one that stops, and no longer than that one may take to stop.
+    settings = appliance.settings_file.read_text("utf-8")
+    second = appliance.folder / "impatient.toml"
+    second.write_text(settings.replace("[web]\n", "[web]\ngraceful_s = 0.1\n"), "utf-8")
 
-    done = appliance.rubrica("up")
+    done = appliance.rubrica("up", settings_file=second)
 
     assert done.returncode == 78
     (line,) = done.stderr.splitlines()

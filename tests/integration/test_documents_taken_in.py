@@ -28,6 +28,7 @@ from tests.parts import hostile, shadows
 from tests.parts.attacks import update
 from tests.parts.pictures import digest, pictures
 from tests.parts.sandbox import SandboxServer, running_sandbox
+from tests.parts.unreadable import UNREADABLE
 from tests.signers import signed
 from tests.tools.damage import DAMAGED, ENCRYPTED, damaged_and_encrypted
 from tests.tools.pdf_samples import (
@@ -133,11 +134,11 @@ TOLD = {
         {FindingKind.UNSHOWN_PAGES},
     ),
     "unreadable page": (
-        shadows.UNREADABLE["page without an end"],
+        UNREADABLE["page without an end"],
         {FindingKind.UNEXAMINED_PARTS},
     ),
     "unreadable revision": (
-        shadows.UNREADABLE["former content that is not where it was"],
+        UNREADABLE["former content that is not where it was"],
         {FindingKind.UNEXAMINED_PARTS},
     ),
     "signed, then damaged": (

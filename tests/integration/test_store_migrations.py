@@ -15,6 +15,7 @@ from sqlalchemy import Connection, insert, text
 from appliance.settings import Settings
 from appliance.storage import migrate
 from appliance.storage.engines import open_engines
+from appliance.storage.table_version import is_current, newest
 from appliance.storage.tables import metadata
 from tests.core_parts import CoreParts, core_settings
 
@@ -49,7 +50,7 @@ async def test_migrate_from_empty_gives_newest(
     """An empty database has no version before, and the newest after."""
     settings = core_settings(tmp_path, database_url)
 
-    assert await migrate.migrate(settings) == (None, migrate.newest())
+    assert await migrate.migrate(settings) == (None, newest())
 
 
 async def test_migrate_twice_changes_nothing(core: CoreParts) -> None:
@@ -58,7 +59,7 @@ async def test_migrate_twice_changes_nothing(core: CoreParts) -> None:
 
     before, after = await migrate.migrate(core.settings)
 
-    assert before == after == migrate.newest()
+    assert before == after == newest()
     async with core.store.read() as records:
         assert await records.people.get(signer.person) is not None
 
@@ -69,10 +70,10 @@ async def test_current_told_from_empty(tmp_path: Path, database_url: str) -> Non
     engines = open_engines(settings)
     try:
         async with engines.reader.connect() as connection:
-            before = await migrate.is_current(connection)
+            before = await is_current(connection)
         await migrate.migrate(settings)
         async with engines.reader.connect() as connection:
-            after = await migrate.is_current(connection)
+            after = await is_current(connection)
     finally:
         await engines.dispose()
 
@@ -91,9 +92,11 @@ async def test_two_migrations_at_once_make_one(
     ]
     said = [(await process.communicate())[0].decode().strip() for process in started]
 
-    newest = migrate.newest()
+    version = newest()
     assert [process.returncode for process in started] == [0, 0]
-    assert sorted(said) == sorted([f"(None, '{newest}')", f"('{newest}', '{newest}')"])
+    assert sorted(said) == sorted(
+        [f"(None, '{version}')", f"('{version}', '{version}')"]
+    )
     assert await differences(core_settings(tmp_path, database_url)) == []
 
 

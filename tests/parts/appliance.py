@@ -43,6 +43,7 @@ from appliance.services.intake import IntakeOrder
 from appliance.services.people import NewPersonOrder
 from appliance.settings import Settings, load_settings
 from tests.parts.places import free_port
+from tests.parts.plain_http import NO_TLS, answers
 from tests.parts.prepared import copy_installation, prepared
 
 Result = TypeVar("Result")
@@ -197,13 +198,17 @@ class Appliance:
     @property
     def command(self) -> list[str]:
         """The command line's `rubrica`, with the settings file."""
-        settings = ["--settings", str(self.settings_file)]
-        return [sys.executable, "-c", _MAIN, *settings]
+        return self._command_by(self.settings_file)
 
-    def rubrica(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of the command line."""
+    def _command_by(self, settings_file: Path) -> list[str]:
+        return [sys.executable, "-c", _MAIN, "--settings", str(settings_file)]
+
+    def rubrica(
+        self, *arguments: str, settings_file: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command of the command line, by other settings where one says so."""
         return subprocess.run(
-            [*self.command, *arguments],
+            [*self._command_by(settings_file or self.settings_file), *arguments],
             env=self._environment,
             capture_output=True,
             text=True,
@@ -273,11 +278,8 @@ class Appliance:
         deadline = time.monotonic() + _READY_S
         assert self._process is not None
         while self._process.poll() is None:
-            try:
-                if httpx.get(f"{self.base_url}/readyz", timeout=5).status_code == 200:
-                    return
-            except httpx.HTTPError:
-                pass
+            if answers(f"{self.base_url}/readyz"):
+                return
             if time.monotonic() > deadline:
                 break
             time.sleep(0.05)
@@ -457,7 +459,9 @@ class Appliance:
         headers = (
             {} if person is None else {"Authorization": f"Bearer {self.bearer(person)}"}
         )
-        return httpx.Client(base_url=self.base_url, headers=headers, timeout=60)
+        return httpx.Client(
+            base_url=self.base_url, headers=headers, timeout=60, verify=NO_TLS
+        )
 
 
 def _set_up_in(folder: Path) -> None:

@@ -20,6 +20,7 @@ from appliance.bootstrap import Front, open_front
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from tests.parts.appliance import Appliance, TestPerson, intake_order
+from tests.parts.plain_http import NO_TLS
 
 _PATIENCE_S = 60.0
 """After which a caller gives up, so that a failing test ends."""
@@ -100,7 +101,10 @@ class Crowd:
         async with (
             open_front(self.appliance.settings, SystemClock(), "operator") as front,
             httpx.AsyncClient(
-                base_url=self.appliance.base_url, limits=limits, timeout=_PATIENCE_S
+                base_url=self.appliance.base_url,
+                limits=limits,
+                timeout=_PATIENCE_S,
+                verify=NO_TLS,
             ) as client,
         ):
             tokens = {

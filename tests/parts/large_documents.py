@@ -24,6 +24,7 @@ import psutil
 
 from appliance.bootstrap import Front
 from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.plain_http import NO_TLS
 
 ROLES: Final = ("api", "embed", "signing", "chores", "sandbox")
 _LOOK_S: Final = 0.005
@@ -76,6 +77,7 @@ def walk_through(appliance: Appliance, person: TestPerson, pdf: bytes) -> Walk:
         base_url=f"{appliance.iframe_url}/embed/api",
         headers={"Authorization": f"Bearer {bearer}"},
         timeout=_PATIENCE_S,
+        verify=NO_TLS,
     )
     with frame:
         headers = {"Content-Type": "application/pdf", "X-File-Name": "grande.pdf"}

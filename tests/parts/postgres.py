@@ -23,6 +23,8 @@ from tests.parts.places import free_port
 USER: Final = "rubrica"
 URL_VARIABLE: Final = "RUBRICA_TEST_POSTGRES_URL"
 """URL of a running server's `postgres` database, as `start` prints it."""
+_CHOOSES_STRATEGY: Final = 15
+"""First version that copies a database by its journal, unless it is told."""
 # Nothing here needs to survive a power cut; without fsync a database takes 30 ms.
 _OPTIONS: Final = (
     "-c fsync=off -c synchronous_commit=off -c full_page_writes=off "
@@ -141,10 +143,19 @@ class PostgresServer:
         """Name a database by TCP, without the password that it wants."""
         return f"postgresql://{USER}@127.0.0.1:{self.port}/{database}"
 
-    def create_database(self) -> str:
-        """Make an empty database and return its name."""
+    def create_database(self, template: str = "template0") -> str:
+        """Make a copy of a database, of the empty one unless told.
+
+        Returns:
+            Its name.
+        """
         name = f"test_{secrets.token_hex(8)}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        copy = f"CREATE DATABASE {name} TEMPLATE {template}"
+        version = int((self.folder / "data" / "PG_VERSION").read_text("ascii"))
+        if version >= _CHOOSES_STRATEGY:
+            # Without fsync this costs a sixth of a copy by the journal.
+            copy += " STRATEGY file_copy"
+        self.execute(copy)
         return name
 
     def drop_database(self, name: str) -> None:

@@ -9,10 +9,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import httpx
-
 from tests.parts.appliance import Appliance
 from tests.parts.places import free_port
+from tests.parts.plain_http import answers
 
 _READY_S = 60.0
 
@@ -44,7 +43,7 @@ def second_frame(appliance: Appliance, **top: str) -> Iterator[str]:
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + _READY_S
-        while not _answers(url):
+        while not answers(f"{url}/healthz"):
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
@@ -52,10 +51,3 @@ def second_frame(appliance: Appliance, **top: str) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(30)
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/healthz", timeout=5).status_code == 200
-    except httpx.HTTPError:
-        return False
