@@ -26,7 +26,7 @@ from appliance.domain.vocab import CertificateKind, VouchedBy
 from appliance.settings import Settings
 from hsm_config.certificates import is_demo, key_identifier
 from hsm_config.hierarchy import authority_name
-from hsm_config.objects import OCSP_KEY, TSA_KEY
+from hsm_config.objects import OCSP_KEY
 from worker.certificate_profile import (
     Extensions,
     PublicKey,
@@ -178,11 +178,12 @@ class Authority:
             now,
         )
 
-    async def certify_tsa(self, now: datetime) -> IssuedCertificate:
-        """Certify the timestamping authority's key, anew each time.
+    async def certify_tsa(self, now: datetime, key: KeyReference) -> IssuedCertificate:
+        """Certify a key of the timestamping authority, anew each time.
 
         Args:
             now: aware.
+            key: which.
 
         Returns:
             A certificate for six years, or until the CA's end if that is nearer.
@@ -195,7 +196,7 @@ class Authority:
         Source: RFC 3161, 2.3.
         """
         self._refuse_outdated(now)
-        public = signer_key(await self._session.public_key(TSA_KEY))
+        public = signer_key(await self._session.public_key(key))
         return await self._certify(
             authority_name(self._settings, "TSA"),
             public,
