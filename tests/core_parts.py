@@ -148,7 +148,8 @@ class CoreParts:
             await store.close()
 
     def claiming(self, slot: str = "signing/h/1", **options: Any) -> Claiming:
-        """A signing worker's transactions."""
+        """A signing worker's transactions, or with `outside` the chores worker's."""
+        outside = options.pop("outside", False)
         return Claiming(
             options.pop("store", self.store),
             self.outcomes,
@@ -156,6 +157,7 @@ class CoreParts:
             SigningSettings(**options),
             slot,
             new_id(),
+            outside=outside,
         )
 
     # -- rows ------------------------------------------------------------------

@@ -35,8 +35,8 @@ class _InHand:
     key: UsableKey | None = None
     waits_for: ErrorCode | None = None
     """What a document of it waits for."""
-    goes_out: bool = False
-    """Whether something of it is left to the role with a network."""
+    goes_out_for: ErrorCode | None = None
+    """What a document of it lacks that is left to the role with a network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class ActivationSigner:
             return
         if hand.waits_for is not None:
             await self.claiming.put_off(hand.work.claim, hand.waits_for)
-        elif hand.goes_out:
-            await self.claiming.hand_out(hand.work.claim)
+        elif hand.goes_out_for is not None:
+            await self.claiming.hand_out(hand.work.claim, hand.goes_out_for)
             await self.doorbell.ring(work.claim.id)
 
     async def _unlock(self, work: Work) -> UsableKey | None:
@@ -136,7 +136,8 @@ class ActivationSigner:
         work = hand.work
         try:
             if not await self.signer.sign(work, item, hand.key):
-                hand.goes_out = True
+                lacks = self.signer.finisher.goes_out_for(work, item)
+                hand.goes_out_for = hand.goes_out_for or lacks
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise
