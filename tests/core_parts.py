@@ -420,6 +420,18 @@ def migrated_url(
     postgres_server.drop_database(name)
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def each_url(request: pytest.FixtureRequest) -> str:
+    """The setting `database.url` of a fresh database, of each kind.
+
+    PostgreSQL comes migrated; SQLite's file is laid by who opens it (`lay_tables`).
+    """
+    if request.param == "sqlite":
+        return "sqlite"
+    url: str = request.getfixturevalue("migrated_url")
+    return url
+
+
 @pytest.fixture
 async def sqlite_core(tmp_path: Path) -> AsyncIterator[CoreParts]:
     """A fresh record on SQLite, for tests that are not about the database."""
