@@ -161,7 +161,7 @@ def said_no(exc: p11.PKCS11Error) -> str:
         exc: what the unwrapping raised.
 
     Raises:
-        p11.PKCS11Error: the same, where it says that the token is in trouble.
+        PKCS11Error: the same, where it says that the token is in trouble.
     """
     if not may_mean_no(exc):
         raise exc
