@@ -21,6 +21,7 @@ import pytest
 from appliance.domain.activation import Seal, epoch_at
 from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.command import SignParameters
+from appliance.domain.consent import NewActivation, NewItem
 from appliance.domain.document import Inspection, PageBox
 from appliance.domain.hsm import KeyAlgorithm, KeyMode
 from appliance.domain.ids import (
@@ -36,8 +37,6 @@ from appliance.domain.person import Credential, Person
 from appliance.domain.records.activations import (
     IntentRow,
     KeyedItem,
-    NewActivation,
-    NewItem,
 )
 from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument
@@ -419,6 +418,18 @@ def migrated_url(
     name = postgres_server.create_database(migrated_database)
     yield postgres_server.url(name)
     postgres_server.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def each_url(request: pytest.FixtureRequest) -> str:
+    """The setting `database.url` of a fresh database, of each kind.
+
+    PostgreSQL comes migrated; SQLite's file is laid by who opens it (`lay_tables`).
+    """
+    if request.param == "sqlite":
+        return "sqlite"
+    url: str = request.getfixturevalue("migrated_url")
+    return url
 
 
 @pytest.fixture

@@ -10,21 +10,15 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.services.sweeping import Sweeping
 from tests.fakes import FakeOutcomes
-from tests.web_parts import DATABASES, Parts, database, open_parts
+from tests.web_parts import Parts, open_parts
 
 ONE = RequestId(1)
 
 
-@pytest.fixture(params=DATABASES)
-def tables(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Settings of a fresh database of either kind."""
-    return database(request.param, request)
-
-
 @pytest.fixture
-async def parts(tmp_path: Path, tables: dict[str, str]) -> AsyncIterator[Parts]:
+async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
     """Storage with a request."""
-    async with open_parts(tmp_path, database=tables) as made:
+    async with open_parts(tmp_path, database={"url": each_url}) as made:
         person, _ = await made.add_person()
         await made.add_requests(person, ONE)
         yield made
