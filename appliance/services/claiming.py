@@ -73,19 +73,19 @@ class Claiming:
             suspect=SUSPECT,
             outside=outside,
         )
-        self._worker = worker
+        self._prefix = f"{worker}/"
         self._owner = f"{worker}/{process}"
+        self._actor = f"worker:{worker}"
 
     async def release_own(self) -> int:
         """End the leases of earlier, dead starts of this worker's slot.
 
         Call it holding the slot's lock file, which only one process can.
         """
-        prefix = f"{self._worker}/"
         async with self._store.write() as records:
             now = self._clock.now()
-            tasks = await records.tasks.release_of(prefix, now)
-            return tasks + await records.activations.release_of(prefix, now)
+            tasks = await records.tasks.release_of(self._prefix, now)
+            return tasks + await records.activations.release_of(self._prefix, now)
 
     async def claim_next(
         self, *, busy: bool = False, single: bool = False
@@ -127,10 +127,6 @@ class Claiming:
         """A claim with what stands beside it now."""
         async with self._store.write() as records:
             return await read_work(records, claim)
-
-    @property
-    def _actor(self) -> str:
-        return f"worker:{self._worker}"
 
     async def renew(self, claim: Claim) -> bool:
         """Prolong the lease, to the end of its phase at the most."""
@@ -191,7 +187,6 @@ class Claiming:
             ApplianceError: `CERTIFICATE_NOT_USABLE`.
             CertificateChangedError: the credential has another one now.
         """
-        now = self._clock.now()
         async with self._store.write() as records:
             return await intend(
                 records,
@@ -199,7 +194,7 @@ class Claiming:
                 item,
                 digest,
                 certificate,
-                now=now,
+                now=self._clock.now(),
                 actor=self._actor,
             )
 
