@@ -105,6 +105,8 @@ class HsmConnection:
         self.reason = "not started"
         self.last_use = 0.0
         """Monotonic time of the last call, in seconds."""
+        self.vain_until = 0.0
+        """Monotonic time; until then no start is made for a missing key."""
 
     def mark(self, status: HsmStatus, reason: str) -> None:
         """Open its breaker, or close it, and say so where that is news."""
@@ -202,13 +204,24 @@ class HsmConnection:
             KeyNotFoundError: `rubrica hsm init` did not run to its end.
             PKCS11Error: the token failed.
         """
-        session = self.session(self.token.role)
         if self.token.role is TokenRole.PKI:
-            objects.private_key(session, objects.CA_KEY.cka_id)
+            self.look_up_own()
             return
         key = self.private_key(objects.KEEP_ALIVE_KEY)
         digest = secrets.token_bytes(32)
         signatures.sign(key, digest, SignatureScheme.RSA_PKCS1)
+
+    def look_up_own(self) -> None:
+        """See a key that every token of ours has, looked up anew.
+
+        Raises:
+            KeyNotFoundError: the token went away, were it for a moment.
+            PKCS11Error: the token failed.
+        """
+        own = objects.KEEP_ALIVE_KEY
+        if self.token.role is TokenRole.PKI:
+            own = objects.CA_KEY
+        objects.private_key(self.session(self.token.role), own.cka_id)
 
     def forget_all(self) -> None:
         """Let go of session and handles."""

@@ -34,6 +34,8 @@ from worker.hsm_rest import rests
 
 _T = TypeVar("_T")
 
+_VAIN_S: Final = 60.0
+"""Time after a start that did not bring a key, in which none is made for another."""
 PROBE_S: Final = 5.0
 """Time between two tries to reach a token that is away, in seconds."""
 
@@ -200,11 +202,12 @@ class HsmThread:
             if has_peer and exc.fault is HsmFault.DEVICE:
                 one.mark(HsmStatus.UNAVAILABLE, exc.reason)
                 raise
-        except (KeyNotFoundError, DoesNotUnwrapError):
+        except (KeyNotFoundError, DoesNotUnwrapError) as exc:
             # A token that went away and came back shows no keys until the
             # module is started anew, so "no such key" is not believed yet; nor
             # is "does not open", for which modules have but vague codes.
-            pass
+            if isinstance(exc, KeyNotFoundError) and self._is_believed(one):
+                raise
         tries = 1 if has_peer else one.token.profile.quirks.start_tries
         self._connect(one, tries, anew=True)
         try:
@@ -212,6 +215,23 @@ class HsmThread:
         except SessionLostError as exc:
             one.mark(HsmStatus.UNAVAILABLE, exc.reason)
             raise
+        except KeyNotFoundError:
+            one.vain_until = time.monotonic() + _VAIN_S
+            raise
+
+    def _is_believed(self, one: HsmConnection) -> bool:
+        """Whether a key that is missing is so, and another start would be in vain.
+
+        One was a moment ago, and the token still shows what is never missing. Each
+        start holds up all who sign, and somebody's missing key is asked for again.
+        """
+        if time.monotonic() >= one.vain_until:
+            return False
+        try:
+            one.run(HsmConnection.look_up_own)
+        except ApplianceError:
+            return False
+        return True
 
     def _look_after(self, one: HsmConnection) -> None:
         """Probe a token that is away, or keep an idle one alive.

@@ -10,6 +10,7 @@ from appliance.commands.terminal import read_file, run_async, say
 from appliance.domain.clock import SystemClock
 from appliance.domain.document import SignatureReport, VerificationReport
 from appliance.domain.trust import AnchorPurpose
+from appliance.services.tsa_certificates import TsaCertificates
 from appliance.settings import Settings, SettingsError
 
 
@@ -44,6 +45,7 @@ def _verify(args: argparse.Namespace) -> int:
                 pdf,
                 await trust.roots(AnchorPurpose.SIGNERS),
                 await trust.roots(AnchorPurpose.TIMESTAMPS),
+                await TsaCertificates(core.store, core.clock).revoked(),
             )
         for line in told(args.file, report):
             say(line)
@@ -78,6 +80,8 @@ def _told_of(signature: SignatureReport) -> Iterator[str]:
     if signature.timestamp is not None:
         at, tsa = _time(signature.timestamp), _shown(signature.tsa)
         yield f"    proven to exist at {at}, by {tsa}"
+    if signature.void:
+        yield f"    a timestamp that does not count: {_shown(signature.void)}"
     if signature.level:
         yield f"    level PAdES {signature.level}"
     for words, holds in (

@@ -195,6 +195,9 @@ class SignatureReport:
     """The oldest trusted timestamp, ISO 8601, or None."""
     tsa: str = ""
     """Whose that is."""
+    void: str = ""
+    """Why a timestamp of it does not count: the TSA's certificate was revoked since.
+    Empty: there is none such."""
 
     @property
     def valid(self) -> bool:

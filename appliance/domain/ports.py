@@ -18,6 +18,7 @@ from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import ActivationId, IntegratorId, TaskId
 from appliance.domain.stamp import StampLayout
 from appliance.domain.stamp_details import LogoPicture
+from appliance.domain.timestamps import RevokedTsa
 
 
 class PdfInspector(Protocol):
@@ -64,6 +65,7 @@ class PdfInspector(Protocol):
         pdf: bytes,
         roots: Sequence[bytes],
         stamp_roots: Sequence[bytes] | None = None,
+        revoked: Sequence[RevokedTsa] = (),
     ) -> VerificationReport:
         """Check every signature of a PDF against trusted roots.
 
@@ -71,6 +73,7 @@ class PdfInspector(Protocol):
             pdf: the whole file.
             roots: trusted for signers, DER.
             stamp_roots: trusted for timestamps, DER; None: the same.
+            revoked: TSAs whose certificates are known to be revoked.
 
         Raises:
             DocumentRefusedError: the file cannot be read as a PDF.

@@ -60,3 +60,14 @@ class TimestampRefusal(IntEnum):
     """Not a TimeStampReq, or a digest of another length."""
     UNACCEPTED_POLICY = 15
     UNACCEPTED_EXTENSION = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RevokedTsa:
+    """A certificate that is known to be revoked, of one who may make timestamps."""
+
+    certificate: str
+    """SHA-256 of its DER, hex."""
+    at: datetime
+    reason: str
+    """CRLReason by its name in RFC 5280; empty: none is told."""

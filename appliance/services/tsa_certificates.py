@@ -7,6 +7,7 @@ was stamped before stays valid, but where the key itself was lost (RFC 3161, 4).
 Source: RFC 5280, 3.3 and 5.3.1; RFC 3161, 4.
 """
 
+import hashlib
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -19,6 +20,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import TaskId, new_id
 from appliance.domain.records import Records, Store
 from appliance.domain.request import SignedDocumentView
+from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
@@ -28,6 +30,7 @@ from appliance.domain.vocab import (
 )
 
 _PAGE: Final = 500
+_REVOKED_MOST: Final = 2000
 _TSA: Final = CertificateKind.TSA
 
 
@@ -47,6 +50,28 @@ class TsaCertificates:
         """Every one, newest first."""
         async with self._store.read() as records:
             return await records.certificates.of_kind(_TSA)
+
+    async def revoked(self) -> list[RevokedTsa]:
+        """What is known of revocations, of own TSAs and of those outside.
+
+        Of what outside CAs revoked signers' certificates are among it, too, and the
+        newest alone.
+        """
+        async with self._store.read() as records:
+            own = await records.certificates.of_kind(_TSA)
+            outside = await records.outside.revoked(_REVOKED_MOST)
+        return [
+            RevokedTsa(
+                hashlib.sha256(each.der).hexdigest(),
+                each.revoked_at,
+                "" if each.reason is None else each.reason.value,
+            )
+            for each in own
+            if each.revoked_at is not None
+        ] + [
+            RevokedTsa(each.subject, each.revoked_at or each.this_update, each.reason)
+            for each in outside
+        ]
 
     async def revoke(self, serial: str, reason: RevocationReason, actor: str) -> TaskId:
         """Have a certificate revoked, and every other one of its key.
@@ -93,6 +118,20 @@ class TsaCertificates:
                 )
             )
         return task
+
+    async def key_created(self, generation: int, actor: str) -> None:
+        """Say, before it is certified, that there is a new key."""
+        await self._say(EventKind.TSA_CREATED, generation, actor)
+
+    async def key_retired(self, generation: int, actor: str) -> None:
+        """Say that an old key was destroyed."""
+        await self._say(EventKind.TSA_RETIRED, generation, actor)
+
+    async def _say(self, kind: EventKind, generation: int, actor: str) -> None:
+        async with self._store.write() as records:
+            records.audit.add(
+                AuditEvent(kind, actor, detail={"generation": generation})
+            )
 
     async def _of_its_key(self, records: Records, serial: str) -> list[str]:
         """Serials of all valid certificates of a certificate's key.

@@ -89,7 +89,7 @@ class SqlCertificates:
                 certificate.c.kind == kind.value,
                 certificate.c.state == CertificateState.VALID.value,
             )
-            .order_by(certificate.c.not_after)
+            .order_by(certificate.c.not_after, certificate.c.issued)
         )
         newest = {row.issuer: record_of(row) for row in rows}
         return list(newest.values())

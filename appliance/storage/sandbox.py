@@ -40,6 +40,7 @@ from appliance.domain.stamp_details import (
     Logo,
     LogoPicture,
 )
+from appliance.domain.timestamps import RevokedTsa
 
 _log = logging.getLogger(__name__)
 _SEALS: Final = (
@@ -136,6 +137,7 @@ class SandboxClient:
         pdf: bytes,
         roots: Sequence[bytes],
         stamp_roots: Sequence[bytes] | None = None,
+        revoked: Sequence[RevokedTsa] = (),
     ) -> VerificationReport:
         """Check every signature of a PDF against trusted roots.
 
@@ -143,6 +145,7 @@ class SandboxClient:
             pdf: the whole file.
             roots: trusted for signers, DER.
             stamp_roots: trusted for timestamps, DER; None: the same.
+            revoked: TSAs whose certificates are known to be revoked.
 
         Raises:
             DocumentRefusedError: the file cannot be read as a PDF.
@@ -151,6 +154,7 @@ class SandboxClient:
         params = {
             "roots": _encoded(roots),
             "stampRoots": _encoded(roots if stamp_roots is None else stamp_roots),
+            "revoked": sandbox.revoked_to_json(revoked),
         }
         reply = await self._ask(Operation.VERIFY, params, pdf)
         try:

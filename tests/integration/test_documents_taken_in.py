@@ -28,16 +28,12 @@ from tests.parts import hostile, shadows
 from tests.parts.attacks import update
 from tests.parts.pictures import digest, pictures
 from tests.parts.sandbox import SandboxServer, running_sandbox
+from tests.parts.unreadable import UNREADABLE
 from tests.signers import signed
 from tests.tools.damage import DAMAGED, ENCRYPTED, damaged_and_encrypted
-from tests.tools.pdf_samples import (
-    SoftwareSigner,
-    make_plan,
-    make_signer,
-    sign,
-)
+from tests.tools.pdf_samples import SoftwareSigner, make_plan, sign
 from tests.tools.pdf_validation import assert_valid
-from worker.stamp import StampFonts, load_fonts
+from worker.stamp import StampFonts
 
 REFUSED = {
     "empty": (b"", ErrorCode.DOCUMENT_EMPTY, 422),
@@ -133,11 +129,11 @@ TOLD = {
         {FindingKind.UNSHOWN_PAGES},
     ),
     "unreadable page": (
-        shadows.UNREADABLE["page without an end"],
+        UNREADABLE["page without an end"],
         {FindingKind.UNEXAMINED_PARTS},
     ),
     "unreadable revision": (
-        shadows.UNREADABLE["former content that is not where it was"],
+        UNREADABLE["former content that is not where it was"],
         {FindingKind.UNEXAMINED_PARTS},
     ),
     "signed, then damaged": (
@@ -188,18 +184,6 @@ def sandbox() -> Iterator[SandboxServer]:
     with running_sandbox() as server:
         yield server
         assert server.process.poll() is None
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
-
-
-@pytest.fixture(scope="module")
-def signer() -> SoftwareSigner:
-    """An RSA signer."""
-    return make_signer()
 
 
 @pytest.fixture

@@ -6,15 +6,21 @@ Source: research on reliability, F10, F12, F17; docs/hsm-faults.md.
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 from pkcs11.exceptions import PKCS11Error
 
 from appliance.call_watch import CallWatch
-from appliance.domain.errors import ErrorCode, HsmRefusedError, HsmUnavailableError
+from appliance.domain.errors import (
+    ErrorCode,
+    HsmRefusedError,
+    HsmUnavailableError,
+    KeyNotFoundError,
+)
 from appliance.domain.hsm import (
     KeyAlgorithm,
+    KeyReference,
     SignatureScheme,
     TokenRole,
     WrappedKey,
@@ -40,18 +46,6 @@ LOST = {
     "CRYPTOKI_NOT_INITIALIZED": 0x190,
     "VENDOR_DEFINED": 0x80000001,
 }
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
-    """An installation after `hsm init`, to copy."""
-    return HsmInstallation.ready(tmp_path_factory.mktemp("template"))
-
-
-@pytest.fixture
-def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
-    """An installation of the test's own."""
-    return template.copy(tmp_path)
 
 
 @pytest.fixture
@@ -164,6 +158,19 @@ async def test_refusal_is_told_and_harms_nothing(
     assert caught.value.code is ErrorCode.SIGNING_FAILED
     assert "MechanismInvalid" in caught.value.reason
     assert shim.count("C_Initialize") == starts
+    await sign(session, key)
+
+
+async def test_missing_key_starts_nothing_anew_each_time(
+    session: HsmSession, key: WrappedKey, shim: Pkcs11Shim
+) -> None:
+    """It is looked for once on a fresh start; all others sign on."""
+    starts = shim.count("C_Initialize")
+    missing = KeyReference(TokenRole.FIRMA, b"nobody's")
+    for wanted in (missing, replace(key, master=key.master + 1), missing):
+        with pytest.raises(KeyNotFoundError):
+            await session.sign(wanted, DIGEST, SignatureScheme.RSA_PKCS1)
+    assert shim.count("C_Initialize") == starts + 1
     await sign(session, key)
 
 

@@ -11,6 +11,7 @@ from tests import pdfs
 from tests.parts import hostile, shadows
 from tests.parts.attacks import update
 from tests.parts.sandbox import SandboxServer, running_sandbox
+from tests.parts.unreadable import UNREADABLE
 
 JAVASCRIPT = b"<</S/JavaScript/JS(app.alert(1))>>"
 LINK = b"<</Type/Annot/Subtype/Link/Rect[0 0 9 9]/A %s>>"
@@ -247,7 +248,7 @@ FOUND = {
     ),
     **{
         name: (content, FindingKind.UNEXAMINED_PARTS)
-        for name, content in shadows.UNREADABLE.items()
+        for name, content in UNREADABLE.items()
     },
     "static XFA": (pdfs.xfa(dynamic=False), FindingKind.XFA_STATIC),
     "count too high": (pdfs.lying_count(), FindingKind.COUNT_LIES),

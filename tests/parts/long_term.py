@@ -101,6 +101,14 @@ class LongTermPki:
             usage("digital_signature"), ExtendedKeyUsageOID.TIME_STAMPING,
         )  # fmt: skip
 
+    def serial(self, certificate: bytes) -> int:
+        """A certificate's serial number."""
+        return x509.load_der_x509_certificate(certificate).serial_number
+
+    def revoke(self, certificate: bytes) -> None:
+        """Revoke one from now on, without a reason."""
+        self.revoked.add(self.serial(certificate))
+
     def evidence(self, certificate: bytes) -> ValidationData:
         """Certificates, an OCSP answer and a CRL of this moment."""
         leaf = x509.load_der_x509_certificate(certificate)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from appliance.domain.document import Inspection, RepairedCopy, VerificationReport
 from appliance.domain.stamp import StampLayout
 from appliance.domain.stamp_details import LogoPicture
+from appliance.domain.timestamps import RevokedTsa
 
 
 class PlayedSandbox:
@@ -34,6 +35,7 @@ class PlayedSandbox:
         pdf: bytes,
         roots: Sequence[bytes],
         stamp_roots: Sequence[bytes] | None = None,
+        revoked: Sequence[RevokedTsa] = (),
     ) -> VerificationReport:
         """See `PdfInspector`."""
         raise NotImplementedError

@@ -1,6 +1,7 @@
 """The words between sandbox and client: what goes in comes out, or is refused."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import LENGTH, MessageInvalidError
 from appliance.domain.signature_fields import EmptyField, SigningFacts
 from appliance.domain.stamp import StampLayout
+from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import FontName, FontStyle
 
 INSPECTION = Inspection(
@@ -48,6 +50,7 @@ SIGNATURE = SignatureReport(
     reason="",
 )
 REPORT = VerificationReport(signatures=(SIGNATURE,), ends_at_eof=True)
+REVOKED = RevokedTsa("ab" * 32, datetime(2026, 11, 20, tzinfo=UTC), "keyCompromise")
 LAYOUT = StampLayout(
     page=1,
     lines=("Ada Núñez",),
@@ -144,3 +147,15 @@ def test_message_that_is_no_object_is_refused(body: bytes) -> None:
     """Only a JSON object is a message."""
     with pytest.raises(MessageInvalidError):
         sandbox.decode(body)
+
+
+def test_revoked_tsas_are_the_same_after_the_wire() -> None:
+    """As part of a question; what is of another shape is none."""
+    written = sandbox.revoked_to_json([REVOKED])
+    (body,) = sandbox.decode(sandbox.encode({"r": written})[LENGTH.size :]).values()
+
+    assert sandbox.revoked_from_json(body) == (REVOKED,)
+    wrong: object
+    for wrong in (None, {}, [["a"]], [["a", "no time", ""]], [["a", 7, ""]], [7]):
+        with pytest.raises(MessageInvalidError):
+            sandbox.revoked_from_json(wrong)

@@ -59,6 +59,19 @@ def test_what_could_not_be_checked_is_told_with_its_reason() -> None:
     ]
 
 
+def test_timestamp_that_does_not_count_is_named() -> None:
+    """With its TSA, its time, and why."""
+    why = "TSA, 2026-11-22 17:03:12 UTC: its certificate was revoked (keyCompromise)"
+    told_of = replace(GOOD, level="B-B", timestamp=None, tsa="", void=why)
+
+    lines = [*told(FILE, VerificationReport((told_of,), ends_at_eof=True))]
+
+    assert lines[3:5] == [
+        f"    a timestamp that does not count: {why}",
+        "    level PAdES B-B",
+    ]
+
+
 def test_file_without_a_signature_is_not_valid() -> None:
     """It is told why."""
     lines = [*told(FILE, VerificationReport((), ends_at_eof=True))]

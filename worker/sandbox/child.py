@@ -28,6 +28,7 @@ from appliance.domain.sandbox import (
     layout_from_json,
     picture_from_json,
     report_to_json,
+    revoked_from_json,
 )
 from worker.sandbox import confine
 from worker.sandbox.inspect import inspect
@@ -176,7 +177,8 @@ def _verify(request: Request, tools: Tools) -> Answer:
     del tools
     roots = _roots(request.params, "roots")
     stamp_roots = _roots(request.params, "stampRoots")
-    return Answer(report_to_json(verify(request.pdf, roots, stamp_roots)))
+    revoked = revoked_from_json(request.params.get("revoked"))
+    return Answer(report_to_json(verify(request.pdf, roots, stamp_roots, revoked)))
 
 
 def _picture(request: Request, tools: Tools) -> Answer:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from asn1crypto import cms, x509
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.sign.validation import (
+    DocumentTimestampStatus,
     EmbeddedPdfSignature,
     PdfSignatureStatus,
     async_validate_pdf_signature,
@@ -23,6 +24,7 @@ from pyhanko.sign.validation import (
 )
 from pyhanko.sign.validation.dss import DocumentSecurityStore
 from pyhanko.sign.validation.generic_cms import extract_tst_data_iter
+from pyhanko.sign.validation.status import TimestampSignatureStatus
 from pyhanko_certvalidator import ValidationContext
 from pyhanko_certvalidator.policy_decl import (
     CertRevTrustPolicy,
@@ -32,8 +34,10 @@ from pyhanko_certvalidator.policy_decl import (
 )
 
 from appliance.domain.clock import SystemClock
+from appliance.domain.timestamps import RevokedTsa
 from appliance.domain.vocab import SignatureLevel
 from worker.sandbox.changes import POLICY
+from worker.sandbox.revoked import RevokedTsas
 from worker.sandbox.verdict import text
 
 _TEXT_CHARS: Final = 200
@@ -55,6 +59,17 @@ class Proof:
     """Of the document timestamp, or of the signature that carries it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What is found of one signature."""
+
+    status: PdfSignatureStatus
+    proof: Proof | None
+    level: SignatureLevel
+    void: str
+    """Why a timestamp of it does not count, though it is right; empty: none."""
+
+
 class Proofs:
     """What is known of times in one file.
 
@@ -63,6 +78,7 @@ class Proofs:
         stamps: its document timestamps, oldest first.
         roots: trusted for signers.
         stamp_roots: trusted for timestamps.
+        revoked: TSAs whose certificates are known to be revoked.
     """
 
     def __init__(
@@ -71,7 +87,10 @@ class Proofs:
         stamps: Sequence[EmbeddedPdfSignature],
         roots: list[x509.Certificate],
         stamp_roots: list[x509.Certificate],
+        revoked: Sequence[RevokedTsa] = (),
     ) -> None:
+        self._revoked = RevokedTsas(revoked)
+        self._void: list[tuple[int, str]] = []
         self._roots = roots
         self._stamp_roots = stamp_roots
         self._store = _store_of(reader)
@@ -81,30 +100,39 @@ class Proofs:
             if proof is not None:
                 self._stamps.insert(0, proof)
 
-    def check(
-        self, signature: EmbeddedPdfSignature
-    ) -> tuple[PdfSignatureStatus, Proof | None, SignatureLevel]:
+    def check(self, signature: EmbeddedPdfSignature) -> Checked:
         """A signature's status at the time that is proven for it, and its level.
 
         Args:
             signature: any of the file.
         """
         proof = self._of_signature(signature)
+        status, level = self._level(signature, proof)
+        void = [
+            words for revision, words in self._void
+            if revision >= signature.signed_revision
+        ]  # fmt: skip
+        return Checked(status, proof, level, void[0] if void else "")
+
+    def _level(
+        self, signature: EmbeddedPdfSignature, proof: Proof | None
+    ) -> tuple[PdfSignatureStatus, SignatureLevel]:
+        """Its status, and the level that it proves."""
         moment = None if proof is None else proof.at
         status = self._status(signature, moment, "soft-fail")
         if proof is None:
-            return status, None, SignatureLevel.B_B
+            return status, SignatureLevel.B_B
         if self._store is None or not (
             self._status(signature, moment, "require").trusted
         ):
-            return status, proof, SignatureLevel.B_T
+            return status, SignatureLevel.B_T
         later = [
             each for each in self._stamps if each.revision > signature.signed_revision
         ]
         # A stamp that stands for the signature's own is not one over its data.
         own = sum(each.at == proof.at for each in later)
         level = SignatureLevel.B_LTA if len(later) > own else SignatureLevel.B_LT
-        return status, proof, level
+        return status, level
 
     def _known_at(self, revision: int) -> datetime | None:
         """The oldest proof of a revision; None when there is none: it is known now."""
@@ -114,14 +142,13 @@ class Proofs:
         self, stamp: EmbeddedPdfSignature, moment: datetime | None
     ) -> Proof | None:
         at = _time_of(stamp.signed_data)
-        status = asyncio.run(
-            async_validate_pdf_timestamp(
-                stamp, self._context(self._stamp_roots, at, "soft-fail"), skip_diff=True
-            )
-        )
-        if not (status.intact and status.valid and status.trusted) or _has_ended(
-            status.signing_cert, moment
-        ):
+        status = self._stamp_status(stamp, at)
+        if not (status.intact and status.valid):
+            return None
+        later = self._stamp_status(stamp, moment) if self._store else status
+        if self._is_void(status, moment, later, stamp.signed_revision):
+            return None
+        if not status.trusted or _has_ended(status.signing_cert, moment):
             return None
         tsa = _name(status.signing_cert)
         return Proof(status.timestamp, tsa, stamp.signed_revision)
@@ -134,7 +161,9 @@ class Proofs:
         own = self._status(signature, moment, "soft-fail").timestamp_validity
         if (
             own is not None
-            and (own.intact and own.valid and own.trusted)
+            and (own.intact and own.valid)
+            and not self._is_void_own(signature, own, known)
+            and own.trusted
             and not _has_ended(own.signing_cert, known)
         ):
             tsa = _name(own.signing_cert)
@@ -142,6 +171,47 @@ class Proofs:
         return next(
             (p for p in self._stamps if p.revision > signature.signed_revision), None
         )
+
+    def _is_void_own(
+        self,
+        signature: EmbeddedPdfSignature,
+        own: TimestampSignatureStatus,
+        known: datetime | None,
+    ) -> bool:
+        """As `_is_void`, of the timestamp that a signature carries."""
+        later = None
+        if self._store is not None:
+            later = self._status(signature, known, "soft-fail").timestamp_validity
+        return self._is_void(own, known, later or own, signature.signed_revision)
+
+    def _is_void(
+        self,
+        status: TimestampSignatureStatus,
+        known: datetime | None,
+        later: TimestampSignatureStatus,
+        revision: int,
+    ) -> bool:
+        """Whether a revocation voids a timestamp; noted in words.
+
+        Args:
+            status: at its own time.
+            known: when it is known to have existed; None: now.
+            later: its status at that time, by the file's own data.
+            revision: where it stands.
+        """
+        # One that pyHanko itself takes for revoked at its time says so there.
+        told = status.revocation_details or later.revocation_details
+        why = self._revoked.why_void(status.signing_cert, status.timestamp, known, told)
+        if why:
+            at, tsa = status.timestamp, _name(status.signing_cert)
+            self._void.append((revision, f"{tsa}, {at:%Y-%m-%d %H:%M:%S} UTC: {why}"))
+        return bool(why)
+
+    def _stamp_status(
+        self, stamp: EmbeddedPdfSignature, moment: datetime | None
+    ) -> DocumentTimestampStatus:
+        context = self._context(self._stamp_roots, moment, "soft-fail")
+        return asyncio.run(async_validate_pdf_timestamp(stamp, context, skip_diff=True))
 
     def _status(
         self, signature: EmbeddedPdfSignature, moment: datetime | None, mode: str

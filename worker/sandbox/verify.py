@@ -26,6 +26,7 @@ from pyhanko_certvalidator import ValidationContext
 
 from appliance.domain.document import SignatureReport, VerificationReport
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.timestamps import RevokedTsa
 from worker.sandbox.changes import POLICY
 from worker.sandbox.objects import name, resolve
 from worker.sandbox.proof import Proofs
@@ -54,7 +55,10 @@ class _Found:
 
 
 def verify(
-    pdf: bytes, roots: Sequence[bytes], stamp_roots: Sequence[bytes] | None = None
+    pdf: bytes,
+    roots: Sequence[bytes],
+    stamp_roots: Sequence[bytes] | None = None,
+    revoked: Sequence[RevokedTsa] = (),
 ) -> VerificationReport:
     """Check every signature of a PDF.
 
@@ -65,6 +69,7 @@ def verify(
         pdf: the whole file.
         roots: the certificates that are trusted for signers, in DER.
         stamp_roots: those that are trusted for timestamps, in DER; None: the same.
+        revoked: TSAs whose certificates are known to be revoked.
 
     Raises:
         DocumentRefusedError: it has more signatures than are checked, or needs
@@ -82,7 +87,7 @@ def verify(
         for each in (roots, roots if stamp_roots is None else stamp_roots)
     )
     stamps = [each.signature for each in found if each.is_timestamp and each.signature]
-    proofs = _proofs(reader, stamps, trusted, of_stamps)
+    proofs = _proofs(reader, stamps, trusted, of_stamps, revoked)
     reports = [
         _report(each, trusted, titles, proofs)
         for each in found
@@ -164,10 +169,11 @@ def _proofs(
     stamps: list[EmbeddedPdfSignature],
     roots: list[x509.Certificate],
     stamp_roots: list[x509.Certificate],
+    revoked: Sequence[RevokedTsa],
 ) -> Proofs | None:
     """What the timestamps prove; nothing where one cannot be read at all."""
     try:
-        return Proofs(reader, stamps, roots, stamp_roots)
+        return Proofs(reader, stamps, roots, stamp_roots, revoked)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 (a forged one raises anything)
@@ -188,11 +194,13 @@ def _report(
         if proofs is None:
             status = _status(signature, roots)
             return checked(found.title, signature, status, titles)
-        status, proof, level = proofs.check(signature)
-        report = checked(found.title, signature, status, titles)
+        judged = proofs.check(signature)
+        proof = judged.proof
+        report = checked(found.title, signature, judged.status, titles)
         return replace(
             report,
-            level=level.value,
+            level=judged.level.value,
+            void=judged.void,
             timestamp=None if proof is None else proof.at.isoformat(),
             tsa="" if proof is None else proof.tsa,
         )

@@ -26,7 +26,12 @@ from appliance.domain.sandbox.refusals import (
     refusal_from_json,
     refusal_to_json,
 )
-from appliance.domain.sandbox.reports import report_from_json, report_to_json
+from appliance.domain.sandbox.reports import (
+    report_from_json,
+    report_to_json,
+    revoked_from_json,
+    revoked_to_json,
+)
 from appliance.domain.sandbox.stamps import (
     layout_from_json,
     layout_to_json,
@@ -56,4 +61,6 @@ __all__ = [
     "refusal_to_json",
     "report_from_json",
     "report_to_json",
+    "revoked_from_json",
+    "revoked_to_json",
 ]

@@ -1,12 +1,14 @@
 """What the sandbox says of the signatures of a document."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from appliance.domain.distrusted_json import boolean, docmdp, text
 from appliance.domain.document import SignatureReport, VerificationReport
 from appliance.domain.sandbox.messages import MessageInvalidError
+from appliance.domain.timestamps import RevokedTsa
 
 
 def report_to_json(report: VerificationReport) -> dict[str, Any]:
@@ -46,4 +48,27 @@ def _signature(entry: Mapping[str, Any]) -> SignatureReport:
         level=text(entry["level"]),
         timestamp=None if timestamp is None else text(timestamp),
         tsa=text(entry["tsa"]),
+        void=text(entry["void"]),
     )
+
+
+def revoked_to_json(revoked: Sequence[RevokedTsa]) -> list[list[str]]:
+    """Write what is known of revoked TSAs."""
+    return [[each.certificate, each.at.isoformat(), each.reason] for each in revoked]
+
+
+def revoked_from_json(message: object) -> tuple[RevokedTsa, ...]:
+    """Read what is known of revoked TSAs.
+
+    Raises:
+        MessageInvalidError: it is of another shape.
+    """
+    if not isinstance(message, list):
+        raise MessageInvalidError
+    try:
+        return tuple(
+            RevokedTsa(text(sha256), datetime.fromisoformat(at), text(reason))
+            for sha256, at, reason in message
+        )
+    except (TypeError, ValueError) as exc:
+        raise MessageInvalidError from exc
