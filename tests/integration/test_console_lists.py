@@ -259,7 +259,7 @@ async def test_numbers_are_those_of_their_lists(site: Site) -> None:
     text = (await site.get("/admin/")).text
     links = re.findall(r'class="number" href="([^"]+)"[^>]*>\s*<b>(\d+)</b>', text)
 
-    assert len(links) == 8
+    assert len(links) == 9
     for path, number in links:
         listed = (await site.get(path.replace("&amp;", "&"))).text
         rows = len(re.findall(r"<tr>\s*<th scope=\"row\">", listed))
