@@ -108,7 +108,7 @@ def until(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + LONGEST_S
     while not holds():
         assert time.monotonic() < end, "it never came"
-        time.sleep(0.1)
+        time.sleep(0.2)
 
 
 def fetched(told: dict[str, Any]) -> bytes:
