@@ -218,7 +218,9 @@ async def test_everything_works_without_scripts(
     await page.get_by_label("Integrador").select_option(code)
     await button(page, "Pedir la firma").click()
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Poder.pdf")
-    await expect(page.get_by_text("El documento contiene JavaScript.")).to_be_visible()
+    # The story tells it too, in a list that is ordered.
+    told = page.locator("ul").get_by_text("El documento contiene JavaScript.")
+    await expect(told).to_be_visible()
     with appliance.client(signer) as client:
         (request,) = client.get("/solicitudes").json()
     assert request["documento"] == "Poder.pdf"
