@@ -125,8 +125,8 @@ class SqlRequests:
         )
         return [request_view(row) for row in await self._connection.execute(query)]
 
-    async def stalled(self, limit: int) -> list[RequestId]:
-        """Requests that wait although the one before them is over."""
+    async def stalled(self, after: RequestId, limit: int) -> list[RequestId]:
+        """Requests that wait although the one before them is over, in order."""
         before = signature_request.alias("before")
         rows = await self._connection.execute(
             select(signature_request.c.id)
@@ -138,6 +138,7 @@ class SqlRequests:
                 ),
             )
             .where(
+                signature_request.c.id > after,
                 signature_request.c.state == RequestState.WAITING.value,
                 before.c.state.not_in([state.value for state in UNFINISHED]),
             )
