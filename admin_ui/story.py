@@ -97,6 +97,8 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.MASTER_CREATED: N_("New version of the HSM's master key in use"),
     EventKind.MASTER_APPLIED: N_("Keys brought to the master key's version"),
     EventKind.MASTER_RETIRED: N_("Version of the HSM's master key destroyed"),
+    EventKind.TSA_CREATED: N_("New key of the internal TSA"),
+    EventKind.TSA_RETIRED: N_("Old key of the internal TSA destroyed"),
     EventKind.LINK_CREATED: N_("Download link created"),
 }
 

@@ -15,6 +15,7 @@ from hsm_config import (
     pairs,
     pki_keys,
     replicas,
+    tsa_keys,
 )
 from hsm_config.masters import Masters
 from hsm_config.profile import HsmProfile
@@ -104,9 +105,10 @@ def authority(session: pkcs11.Session, settings: Settings, clock: Clock) -> str:
         if not clock.now() <= certificate.not_valid_after_utc:
             msg = f"the {name} certificate has expired"
             raise HsmRefusedError(msg)
+    newest = max(tsa_keys.generations(session), default=tsa_keys.FIRST)
     for label, ref in (
         (objects.OCSP_LABEL, objects.OCSP_KEY),
-        (objects.TSA_LABEL, objects.TSA_KEY),
+        (tsa_keys.label_of(newest), tsa_keys.reference(newest)),
     ):
         try:
             objects.self_test(session, ref.cka_id)

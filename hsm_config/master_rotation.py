@@ -10,17 +10,15 @@ from contextlib import contextmanager
 from typing import Final
 
 import pkcs11
-from pkcs11.exceptions import NoSuchToken, PKCS11Error
 
-from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
+from appliance.domain.errors import HsmRefusedError
 from appliance.settings import Settings
 from hsm_config import replicas
 from hsm_config.masters import Masters
-from hsm_config.module import Library, describe, find_token, log_in, opened
-from hsm_config.pin import obtain_pin
+from hsm_config.module import Library
 from hsm_config.profile import HsmProfile, load_profile
-from hsm_config.provision import alone
 from hsm_config.provision_report import ProvisionReport
+from hsm_config.token_alone import token_alone
 
 _RESIDENT_ONLY: Final = "this make keeps keys resident: there is no master key"
 
@@ -107,14 +105,5 @@ def firma(
     profile = load_profile(settings.hsm.profile)
     if profile.resident_only:
         raise HsmRefusedError(_RESIDENT_ONLY)
-    own = settings.hsm.firma
-    try:
-        with alone(settings.data_dir), opened(settings.hsm, profile) as library:
-            token = find_token(library, own.label)
-            pin = obtain_pin(own, settings.environment)
-            yield library, log_in(token, pin), profile
-    except NoSuchToken:
-        msg = f"token {own.label} is away"
-        raise HsmUnavailableError(msg) from None
-    except PKCS11Error as exc:
-        raise HsmUnavailableError(describe(exc)) from exc
+    with token_alone(settings, settings.hsm.firma, profile) as (library, session):
+        yield library, session, profile

@@ -19,7 +19,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
 from appliance.domain.hsm import KeyAlgorithm, KeyReference
 from appliance.settings import Settings
-from hsm_config import certificates, hierarchy, objects
+from hsm_config import certificates, hierarchy, objects, tsa_keys
 from hsm_config.module import describe
 from hsm_config.pin import write_new
 from hsm_config.profile import HsmProfile
@@ -73,7 +73,9 @@ def provision(
     ca = (objects.CA_KEY, objects.CA_LABEL, settings.ca_file)
     maker.certified("CA", *ca, ca_certificate)
     maker.pair("OCSP", objects.OCSP_KEY, objects.OCSP_LABEL, OCSP_ALGORITHM)
-    maker.pair("TSA", objects.TSA_KEY, objects.TSA_LABEL, profile.own_algorithm)
+    newest = max(tsa_keys.generations(session), default=tsa_keys.FIRST)
+    tsa = tsa_keys.reference(newest), tsa_keys.label_of(newest)
+    maker.pair("TSA", *tsa, profile.own_algorithm)
     check_certificates(settings)
 
 

@@ -15,7 +15,7 @@ from appliance.domain.hsm import KeyAlgorithm, WrapMethod
 from appliance.settings import SettingsError
 
 _FOLDER: Final = Path(__file__).parent / "profiles"
-_KEYS: Final = {"algorithms", "pss", "wrap", "wrap_numbers"}
+_KEYS: Final = {"algorithms", "pss", "wrap", "wrap_numbers", "opens"}
 _VENDORS: Final = 1 << 31
 _LARGEST: Final = (1 << 32) - 1
 """Vendors' numbers lie between these. Source: PKCS#11 2.40, 3.4."""
@@ -53,6 +53,8 @@ class HsmKeys:
     """How keys are wrapped, best first; none: keys can only be resident."""
     wrap_numbers: Mapping[WrapMethod, int]
     """Mechanisms of the vendor's own that do what a method says."""
+    opens: Mapping[WrapMethod, int]
+    """Methods of other makes whose blobs it opens besides, by which mechanism."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,8 @@ class _Table:
             algorithms=self._several("algorithms", KeyAlgorithm),
             pss=self._flag("pss"),
             wrap=self._several("wrap", WrapMethod),
-            wrap_numbers=self._numbers("wrap_numbers"),
+            wrap_numbers=self._numbers("wrap_numbers", _VENDORS),
+            opens=self._numbers("opens", 0),
         )
 
     def quirks(self) -> HsmQuirks:
@@ -187,12 +190,12 @@ class _Table:
             wraps_unextractable=self._flag("wraps_unextractable"),
         )
 
-    def _numbers(self, key: str) -> Mapping[WrapMethod, int]:
+    def _numbers(self, key: str, least: int) -> Mapping[WrapMethod, int]:
         if key not in self._raw:
             return {}
         table = self._table(key, set(WrapMethod))
         return {
-            WrapMethod(method): table._number(method, _VENDORS, _LARGEST)  # noqa: SLF001 (our own kind)
+            WrapMethod(method): table._number(method, least, _LARGEST)  # noqa: SLF001 (our own kind)
             for method in table._raw  # noqa: SLF001
         }
 

@@ -28,7 +28,7 @@ from appliance.domain.vocab import CertificateKind, VouchedBy
 from appliance.settings import Settings
 from hsm_config.certificates import is_demo, key_identifier, new_serial
 from hsm_config.hierarchy import BACKDATE, authority_name
-from hsm_config.objects import CA_KEY, OCSP_KEY, TSA_KEY
+from hsm_config.objects import CA_KEY, OCSP_KEY
 from worker.certificate_profile import (
     Extensions,
     PublicKey,
@@ -197,11 +197,12 @@ class Authority:
         )
         return self._issued(signed)
 
-    async def certify_tsa(self, now: datetime) -> IssuedCertificate:
-        """Certify the timestamping authority's key, anew each time.
+    async def certify_tsa(self, now: datetime, key: KeyReference) -> IssuedCertificate:
+        """Certify a key of the timestamping authority, anew each time.
 
         Args:
             now: aware.
+            key: which.
 
         Returns:
             A certificate for six years, or until the CA's end if that is nearer.
@@ -214,7 +215,7 @@ class Authority:
         Source: RFC 3161, 2.3.
         """
         self._refuse_outdated(now)
-        public = signer_key(await self._session.public_key(TSA_KEY))
+        public = signer_key(await self._session.public_key(key))
         signed = await self._certify(
             authority_name(self._settings, "TSA"),
             public,

@@ -55,7 +55,7 @@ def register(
 def register_hsm(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> None:
-    """Add `join`, `rotate-master` and `move` to `rubrica hsm`.
+    """Add `join`, `rotate-master`, `move` and `renew-tsa` to `rubrica hsm`.
 
     Args:
         commands: of `rubrica hsm`.
@@ -78,6 +78,17 @@ def register_hsm(
         help="destroy version N on every token instead; no key may be under it",
     )
     rotate.set_defaults(run=_rotate_master)
+    tsa = commands.add_parser(
+        "renew-tsa",
+        help="make a new key of the internal TSA and certify it; workers take it up",
+    )
+    tsa.add_argument(
+        "--retire",
+        type=int,
+        metavar="N",
+        help="destroy key N instead, which must not be the newest",
+    )
+    tsa.set_defaults(run=_renew_tsa)
     move = commands.add_parser(
         "move", help="let users' keys follow to another HSM; tells which cannot"
     )
@@ -101,6 +112,12 @@ def _rotate_master(args: argparse.Namespace) -> int:
     from worker.hsm_commands import rotate_master  # noqa: PLC0415 (heavy)
 
     return rotate_master(args)
+
+
+def _renew_tsa(args: argparse.Namespace) -> int:
+    from worker.tsa_renewal import renew_tsa  # noqa: PLC0415 (heavy)
+
+    return renew_tsa(args)
 
 
 def _move(args: argparse.Namespace) -> int:

@@ -4,13 +4,6 @@
 takes and returns is plain data: no handle of the binding leaves the thread.
 """
 
-import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import TypeVar
-
-import pkcs11
-
 from appliance.domain.errors import HsmRefusedError
 from appliance.domain.hsm import (
     DigestAlgorithm,
@@ -21,34 +14,15 @@ from appliance.domain.hsm import (
     WrapMethod,
     WrappedKey,
 )
-from hsm_config import objects, signatures
-from hsm_config.certificates import HsmRsaPrivateKey, private_key_of
+from hsm_config import objects
 from hsm_config.pairs import spki
 from worker import wrapped_keys
 from worker.hsm_connection import HsmConnection
+from worker.hsm_own_keys import HsmOwnKeys
 
-_T = TypeVar("_T")
 
-
-class HsmCalls(ABC):
+class HsmCalls(HsmOwnKeys):
     """Signs and keeps keys in the HSM's two tokens."""
-
-    @abstractmethod
-    async def _call(
-        self,
-        work: Callable[[HsmConnection], _T],
-        role: TokenRole = TokenRole.FIRMA,
-    ) -> _T:
-        """Do some work in the HSM thread; it may run twice, or on another member.
-
-        Args:
-            work: on a connection to a token of that role.
-            role: which token it is for.
-
-        Raises:
-            HsmUnavailableError: the HSM cannot be used now.
-            ApplianceError: what the work raises.
-        """
 
     async def sign(
         self,
@@ -97,7 +71,12 @@ class HsmCalls(ABC):
         return await self._call(lambda link: wrapped_keys.generate(link, algorithm))
 
     async def rewrap(
-        self, blob_w: bytes, method_w: WrapMethod, old: int, new: int
+        self,
+        blob_w: bytes,
+        method_w: WrapMethod,
+        old: int,
+        new: int,
+        method: WrapMethod | None = None,
     ) -> tuple[bytes, WrapMethod]:
         """Wrap a credential's W by another master key; no password is needed.
 
@@ -106,6 +85,7 @@ class HsmCalls(ABC):
             method_w: how it is wrapped.
             old: version of the master key that wraps it.
             new: version of the one that shall.
+            method: by which it shall; the make's own unless told.
 
         Returns:
             The new blob and how it is wrapped.
@@ -116,7 +96,7 @@ class HsmCalls(ABC):
             HsmRefusedError: the blob does not open.
         """
         return await self._call(
-            lambda link: wrapped_keys.rewrap(link, blob_w, method_w, old, new)
+            lambda link: wrapped_keys.rewrap(link, (blob_w, method_w), old, new, method)
         )
 
     async def master_versions(self) -> tuple[int, ...]:
@@ -126,60 +106,6 @@ class HsmCalls(ABC):
             HsmUnavailableError: the HSM cannot be used now.
         """
         return await self._call(lambda link: link.masters.versions())
-
-    async def identity_statement(self, message: bytes) -> tuple[bytes, bytes]:
-        """Sign a statement by a worker identity key, over its SHA-256.
-
-        Each member of the logical HSM has an identity of its own, and work may go
-        from one to another between two calls: so it is told which one signed.
-
-        Args:
-            message: of any length.
-
-        Returns:
-            The public key of the member that signed, SubjectPublicKeyInfo in DER,
-            and the signature; EC: ECDSA, DER `Ecdsa-Sig-Value`; RSA: PKCS#1 v1.5.
-
-        Raises:
-            HsmUnavailableError: the HSM cannot be used now.
-            KeyNotFoundError: a healthy HSM has no identity key.
-        """
-        digest = hashlib.sha256(message).digest()
-        ref = objects.IDENTITY_KEY
-
-        def work(link: HsmConnection) -> tuple[bytes, bytes]:
-            private = link.private_key(ref)
-            is_ec = private.key_type is pkcs11.KeyType.EC
-            scheme = SignatureScheme.ECDSA if is_ec else SignatureScheme.RSA_PKCS1
-            public = objects.public_key(link.session(ref.token), ref.cka_id)
-            return spki(public), signatures.sign(private, digest, scheme)
-
-        return await self._call(work)
-
-    async def with_private_key(
-        self, ref: KeyReference, use: Callable[[HsmRsaPrivateKey], _T]
-    ) -> _T:
-        """Hand a key to one of pyca's builders, in the HSM thread.
-
-        Args:
-            ref: the key.
-            use: short, without side effects (it may run twice).
-
-        Returns:
-            What `use` returns.
-
-        Raises:
-            HsmUnavailableError: the HSM cannot be used now.
-            KeyNotFoundError: a healthy HSM has no such key.
-            HsmRefusedError: twins, or a key that may not sign.
-        """
-
-        def work(link: HsmConnection) -> _T:
-            private = link.private_key(ref)
-            public = objects.public_key(link.session(ref.token), ref.cka_id)
-            return use(private_key_of(public, private))
-
-        return await self._call(work, ref.token)
 
     async def generate(self, ref: KeyReference, algorithm: KeyAlgorithm) -> bytes:
         """Generate a resident key pair: sensitive, not extractable, sign only.
@@ -264,16 +190,6 @@ class HsmCalls(ABC):
             lambda link: objects.self_test(link.session(ref.token), ref.cka_id),
             ref.token,
         )
-
-    async def keep_alive(self) -> None:
-        """Make a test signature; the session does so by itself when idle.
-
-        Raises:
-            HsmUnavailableError: the HSM cannot be used now.
-            KeyNotFoundError: a healthy HSM lacks the installation's own keys.
-        """
-        for role in TokenRole:
-            await self._call(HsmConnection.exercise, role)
 
 
 def _refuse_reserved(ref: KeyReference) -> None:

@@ -16,6 +16,7 @@ from appliance.commands.progress import ProgressBar
 from appliance.commands.terminal import run_async, say
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.hsm import WrapMethod
 from appliance.logs import configure_logging
 from appliance.services.master_rotation import MasterRotation
 from appliance.settings import LogSettings, Settings, load_settings
@@ -32,7 +33,7 @@ def rotate_master(args: argparse.Namespace) -> int:
     """Run the command; its exit status."""
 
     async def work(settings: Settings) -> int:
-        configure_logging(_quiet(settings), "operator")
+        configure_logging(quiet(settings), "operator")
         async with open_core(settings, SystemClock(), "operator") as core:
             rotation = MasterRotation(core.store, core.clock)
             if args.retire is not None:
@@ -46,7 +47,7 @@ def join(args: argparse.Namespace) -> int:
     """Run `rubrica hsm join`; its exit status."""
 
     async def work(settings: Settings) -> int:
-        configure_logging(_quiet(settings), "operator")
+        configure_logging(quiet(settings), "operator")
         async with open_core(settings, SystemClock(), "operator") as core:
             return await _join(settings, MasterRotation(core.store, core.clock))
 
@@ -58,7 +59,7 @@ def move(args: argparse.Namespace) -> int:
     successor = load_settings(args.to)
 
     async def work(settings: Settings) -> int:
-        configure_logging(_quiet(settings), "operator")
+        configure_logging(quiet(settings), "operator")
         async with open_core(settings, SystemClock(), "operator") as core:
             return await _move(
                 settings, successor, MasterRotation(core.store, core.clock)
@@ -87,7 +88,13 @@ async def _move(
     settings: Settings, successor: Settings, rotation: MasterRotation
 ) -> int:
     passage = share_master(settings, successor)
-    status = await _bring(settings, rotation, passage.version, made=passage.made)
+    status = await _bring(
+        settings,
+        rotation,
+        passage.version,
+        made=passage.made,
+        method=passage.method_w,
+    )
     left = await rotation.left_behind(passage.methods, passage.algorithms)
     for need in left:
         way = "resident" if need.method_k is None else str(need.method_k)
@@ -103,7 +110,12 @@ async def _rotate(settings: Settings, rotation: MasterRotation) -> int:
 
 
 async def _bring(
-    settings: Settings, rotation: MasterRotation, version: int, *, made: bool
+    settings: Settings,
+    rotation: MasterRotation,
+    version: int,
+    *,
+    made: bool,
+    method: WrapMethod | None = None,
 ) -> int:
     """Bring all keys under a version that the HSM has; the exit status."""
     counts = await rotation.counts()
@@ -122,14 +134,14 @@ async def _bring(
     async with session:
         if session.status is not HsmStatus.READY:
             raise HsmUnavailableError(session.reason)
-        moved = await move_keys(session, rotation, version, bar.advance)
+        moved = await move_keys(session, rotation, version, bar.advance, method)
     bar.finish()
     await rotation.applied(version, moved.keys)
     return _told(version, moved)
 
 
-def _quiet(settings: Settings) -> LogSettings:
-    """A person reads along: no more than what is out of the ordinary."""
+def quiet(settings: Settings) -> LogSettings:
+    """Settings of the log where a person reads along: what is out of the ordinary."""
     return settings.log.model_copy(update={"level": "warning"})
 
 

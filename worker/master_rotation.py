@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
+from appliance.domain.hsm import WrapMethod
 from appliance.domain.ids import CredentialId
 from appliance.domain.records.masters import MasterWrapped
 from appliance.services.master_rotation import MasterRotation
@@ -29,6 +30,7 @@ async def move_keys(
     rotation: MasterRotation,
     version: int,
     progress: Callable[[int], None],
+    method: WrapMethod | None = None,
 ) -> Moved:
     """Bring every key under a version of the master key.
 
@@ -37,6 +39,7 @@ async def move_keys(
         rotation: the record.
         version: of the master key.
         progress: told how many keys were looked at since it was told before.
+        method: by which W shall be wrapped; the make's own unless told.
 
     Returns:
         What was done; nothing of it is lost when this is killed.
@@ -48,7 +51,7 @@ async def move_keys(
     moved = Moved()
     # Keys that were made meanwhile, by who still knew the version before, are
     # left for one more pass.
-    while await _pass(session, rotation, version, moved, progress):
+    while await _pass(session, rotation, (version, method), moved, progress):
         pass
     return moved
 
@@ -56,16 +59,16 @@ async def move_keys(
 async def _pass(
     session: HsmCalls,
     rotation: MasterRotation,
-    version: int,
+    wanted: tuple[int, WrapMethod | None],
     moved: Moved,
     progress: Callable[[int], None],
 ) -> int:
     """Go once through all keys; how many moved."""
     after, before = None, moved.keys
-    while batch := await rotation.batch(version, after):
+    while batch := await rotation.batch(*wanted, after):
         done = []
         for old in batch:
-            new = await _rewrap(session, old, version, moved)
+            new = await _rewrap(session, old, *wanted, moved)
             if new is not None:
                 done.append((old, new))
         moved.keys += await rotation.store(done)
@@ -75,12 +78,16 @@ async def _pass(
 
 
 async def _rewrap(
-    session: HsmCalls, old: MasterWrapped, version: int, moved: Moved
+    session: HsmCalls,
+    old: MasterWrapped,
+    version: int,
+    method: WrapMethod | None,
+    moved: Moved,
 ) -> MasterWrapped | None:
     """One key under the new version; None for one that does not open."""
     try:
         blob_w, method_w = await session.rewrap(
-            old.blob_w, old.method_w, old.master, version
+            old.blob_w, old.method_w, old.master, version, method
         )
     except (HsmRefusedError, KeyNotFoundError) as exc:
         # One bad row must not keep all others from moving.

@@ -19,14 +19,13 @@ from appliance.domain.errors import (
     KeyNotFoundError,
     TsaUnavailableError,
 )
-from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.hsm import DigestAlgorithm, KeyReference
 from appliance.domain.timestamps import IssuedTimestamp, TimestampQuestion
 from appliance.domain.vocab import CertificateKind
 from appliance.services.certificate_rules import der_of
 from appliance.services.publishing import Publishing
 from hsm_config.certificates import key_identifier, new_serial
-from hsm_config.objects import TSA_KEY
-from hsm_config.pairs import load_spki
+from hsm_config.pairs import PublicKey, load_spki, spki
 from worker.authority import Authority
 from worker.hsm_session import HsmSession
 from worker.pdf.cms import SignerParts, signed_attributes
@@ -43,13 +42,17 @@ class _Stamper:
     """A certificate of the key, ready to stamp by."""
 
     certificate: bytes
+    key: KeyReference
     parts: SignerParts
     not_before: datetime
     not_after: datetime
 
 
 class InternalTsa:
-    """Stamps with the key that `rubrica hsm init` made.
+    """Stamps with the key that the newest certificate on record is of.
+
+    `rubrica hsm init` makes the first one, `rubrica hsm renew-tsa` each next one,
+    which is taken up with its certificate, at the next timestamp.
 
     Args:
         session: the HSM.
@@ -111,7 +114,9 @@ class InternalTsa:
         info = tst_info(question, serial, time, self._accuracy_s)
         attributes = signed_attributes(parts, method.hash(info))
         digest = method.hash(attributes)
-        value = await self._session.sign(TSA_KEY, digest, method.scheme, method.digest)
+        value = await self._session.sign(
+            stamper.key, digest, method.scheme, method.digest
+        )
         if not method.verifies(stamper.certificate, digest, value):
             # The key is another one than before: the next try certifies that.
             self._stamper = None
@@ -150,24 +155,52 @@ class InternalTsa:
             not_after - now > TSA_LEAST or not_after >= latest
         )
 
+    async def certify(self) -> tuple[KeyReference, CertificateRecord]:
+        """Certify the newest key, and have every worker stamp by it.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+            KeyNotFoundError: it has no such key.
+            HsmRefusedError: the key is compromised, or the CA out of date.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        key = await self._session.tsa_key()
+        await self._refuse_compromised(load_spki(await self._session.public_key(key)))
+        issued = await self._authority.certify_tsa(self._clock.now(), key)
+        held = self._authority.record(issued, CertificateKind.TSA)
+        await self._publishing.own_issued(held)
+        return key, held
+
     async def _certified(self) -> _Stamper:
-        public = load_spki(await self._session.public_key(TSA_KEY))
+        held = await self._publishing.own(CertificateKind.TSA, self._ca_id)
+        key = None
+        if held is not None and self._is_good(held.not_before, held.not_after):
+            key = await self._key_of(held)
+        if held is None or key is None:
+            key, held = await self.certify()
+        return self._stamper_of(held, key)
+
+    async def _key_of(self, held: CertificateRecord) -> KeyReference | None:
+        """Where a certificate's key is; None when the HSM has it no more."""
+        public = key_of(held.der)
+        await self._refuse_compromised(public)
+        try:
+            return await self._session.tsa_key(spki(public))
+        except KeyNotFoundError:
+            return None
+
+    async def _refuse_compromised(self, public: PublicKey) -> None:
+        """Refuse a key that somebody else may have.
+
+        Raises:
+            HsmRefusedError: it is one.
+        """
         former = await self._publishing.compromised(CertificateKind.TSA)
         if any(key_of(each.der) == public for each in former):
-            msg = "the TSA's key is compromised: destroy it, then `rubrica hsm init`"
+            msg = "the TSA's key is compromised: `rubrica hsm renew-tsa` makes another"
             raise HsmRefusedError(msg)
-        held = await self._publishing.own(CertificateKind.TSA, self._ca_id)
-        if (
-            held is None
-            or not self._is_good(held.not_before, held.not_after)
-            or key_of(held.der) != public
-        ):
-            issued = await self._authority.certify_tsa(self._clock.now())
-            held = self._authority.record(issued, CertificateKind.TSA)
-            await self._publishing.own_issued(held)
-        return self._stamper_of(held)
 
-    def _stamper_of(self, held: CertificateRecord) -> _Stamper:
+    def _stamper_of(self, held: CertificateRecord, key: KeyReference) -> _Stamper:
         chain = (der_of(self._authority.certificate),)
         parts = token_parts(held.der, chain, method_for(held.der))
-        return _Stamper(held.der, parts, held.not_before, held.not_after)
+        return _Stamper(held.der, key, parts, held.not_before, held.not_after)

@@ -71,19 +71,30 @@ def sign(
 
 
 def rewrap(
-    link: HsmConnection, blob_w: bytes, method_w: WrapMethod, old: int, new: int
+    link: HsmConnection,
+    wrapped: tuple[bytes, WrapMethod],
+    old: int,
+    new: int,
+    method: WrapMethod | None,
 ) -> tuple[bytes, WrapMethod]:
-    """Wrap W by another master key.
+    """Wrap W by another master key, or by another method.
+
+    Args:
+        link: to the token.
+        wrapped: W as a master key wraps it, and how.
+        old: version of that master key.
+        new: version of the one that shall.
+        method: by which it shall; the make's own unless told.
 
     Raises:
         KeyNotFoundError: there is no such master key.
         HsmRefusedError: the blob does not open.
         PKCS11Error: the token failed.
     """
-    method = _method(link)
+    method = method or _method(link)
     keys = link.masters.get(old), link.masters.get(new)
     with _told_apart(link):
-        blob = _wrapping(link).rewrap(blob_w, method_w, *keys, method)
+        blob = _wrapping(link).rewrap(*wrapped, *keys, method)
     return blob, method
 
 

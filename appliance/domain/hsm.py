@@ -92,6 +92,9 @@ class WrapMethod(StrEnum):
     AES_CBC_PAD = "aes-cbc-pad"
     """CKM_AES_CBC_PAD: IV of 16 random bytes, ciphertext. It notices no
     change by itself; ours is noticed by the AEAD around the blob."""
+    AES_KEY_WRAP = "aes-key-wrap"
+    """CKM_AES_KEY_WRAP, which pads nothing: for W alone, while keys move to an HSM
+    of another make. Source: RFC 3394."""
 
 
 @dataclass(frozen=True, slots=True)

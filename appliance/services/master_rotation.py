@@ -42,19 +42,20 @@ class MasterRotation:
             return await records.masters.counts()
 
     async def batch(
-        self, version: int, after: CredentialId | None
+        self, version: int, method: WrapMethod | None, after: CredentialId | None
     ) -> list[MasterWrapped]:
-        """Some of the keys that another version wraps, by credential.
+        """Some of the keys that another version wraps, or another method.
 
         Args:
             version: the one that all shall be under.
+            method: by which it shall wrap them, if it matters.
             after: the last credential of the batch before.
 
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         async with self._store.read() as records:
-            return await records.masters.otherwise(version, after, _BATCH)
+            return await records.masters.otherwise(version, method, after, _BATCH)
 
     async def store(self, moved: list[tuple[MasterWrapped, MasterWrapped]]) -> int:
         """Record keys under another version, all of them or none.
@@ -78,7 +79,7 @@ class MasterRotation:
         """Keys in force that another HSM could not use; they are issued anew.
 
         Args:
-            methods: by which it opens wrapped keys.
+            methods: by which it opens wrapped private keys.
             algorithms: of which it takes keys.
 
         Raises:
@@ -89,9 +90,7 @@ class MasterRotation:
         return [
             need
             for need in needs
-            if need.algorithm not in algorithms
-            or need.method_w not in methods
-            or need.method_k not in methods
+            if need.algorithm not in algorithms or need.method_k not in methods
         ]
 
     async def created(self, version: int) -> None:

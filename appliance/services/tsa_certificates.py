@@ -119,6 +119,20 @@ class TsaCertificates:
             )
         return task
 
+    async def key_created(self, generation: int, actor: str) -> None:
+        """Say, before it is certified, that there is a new key."""
+        await self._say(EventKind.TSA_CREATED, generation, actor)
+
+    async def key_retired(self, generation: int, actor: str) -> None:
+        """Say that an old key was destroyed."""
+        await self._say(EventKind.TSA_RETIRED, generation, actor)
+
+    async def _say(self, kind: EventKind, generation: int, actor: str) -> None:
+        async with self._store.write() as records:
+            records.audit.add(
+                AuditEvent(kind, actor, detail={"generation": generation})
+            )
+
     async def _of_its_key(self, records: Records, serial: str) -> list[str]:
         """Serials of all valid certificates of a certificate's key.
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import func, select, true, update
+from sqlalchemy import false, func, or_, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.hsm import KeyAlgorithm, WrapMethod
@@ -28,16 +28,23 @@ class SqlMasters:
         return {row.master: row.keys for row in rows}
 
     async def otherwise(
-        self, version: int, after: CredentialId | None, limit: int
+        self,
+        version: int,
+        method: WrapMethod | None,
+        after: CredentialId | None,
+        limit: int,
     ) -> list[MasterWrapped]:
-        """Keys that another version wraps, after a credential, by id."""
+        """Keys that another version wraps, or another method, by id."""
         column = credential.c
         rows = await self._connection.execute(
             select(column.id, column.master, column.blob_w, column.method_w)
             .where(
                 true() if after is None else column.id > after,
                 # Neither of a resident key.
-                column.master != version,
+                or_(
+                    column.master != version,
+                    false() if method is None else column.method_w != method.value,
+                ),
                 column.blob_w.is_not(None),
             )
             .order_by(column.id)
@@ -71,7 +78,6 @@ class SqlMasters:
                 column.id,
                 column.person,
                 column.algorithm,
-                column.method_w,
                 column.method_k,
             )
             .where(column.state == CredentialState.ACTIVE.value)
@@ -82,7 +88,6 @@ class SqlMasters:
                 CredentialId(row.id),
                 PersonId(row.person),
                 KeyAlgorithm(row.algorithm),
-                None if row.method_w is None else WrapMethod(row.method_w),
                 None if row.method_k is None else WrapMethod(row.method_k),
             )
             for row in rows

@@ -10,8 +10,9 @@ import pytest
 from pkcs11 import Attribute
 from sqlalchemy import update
 
+import hsm_config.profile
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.hsm import KeyAlgorithm, SignatureScheme, WrapMethod
 from appliance.settings import Settings, load_settings
 from appliance.storage import tables
 from appliance.storage.engines import open_engines
@@ -23,6 +24,7 @@ from hsm_config.pin import read_pin
 from hsm_config.provision import provision
 from hsm_config.signatures import verify
 from tests.parts.hsm import HsmInstallation
+from tests.parts.nss import NssTokens
 from tests.parts.wrapped import SCHEME, add_keys, read_keys
 from worker.hsm_session import HsmSession
 
@@ -103,6 +105,112 @@ async def test_keys_follow_to_the_new_hsm_and_sign_there(hsm: HsmInstallation) -
             verify(load_spki(key.spki), value, DIGEST, SCHEME)
 
 
+@pytest.fixture
+def nss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HsmInstallation:
+    """An HSM of another make, prepared."""
+    folder = tmp_path / "nss"
+    folder.mkdir()
+    tokens = NssTokens(folder)
+    for name, value in tokens.shim.environment.items():
+        monkeypatch.setenv(name, value)
+    made = tokens.installation(folder)
+    provision(made.settings)
+    return made
+
+
+async def signed_by_all(hsm: HsmInstallation, record: Settings) -> set[WrapMethod]:
+    """Each key on a record signs in an HSM; how their W are wrapped."""
+    keys = await read_keys(record)
+    async with hsm.session() as session:
+        for key in keys:
+            ec = key.algorithm.is_ec
+            scheme = SignatureScheme.ECDSA if ec else SignatureScheme.RSA_PKCS1
+            value = await session.sign(key, DIGEST, scheme)
+            verify(load_spki(key.spki), value, DIGEST, scheme)
+    return {key.method_w for key in keys}
+
+
+async def test_keys_follow_to_another_make_and_back(
+    tmp_path: Path, nss: HsmInstallation
+) -> None:
+    """Each by its own profile: mechanisms, formats, EC templates all differ."""
+    folder = tmp_path / "soft"
+    folder.mkdir()
+    soft = HsmInstallation.ready(folder)
+    record = soft.settings
+    await migrate(record)
+    kinds = (KeyAlgorithm.EC_P256, KeyAlgorithm.EC_P384, KeyAlgorithm.RSA_2048)
+    async with soft.session() as session:
+        keys = [await session.generate_wrapped(kind) for kind in kinds]
+    await add_keys(record, SystemClock(), keys, 3)
+
+    said = await move(soft, nss.file, 0)
+
+    assert "3 keys were moved under master key 2" in said
+    assert await signed_by_all(nss, record) == {WrapMethod.AES_KEY_WRAP_PAD_5649}
+    assert await signed_by_all(soft, record) == {WrapMethod.AES_KEY_WRAP_PAD_5649}
+
+    # The settings have the new HSM now; keys are made in it, then it is left too.
+    text = nss.file.read_text("utf-8")
+    place = f'data_dir = "{record.data_dir}"'
+    nss.file.write_text(text.replace('data_dir = "data"', place), "utf-8")
+    nss.settings = load_settings(nss.file)
+    async with nss.session() as session:
+        keys = [await session.generate_wrapped(kind) for kind in kinds]
+    await add_keys(record, SystemClock(), keys, 3, first=3)
+    assert keys[0].method_k is WrapMethod.AES_KEY_WRAP_PAD_3394
+
+    said = await move(nss, soft.file, 0)
+
+    assert "6 keys were moved under master key 2" in said
+    assert "0 keys in force cannot follow" in said
+    assert await signed_by_all(soft, record) == {WrapMethod.AES_KEY_WRAP}
+    assert await signed_by_all(nss, record) == {WrapMethod.AES_KEY_WRAP}
+    assert masters(soft.settings, soft) == ((1, 2), False)
+    assert masters(nss.settings, nss) == ((1, 2), False)
+
+    # What it keeps for itself is of its own format again.
+    assert "moved under master key 3" in await soft.rubrica("rotate-master")
+    assert await signed_by_all(soft, record) == {WrapMethod.AES_KEY_WRAP_PAD_5649}
+
+
+async def test_makes_without_a_format_in_common_are_told(
+    hsm: HsmInstallation, nss: HsmInstallation
+) -> None:
+    """Before a master key is made that would travel for nothing."""
+    own = Path(hsm_config.profile.__file__).parent / "profiles" / "nss-softokn.toml"
+    text = own.read_text("utf-8").split("[keys.opens]", maxsplit=1)
+    poor = hsm.folder / "poor.toml"
+    poor.write_text(text[0] + text[1][text[1].index("# A second pair") :], "utf-8")
+    settings = nss.file.read_text("utf-8").replace('"nss-softokn"', f'"{poor}"')
+    nss.file.write_text(settings, "utf-8")
+
+    said = await move(hsm, nss.file, 1)
+
+    assert "nss-softokn opens nothing that softhsm2 wraps" in said
+    assert masters(hsm.settings, hsm) == ((1,), False)
+
+
+async def test_every_member_of_the_new_hsm_gets_the_master_key(
+    hsm: HsmInstallation,
+) -> None:
+    """None of them could get it later."""
+    to = successor_of(hsm)
+    replica = '[[hsm.replicas]]\nlabel = "nueva-2"\npin_file = "secrets/nueva-2.pin"\n'
+    to.write_text(to.read_text("utf-8") + replica, "utf-8")
+    successor = load_settings(to)
+    provision(successor)
+
+    await move(hsm, to, 0)
+
+    only = successor.hsm.model_copy(
+        update={"firma": successor.hsm.replicas[0], "replicas": ()}
+    )
+    second = successor.model_copy(update={"hsm": only})
+    assert masters(second, hsm) == ((1, 2), False)
+    assert provision(successor).made == []
+
+
 async def test_keys_that_cannot_follow_are_named(hsm: HsmInstallation) -> None:
     """A key wrapped by what the new HSM does not know, and one that is resident."""
     to = successor_of(hsm)
@@ -111,7 +219,7 @@ async def test_keys_that_cannot_follow_are_named(hsm: HsmInstallation) -> None:
     column = tables.credential.c
     async with engines.writer.begin() as connection:
         for number, values in (
-            (1, {"method_k": "aes-key-wrap-pad-3394"}),
+            (1, {"method_k": "aes-cbc-pad"}),
             (2, {"master": None, "blob_w": None, "method_w": None, "method_k": None}),
         ):
             await connection.execute(

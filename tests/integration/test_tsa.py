@@ -17,14 +17,16 @@ from pyhanko.sign.validation.status import TimestampSignatureStatus
 from pyhanko_certvalidator import ValidationContext
 
 from appliance.domain.certificates import serial_text
+from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
-from appliance.domain.hsm import DigestAlgorithm, TokenRole
+from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm, TokenRole
 from appliance.domain.ids import RequestId
 from appliance.domain.levels import Upkeep
 from appliance.domain.request import SignedDocumentView
 from appliance.domain.timestamps import TIMESTAMP_POLICY, TimestampQuestion
 from appliance.domain.vocab import (
     CertificateKind,
+    EventKind,
     RevocationReason,
     SignatureLevel,
     TaskKind,
@@ -33,7 +35,10 @@ from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.publishing import Publishing
 from appliance.services.renewal import Renewal
 from appliance.services.tsa_certificates import TsaCertificates
-from hsm_config import objects
+from appliance.storage.engines import open_engines
+from appliance.storage.migrate import migrate
+from appliance.storage.store import SqlStore
+from hsm_config import objects, tsa_keys
 from hsm_config.certificates import key_identifier, read_ca, read_root
 from hsm_config.hierarchy import CA_VALIDITY
 from hsm_config.provision import provision
@@ -43,6 +48,7 @@ from tests.parts.timestamps import Trusted, check_authority, imprint, info, sign
 from worker.authority import TSA_VALIDITY, Authority
 from worker.certificate_profile import TSA_POLICY
 from worker.certificate_tasks import CertificateTasks
+from worker.hsm_connection import HsmConnection
 from worker.publisher import Publisher
 from worker.tsa import TSA_LEAST, InternalTsa
 
@@ -309,6 +315,63 @@ async def test_revoked_certificate_stamps_no_more(desk: Desk) -> None:
     with pytest.raises(ApplianceError) as caught:
         await kept.revoke(newest, RevocationReason.SUPERSEDED, "operator")
     assert caught.value.code is ErrorCode.CERTIFICATE_STATE
+
+
+async def test_new_key_is_taken_up_while_workers_run(
+    installation: HsmInstallation, tmp_path: Path
+) -> None:
+    """By `rubrica hsm renew-tsa`; a key that was lost is replaced by it, too."""
+    own = installation.copy(tmp_path)
+    settings, clock = own.settings, SystemClock()
+    await migrate(settings)
+    store = SqlStore(open_engines(settings), clock, "test")
+    publishing = Publishing(store, clock, settings.pki, "signing/h/1")
+    kept, digest = TsaCertificates(store, clock), DigestAlgorithm.SHA256
+    async with own.session() as session:
+        authority = Authority(session, read_ca(settings), settings)
+        tsa = InternalTsa(session, authority, publishing, clock, 1)
+        first = of_tsa(await tsa.stamp(imprint(), digest))
+        # What a killed run leaves is not stamped by, and gone on with.
+        await session._call(leave_second_key, TokenRole.PKI)
+        assert of_tsa(await tsa.stamp(imprint(), digest)) == first
+
+        said = await own.rubrica("renew-tsa")
+        second = of_tsa(await tsa.stamp(imprint(), digest))
+
+        assert "TSA key 2 is there" in said
+        assert second.public_key() != first.public_key()
+        assert serial_text(second.serial_number) in said
+        assert "is not an old one" in await own.rubrica(
+            "renew-tsa", "--retire", "2", status=1
+        )
+        await own.rubrica("renew-tsa", "--retire", "1")
+        assert of_tsa(await tsa.stamp(imprint(), digest)) == second
+
+        serial = serial_text(second.serial_number)
+        await kept.revoke(serial, RevocationReason.KEY_COMPROMISE, "operator")
+        with pytest.raises(TsaUnavailableError) as refused:
+            await tsa.stamp(imprint(), digest)
+        assert "`rubrica hsm renew-tsa`" in refused.value.reason
+        assert "TSA key 3 was made" in await own.rubrica("renew-tsa")
+        third = of_tsa(await tsa.stamp(imprint(), digest))
+        assert third.public_key() not in (first.public_key(), second.public_key())
+    await store.close()
+
+    told = [kind for kind in await own.audited() if kind.value.startswith("tsa.")]
+    assert told == [EventKind.TSA_CREATED, EventKind.TSA_RETIRED, EventKind.TSA_CREATED]
+    assert provision(settings).made == []
+    with own.raw(TokenRole.PKI) as session:
+        assert tsa_keys.generations(session) == (2, 3)
+
+
+def leave_second_key(link: HsmConnection) -> None:
+    """Make the pair that a run made which was killed before it had it certified."""
+    objects.make_anew(
+        link.session(TokenRole.PKI),
+        tsa_keys.reference(2).cka_id,
+        tsa_keys.label_of(2),
+        KeyAlgorithm.EC_P256,
+    )
 
 
 async def signed_document(core: CoreParts) -> RequestId:

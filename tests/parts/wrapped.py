@@ -24,12 +24,24 @@ _BATCH = 500
 
 
 async def add_keys(
-    settings: Settings, clock: Clock, keys: Sequence[WrappedKey], count: int
+    settings: Settings,
+    clock: Clock,
+    keys: Sequence[WrappedKey],
+    count: int,
+    first: int = 0,
 ) -> None:
-    """Record so many persons with a key each, taking turns with the keys given."""
+    """Record so many persons with a key each, taking turns with the keys given.
+
+    Args:
+        settings: the installation.
+        clock: the time.
+        keys: made in its HSM.
+        count: of persons.
+        first: number of the first one, where there are some already.
+    """
     people, credentials = [], []
     now = clock.now()
-    for number in range(count):
+    for number in range(first, first + count):
         key, person = keys[number % len(keys)], new_id()
         people.append(
             {

@@ -25,9 +25,9 @@ class KeyNeeds:
     credential: CredentialId
     person: PersonId
     algorithm: KeyAlgorithm
-    method_w: WrapMethod | None
     method_k: WrapMethod | None
-    """Both None of a resident key, which stays where it is."""
+    """How the private key is wrapped; None of a resident one, which stays where it
+    is."""
 
     @property
     def is_resident(self) -> bool:
@@ -43,9 +43,20 @@ class MasterRecords(Protocol):
         ...
 
     async def otherwise(
-        self, version: int, after: CredentialId | None, limit: int
+        self,
+        version: int,
+        method: WrapMethod | None,
+        after: CredentialId | None,
+        limit: int,
     ) -> list[MasterWrapped]:
-        """Keys that another version wraps, after a credential, by id."""
+        """Keys that another version wraps, or another method, by id.
+
+        Args:
+            version: of the master key.
+            method: of W, if it shall be a certain one.
+            after: the credential to begin after.
+            limit: how many at the most.
+        """
         ...
 
     async def rewrapped(self, old: MasterWrapped, new: MasterWrapped) -> bool:

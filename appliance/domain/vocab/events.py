@@ -129,4 +129,8 @@ class EventKind(StrEnum):
     """Every wrapped key is under that version."""
     MASTER_RETIRED = "master.retired"
     """A version was destroyed in the HSM."""
+    TSA_CREATED = "tsa.created"
+    """A new key of the internal TSA is there, to be certified and stamp."""
+    TSA_RETIRED = "tsa.retired"
+    """An old key of the internal TSA was destroyed in the HSM."""
     LINK_CREATED = "link.created"
