@@ -1,9 +1,13 @@
 """What audit rows say: words for events, actors and members of a detail."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
+from admin_ui import words
 from admin_ui.words import N_, say
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import ActivationState, EventKind, TaskKind
+from appliance.services.signing_rules import SIGNING_PASSWORD
+from appliance.web.findings import DAMAGES, FINDINGS
 
 EVENTS: Final[dict[EventKind, str]] = {
     EventKind.INTEGRATOR_CREATED: N_("Integrator created"),
@@ -176,5 +180,66 @@ FACTS: Final = {
     "witness": N_("second officer"),
     "credentials": N_("credentials"),
     "item": N_("document number"),
+    "was": N_("was"),
+    "now": N_("is now"),
+    "wanted": N_("level aimed at"),
+    "version": N_("version"),
+    "bySigner": N_("by the signer"),
+    "amr": N_("signed in with"),
 }
 """Words for members of an event's detail; others are shown as they are."""
+
+_FACTORS: Final = {
+    "pwd": N_("login password"),
+    "otp": N_("one-time code"),
+    "mfa": N_("several factors"),
+    "hwk": N_("security key"),
+    SIGNING_PASSWORD: N_("signing password"),
+}
+_ACTIVATIONS: Final[dict[str, str]] = {
+    ActivationState.WAITING: N_("waiting for a worker"),
+    ActivationState.KEYING: N_("being signed with the key"),
+    ActivationState.FINISHING: N_("signed, being completed"),
+    ActivationState.DONE: N_("done"),
+    ActivationState.EXPIRED: N_("run out"),
+    ActivationState.FAILED: N_("failed"),
+}
+_STATES: Final[dict[Any, str]] = {
+    **{state: word for state, (word, _) in words.CREDENTIAL_STATES.items()},
+    **{state: word for state, (word, _) in words.PERSON_STATES.items()},
+    **{state: word for state, (word, _) in words.REQUEST_STATES.items()},
+}
+_KINDS: Final[dict[Any, str]] = {
+    **words.ENDING,
+    TaskKind.ISSUE: N_("make a key and its certificate"),
+    TaskKind.RENEW: N_("renew a certificate"),
+    TaskKind.REVOKE: N_("revoke a certificate"),
+    TaskKind.CSR: N_("make a certificate request"),
+    TaskKind.PUBLISH: N_("sign lists and answers of the CA"),
+    TaskKind.TIMESTAMP: N_("make a timestamp"),
+}
+VALUES: Final[dict[str, Mapping[Any, str]]] = {
+    "amr": _FACTORS,
+    "factors": _FACTORS,
+    "was": _ACTIVATIONS,
+    "now": _ACTIVATIONS,
+    "state": _STATES,
+    "kind": _KINDS,
+    "vouchedBy": words.VOUCHED,
+    "purpose": words.PURPOSES,
+    "reason": words.REASONS,
+    "findings": FINDINGS,
+    "damage": DAMAGES,
+}
+"""Words for values of vocabularies, by member; others are shown as they are."""
+
+
+def value(key: str, one: str) -> str:
+    """Say a value of a member of an event's detail; empty where it has no word.
+
+    Args:
+        key: of the member.
+        one: as it stands recorded.
+    """
+    word = VALUES.get(key, {}).get(one)
+    return "" if word is None else say(word)

@@ -149,7 +149,8 @@ class CoreParts:
             await store.close()
 
     def claiming(self, slot: str = "signing/h/1", **options: Any) -> Claiming:
-        """A signing worker's transactions."""
+        """A signing worker's transactions, or with `outside` the chores worker's."""
+        outside = options.pop("outside", False)
         return Claiming(
             options.pop("store", self.store),
             self.outcomes,
@@ -157,6 +158,7 @@ class CoreParts:
             SigningSettings(**options),
             slot,
             new_id(),
+            outside=outside,
         )
 
     # -- rows ------------------------------------------------------------------
@@ -417,6 +419,18 @@ def migrated_url(
     name = postgres_server.create_database(migrated_database)
     yield postgres_server.url(name)
     postgres_server.drop_database(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def each_url(request: pytest.FixtureRequest) -> str:
+    """The setting `database.url` of a fresh database, of each kind.
+
+    PostgreSQL comes migrated; SQLite's file is laid by who opens it (`lay_tables`).
+    """
+    if request.param == "sqlite":
+        return "sqlite"
+    url: str = request.getfixturevalue("migrated_url")
+    return url
 
 
 @pytest.fixture

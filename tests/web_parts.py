@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyotp
-import pytest
 
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, new_id
 from appliance.domain.key_ring import KeyRing
@@ -60,16 +59,6 @@ EMAIL = "ana@example.com"
 LOGIN_PASSWORD = "una clave de ingreso"
 BASE_URL = "https://firma.example"
 ORIGIN = "https://app.example"
-
-
-DATABASES = ("sqlite", "postgresql")
-
-
-def database(kind: str, request: pytest.FixtureRequest) -> dict[str, str]:
-    """The settings of a fresh database of one of the `DATABASES`."""
-    if kind == "sqlite":
-        return {}
-    return {"url": request.getfixturevalue("migrated_url")}
 
 
 def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:

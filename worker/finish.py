@@ -80,6 +80,19 @@ class ItemFinisher:
             return False
         return self.levels.must_go_out(work.credential.certificate, profile)
 
+    def goes_out_for(self, work: Work, item: Item) -> ErrorCode:
+        """What an item that must go out lacks: the reason, should nobody finish it.
+
+        Args:
+            work: the claim.
+            item: of it.
+        """
+        view = work.requests.get(item.seq)
+        stamped = view is not None and self.profile_of(view).has_outside_tsa
+        return (
+            ErrorCode.TSA_UNAVAILABLE if stamped else ErrorCode.REVOCATION_UNAVAILABLE
+        )
+
     async def resume(self, work: Work, item: Item) -> None:
         """Finish what an earlier claim signed.
 

@@ -201,7 +201,8 @@ async def _do_chores(settings: Settings, slot: str) -> None:
         documents = DocumentSweeping(
             core.store, core.documents, core.clock, settings.documents
         )
-        sweeping = Sweeping(core.store, core.outcomes, core.clock)
+        kept = timedelta(days=settings.signing.idempotency_days)
+        sweeping = Sweeping(core.store, core.outcomes, core.clock, kept)
         overdue = OverdueUpkeep(core.store, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)

@@ -79,7 +79,7 @@ class SigningWorker:
     """Those of the running that are HSM tasks."""
     _waiting: dict[ActivationId, ErrorCode] = field(default_factory=dict)
     """What activations in hand wait for."""
-    _going_out: set[ActivationId] = field(default_factory=set)
+    _going_out: dict[ActivationId, ErrorCode] = field(default_factory=dict)
     """Those in hand of which something is left to the role with a network."""
     _alone: bool = False
     """What is in hand may kill its worker: no document is taken beside it."""
@@ -237,12 +237,11 @@ class SigningWorker:
             return
         finally:
             waits_for = self._waiting.pop(work.claim.id, None)
-            goes_out = work.claim.id in self._going_out
-            self._going_out.discard(work.claim.id)
+            goes_out_for = self._going_out.pop(work.claim.id, None)
         if waits_for is not None:
             await self.claiming.put_off(work.claim, waits_for)
-        elif goes_out:
-            await self.claiming.hand_out(work.claim)
+        elif goes_out_for is not None:
+            await self.claiming.hand_out(work.claim, goes_out_for)
             await self.core.doorbell.ring(work.claim.id)
 
     async def _unlock(self, work: Work) -> UsableKey | None:
@@ -302,7 +301,8 @@ class SigningWorker:
         """
         try:
             if not await self.signer.sign(work, item, key):
-                self._going_out.add(work.claim.id)
+                goes_out_for = self.signer.finisher.goes_out_for(work, item)
+                self._going_out.setdefault(work.claim.id, goes_out_for)
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise

@@ -104,7 +104,7 @@ class Authorizing:
         if idempotency is None:
             return
         key, fingerprint = idempotency
-        used = await records.requests.remembered(person, key)
+        used = await records.idempotency.remembered(person, key)
         if used is not None and used != fingerprint:
             raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
 
@@ -212,7 +212,7 @@ class Authorizing:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
         now = self._clock.now()
         if wish.idempotency is not None:
-            await records.requests.remember(signer.person, *wish.idempotency, now)
+            await records.idempotency.remember(signer.person, *wish.idempotency, now)
         items = tuple(_item(wish, means, view) for view in begun)
         await records.activations.add(
             self._activation(signer, means, unlock, activation, items, now)

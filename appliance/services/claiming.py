@@ -158,10 +158,15 @@ class Claiming:
         async with self._store.write() as records:
             await records.activations.drop(claim, self._clock.now())
 
-    async def hand_out(self, claim: Claim) -> None:
-        """Give what is left to the role that has a network."""
+    async def hand_out(self, claim: Claim, code: ErrorCode) -> None:
+        """Give what is left to the role that has a network.
+
+        Args:
+            claim: of the caller.
+            code: what it lacks; the reason, should its time run out untried.
+        """
         async with self._store.write() as records:
-            await records.activations.hand_out(claim, self._clock.now())
+            await records.activations.hand_out(claim, self._clock.now(), code.value)
 
     async def put_off(
         self, claim: Claim, code: ErrorCode, rest: timedelta | None = None

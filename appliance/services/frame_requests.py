@@ -51,7 +51,9 @@ class FrameRequests:
         if session.idem_key is None:
             return
         async with self._store.read() as records:
-            used = await records.requests.remembered(_scope(session), session.idem_key)
+            used = await records.idempotency.remembered(
+                _scope(session), session.idem_key
+            )
         if used is not None and used != sha256:
             raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
 
@@ -96,7 +98,7 @@ class FrameRequests:
         """
         if session.idem_key is None:
             return None
-        await records.requests.remember(
+        await records.idempotency.remember(
             _scope(session), session.idem_key, sha256, self._clock.now()
         )
         earlier = await records.sessions.of_idem_key(

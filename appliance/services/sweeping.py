@@ -33,15 +33,32 @@ _SESSIONS_KEPT: Final = timedelta(days=1)
 _TRIES_KEPT: Final = timedelta(days=2)
 _BATCHES_KEPT: Final = timedelta(days=7)
 _STATUS_KEPT: Final = timedelta(days=1)
+_KEYS_KEPT: Final = timedelta(days=30)
+_KEYS_AT_ONCE: Final = 1000
+"""Each request may leave one: what has come together is not deleted in one go."""
 _SEALS_KEPT: Final = timedelta(seconds=EPOCHS_KEPT * EPOCH_S)
 """Longest that anything sealed can be opened."""
 _USED_UP: Final = "attempts used up"
 
 
 class Sweeping:
-    """The use cases of the reconciler."""
+    """The use cases of the reconciler.
 
-    def __init__(self, store: Store, outcomes: Outcomes, clock: Clock) -> None:
+    Args:
+        store: the record.
+        outcomes: tells who waits.
+        clock: the time.
+        keys_kept: how long an idempotency key stands for what it was first used for.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        outcomes: Outcomes,
+        clock: Clock,
+        keys_kept: timedelta = _KEYS_KEPT,
+    ) -> None:
+        self._keys_kept = keys_kept
         self._store = store
         self._outcomes = outcomes
         self._clock = clock
@@ -188,9 +205,10 @@ class Sweeping:
 
         Checks of signing passwords after a day, tries to sign in after two,
         download links at their end, batches a week after they were last asked
-        for, sessions of frames and of the console a day after their end: a frame
-        opened with yesterday's token is still told, by the page that its
-        integrator may show, that it has expired.
+        for, idempotency keys after `keys_kept`, some at a time, sessions of frames
+        and of the console a day after their end: a frame opened with yesterday's
+        token is still told, by the page that its integrator may show, that it has
+        expired.
         """
         now = self._clock.now()
         async with self._store.write() as records:
@@ -202,4 +220,5 @@ class Sweeping:
                 + await records.sessions.sweep(now - _SESSIONS_KEPT)
                 + await records.console.sweep(now - _SESSIONS_KEPT)
                 + await records.outside.forget(now - _STATUS_KEPT)
+                + await records.idempotency.forget(now - self._keys_kept, _KEYS_AT_ONCE)
             )

@@ -35,6 +35,9 @@ class SigningSettings(Section):
     """Longest wait for a free attempt slot, in seconds."""
     link_ttl_s: int = Field(default=900, ge=60, le=604_800)
     """Lifetime of `clave` in a download link, in seconds."""
+    idempotency_days: int = Field(default=30, ge=2, le=3650)
+    """Days that an `Idempotency-Key` or `idemKey` stands for what it was first used
+    for; then it may be used for something else."""
 
 
 class ProfileSettings(Section):

@@ -198,9 +198,12 @@ class SqlActivations:
             return await self._fenced(claim, values)
         return await self._let_go(claim, values)
 
-    async def hand_out(self, claim: Claim, at: datetime) -> bool:
-        """Give it to the role that has a network."""
-        return await self._let_go(claim, {"lease_until": at, "outside": True})
+    async def hand_out(self, claim: Claim, at: datetime, reason: str) -> bool:
+        """Give it to the role that has a network, and say for what."""
+        # What that role found already tells more.
+        known = case((activation.c.reason == "", reason), else_=activation.c.reason)
+        values = {"lease_until": at, "outside": True, "reason": known}
+        return await self._let_go(claim, values)
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:
         """Close the open intents of earlier claims; gives those closed."""

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -10,28 +10,47 @@ from appliance.storage.inserting import insert_into
 from appliance.storage.tables import idempotency
 
 
-async def remembered(connection: AsyncConnection, scope: str, key: str) -> str | None:
-    """The fingerprint that an idempotency key was first used with."""
-    result = await connection.execute(
-        select(idempotency.c.fingerprint).where(
-            idempotency.c.scope == scope, idempotency.c.key == key
+class SqlIdempotency:
+    """One row a scope and key."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def remembered(self, scope: str, key: str) -> str | None:
+        """The fingerprint that an idempotency key was first used with."""
+        result = await self._connection.execute(
+            select(idempotency.c.fingerprint).where(
+                idempotency.c.scope == scope, idempotency.c.key == key
+            )
         )
-    )
-    return result.scalar_one_or_none()
+        return result.scalar_one_or_none()
 
+    async def remember(
+        self, scope: str, key: str, fingerprint: str, at: datetime
+    ) -> None:
+        """Bind an idempotency key to a fingerprint.
 
-async def remember(
-    connection: AsyncConnection, scope: str, key: str, fingerprint: str, at: datetime
-) -> None:
-    """Bind an idempotency key to a fingerprint.
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
+        """
+        await self._connection.execute(
+            insert_into(self._connection, idempotency)
+            .values(scope=scope, key=key, fingerprint=fingerprint, created=at)
+            .on_conflict_do_nothing()
+        )
+        if await self.remembered(scope, key) != fingerprint:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
 
-    Raises:
-        ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
-    """
-    await connection.execute(
-        insert_into(connection, idempotency)
-        .values(scope=scope, key=key, fingerprint=fingerprint, created=at)
-        .on_conflict_do_nothing()
-    )
-    if await remembered(connection, scope, key) != fingerprint:
-        raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+    async def forget(self, before: datetime, limit: int) -> int:
+        """Delete keys that were first used before then, the oldest; how many."""
+        named = idempotency.c.scope, idempotency.c.key
+        oldest = (
+            select(*named)
+            .where(idempotency.c.created < before)
+            .order_by(idempotency.c.created)
+            .limit(limit)
+        )
+        result = await self._connection.execute(
+            delete(idempotency).where(tuple_(*named).in_(oldest))
+        )
+        return result.rowcount

@@ -19,7 +19,6 @@ from appliance.domain.ids import (
 from appliance.domain.records.requests import FRAME_ORIGIN, NewRequest
 from appliance.domain.request import UNFINISHED, RequestView, check_move
 from appliance.domain.vocab import RequestState
-from appliance.storage.idempotency import remember, remembered
 from appliance.storage.request_views import request_view, request_views
 from appliance.storage.tables import signature_request, signing_process
 
@@ -272,20 +271,6 @@ class SqlRequests:
             )
             .values(expires=until)
         )
-
-    async def remembered(self, scope: str, key: str) -> str | None:
-        """The fingerprint that an idempotency key was first used with."""
-        return await remembered(self._connection, scope, key)
-
-    async def remember(
-        self, scope: str, key: str, fingerprint: str, at: datetime
-    ) -> None:
-        """Bind an idempotency key to a fingerprint.
-
-        Raises:
-            ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
-        """
-        await remember(self._connection, scope, key, fingerprint, at)
 
     async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
         """Requests whose time to be signed is over."""

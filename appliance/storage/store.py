@@ -23,6 +23,7 @@ from appliance.storage.credentials import SqlCredentials
 from appliance.storage.document_keys import SqlDocumentKeys
 from appliance.storage.document_records import SqlDocuments
 from appliance.storage.engines import Engines
+from appliance.storage.idempotency import SqlIdempotency
 from appliance.storage.inserting import insert_into
 from appliance.storage.integrators import SqlIntegrators
 from appliance.storage.levels import SqlUpkeep
@@ -83,6 +84,7 @@ class SqlRecords:
         self.console_views = SqlConsoleViews(connection)
         self.masters = SqlMasters(connection)
         self.secret_versions = SqlSecretVersions(connection)
+        self.idempotency = SqlIdempotency(connection)
         self.upkeep = SqlUpkeep(connection)
         self.audit = SqlAudit(connection, writer, clock)
 

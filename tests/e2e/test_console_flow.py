@@ -45,6 +45,18 @@ async def send(page: Page, name: str) -> None:
         await button(page, name).click()
 
 
+async def make_key(page: Page, administrator: Administrator) -> str:
+    """Sign in and make an integrator with a key, which is shown; its code."""
+    code = code_of(administrator)
+    await administrator.sign_in(page, "/admin/integrators/new")
+    await fill(page, Código=code, Nombre="Estudio")
+    await send(page, "Crear")
+    await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
+    await fill(page, Etiqueta="Backend")
+    await button(page, "Crear clave").click()
+    return code
+
+
 async def open_session(appliance: Appliance, code: str, key: str) -> httpx.Response:
     """Do what an integrator's backend does."""
     async with httpx.AsyncClient(base_url=appliance.base_url) as client:
@@ -90,13 +102,7 @@ async def test_integrator_domain_and_key(
 async def test_key_is_copied(open_page: Opener, administrator: Administrator) -> None:
     """The copy button puts the whole key on the clipboard and says so."""
     page = await open_page(permissions=["clipboard-read", "clipboard-write"])
-    code = code_of(administrator)
-    await administrator.sign_in(page, "/admin/integrators/new")
-    await fill(page, Código=code, Nombre="Estudio")
-    await send(page, "Crear")
-    await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
-    await fill(page, Etiqueta="Backend")
-    await button(page, "Crear clave").click()
+    await make_key(page, administrator)
 
     await page.locator(".secret").get_by_role("button", name="Copiar").click()
 
@@ -186,13 +192,7 @@ async def test_everything_works_without_scripts(
 ) -> None:
     """Forms, confirmations, filters and files need no script."""
     page = await open_page(java_script_enabled=False)
-    code = code_of(administrator)
-    await administrator.sign_in(page, "/admin/integrators/new")
-    await fill(page, Código=code, Nombre="Estudio")
-    await send(page, "Crear")
-    await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
-    await fill(page, Etiqueta="Backend")
-    await button(page, "Crear clave").click()
+    code = await make_key(page, administrator)
     await expect(page.get_by_role("textbox", name="Clave de API")).to_have_text(KEY)
     await expect(page.get_by_role("button", name="Copiar")).to_have_count(0)
     await page.get_by_role("link", name="Ya la guardé").click()
@@ -370,13 +370,7 @@ async def test_firefox_signs_in_and_makes_a_key(
 ) -> None:
     """The cookie, the forms and the policy hold in Firefox too."""
     page = await open_firefox()
-    code = code_of(administrator)
-    await administrator.sign_in(page, "/admin/integrators/new")
-    await fill(page, Código=code, Nombre="Estudio")
-    await send(page, "Crear")
-    await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
-    await fill(page, Etiqueta="Backend")
-    await button(page, "Crear clave").click()
+    await make_key(page, administrator)
 
     await expect(page.get_by_role("textbox", name="Clave de API")).to_have_text(KEY)
     await button(page, "Salir").click()

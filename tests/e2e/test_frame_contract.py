@@ -125,10 +125,7 @@ async def test_error_payload_has_the_decided_fields(
     site: FrameSite, page: Page
 ) -> None:
     """code, message, category, retryable, requestId, and the field at fault."""
-    token = site.token()
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = await site.ready(page)
     await site.send(page, "init", site.init(token, None))
     error = await site.wait(page, "error")
 
@@ -149,10 +146,7 @@ async def test_error_of_the_server_has_the_same_fields(
     site: FrameSite, page: Page
 ) -> None:
     """One shape, whoever found the mistake; requestId is that of the log."""
-    token = site.token()
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = await site.ready(page)
     wrong = {"email": "a@b.example", "cuil": "20-26756539-2"}
     await site.send(page, "init", site.init(token, None, userData=wrong))
     error = await site.wait(page, "error")

@@ -47,7 +47,7 @@ async def test_host_that_repeats_with_new_nonces_until_acked_gets_one_signature(
     await ceremony.whole(site.frame(page), person)
     await site.wait(page, "signature.completed")
 
-    assert [state for _, state in site.requests(person)] == ["firmada"]
+    assert site.states(person) == ["firmada"]
     assert len(await site.payloads(page, "document.loaded")) == 1
     assert await site.errors(page) == []
 
@@ -71,7 +71,7 @@ async def test_host_that_starts_on_load_gets_one_signature(
     await ceremony.whole(site.frame(page), person)
     await site.wait(page, "signature.completed")
 
-    assert [state for _, state in site.requests(person)] == ["firmada"]
+    assert site.states(person) == ["firmada"]
 
 
 @pytest.mark.parametrize("keep", [True, False], ids=["both stay", "first removed"])
@@ -102,7 +102,7 @@ async def test_host_that_mounts_twice_gets_one_signature(
     await ceremony.whole(site.frame(page), person)
     await site.wait(page, "signature.completed")
 
-    assert [state for _, state in site.requests(person)] == ["firmada"]
+    assert site.states(person) == ["firmada"]
 
 
 @pytest.fixture(scope="module")
@@ -219,10 +219,7 @@ async def test_wrong_target_origin_gets_no_handshake(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """A message to another origin than the iframe's never arrives."""
-    token = site.token()
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = await site.ready(page)
     wrong = site.iframe_url.replace("localhost", "127.0.0.1")
     await site.send(page, "init", site.init(token, person), wrong)
     await page.wait_for_timeout(QUIET_MS)

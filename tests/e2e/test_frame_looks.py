@@ -57,10 +57,7 @@ async def test_ceremony_is_accessible_in_every_look(
     """From waiting for the host to the signed document, errors included."""
     page = await open_page(size)
     looks = Looks(open_page, page, size)
-    token = site.token()
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = await site.ready(page)
     frame = site.frame(page)
     await looks.see(frame, "01-waiting")
     await site.send(page, "init", site.init(token, person))

@@ -20,6 +20,9 @@ PDF = pdfs.one_page()
 OTHER = pdfs.pages(3)
 QUIET_MS = 700
 """Time in which a message that should not come would have come."""
+FORGE_INIT = """([host, init, target]) =>
+  window[host].frames[0].postMessage({ type: "svc.init", payload: init }, target)"""
+"""Sent by a window that is not the frame's parent."""
 
 
 async def test_messages_keep_the_order_of_the_contract(
@@ -197,10 +200,7 @@ async def test_load_file_before_the_ack_loads_nothing(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """The document stays unloaded and the host is told HANDSHAKE_REQUIRED."""
-    token = site.token()
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = await site.ready(page)
     await site.send(page, "load.file", file_of(PDF))
 
     assert (await site.wait(page, "error"))["code"] == "HANDSHAKE_REQUIRED"
@@ -300,10 +300,7 @@ async def test_sibling_frame_cannot_forge_init(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """Of the right origin, but not the frame's parent: nobody answers."""
-    token = site.token()
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = await site.ready(page)
     site.host.put("/sibling", "<!doctype html><title>sibling</title>")
     await page.evaluate(
         """() => { const f = document.createElement("iframe"); f.name = "sibling";
@@ -313,9 +310,7 @@ async def test_sibling_frame_cannot_forge_init(
     sibling = page.frame("sibling")
     assert sibling is not None
     await sibling.evaluate(
-        "([init, target]) => parent.frames[0].postMessage("
-        "{ type: 'svc.init', payload: init }, target)",
-        [site.init(token, person), site.iframe_url],
+        FORGE_INIT, ["parent", site.init(token, person), site.iframe_url]
     )
 
     await page.wait_for_timeout(QUIET_MS)
@@ -326,18 +321,13 @@ async def test_popup_cannot_forge_init(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """A window that the host opened reaches the frame, and is not heard."""
-    token = site.token()
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = await site.ready(page)
     site.host.put("/popup", "<!doctype html><title>popup</title>")
     async with page.expect_popup() as opened:
         await page.evaluate("void open('/popup')")
     popup = await opened.value
     await popup.evaluate(
-        "([init, target]) => opener.frames[0].postMessage("
-        "{ type: 'svc.init', payload: init }, target)",
-        [site.init(token, person), site.iframe_url],
+        FORGE_INIT, ["opener", site.init(token, person), site.iframe_url]
     )
 
     await page.wait_for_timeout(QUIET_MS)
@@ -348,10 +338,7 @@ async def test_unknown_and_foreign_messages_are_ignored(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """Other types, prefixes and shapes leave the frame as it was."""
-    token = site.token()
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = await site.ready(page)
     await page.evaluate(
         """(target) => {
           const deep = {}; let at = deep;
@@ -410,10 +397,7 @@ async def test_api_key_in_init_is_refused_and_administrators_are_warned(
     page = await open_page()
     sent: list[str] = []
     page.on("request", lambda r: sent.append(f"{r.url} {r.post_data or ''}"))
-    token = site.token()
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = await site.ready(page)
     await site.send(page, "init", site.init(token, person, apiKey=site.key))
 
     assert (await site.wait(page, "error"))["code"] == "LEGACY_CREDENTIALS"

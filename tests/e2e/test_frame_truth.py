@@ -67,17 +67,14 @@ async def test_token_that_ends_meanwhile_is_renewed_and_work_is_kept(
     await ceremony.sign(frame, person)
     await site.wait(page, "signature.completed")
 
-    assert [state for _, state in site.requests(person)] == ["firmada"]
+    assert site.states(person) == ["firmada"]
 
 
 async def test_init_with_an_expired_token_is_not_acked(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """Expired between ready and init: an error instead of the ack."""
-    token = site.token()
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = await site.ready(page)
     site.expire(token)
     await site.send(page, "init", site.init(token, person))
 
@@ -148,7 +145,7 @@ async def test_double_click_makes_one_signature(
     await frame.locator("#bar .primary").dblclick()
     await site.wait(page, "signature.completed")
 
-    assert [state for _, state in site.requests(person)] == ["firmada"]
+    assert site.states(person) == ["firmada"]
     (request,) = [number for number, _ in site.requests(person)]
     assert len(site.appliance.intents(request)) == 1
 
@@ -170,7 +167,7 @@ async def test_two_tabs_with_one_key_make_one_signature(
 
     assert second["eventId"] == first["eventId"]
     assert second["document"] == first["document"]
-    assert [state for _, state in site.requests(person)] == ["firmada"]
+    assert site.states(person) == ["firmada"]
 
 
 async def test_two_tabs_that_sign_at_once_make_one_signature(
@@ -192,7 +189,7 @@ async def test_two_tabs_that_sign_at_once_make_one_signature(
     second = await site.wait(two, "signature.completed")
 
     assert second["eventId"] == first["eventId"]
-    assert [state for _, state in site.requests(person)] == ["firmada"]
+    assert site.states(person) == ["firmada"]
 
 
 async def test_same_key_with_another_file_is_a_conflict(
@@ -206,7 +203,7 @@ async def test_same_key_with_another_file_is_a_conflict(
     await site.open(two, person, autoLoadFile=file_of(OTHER), idemKey=init["idemKey"])
 
     assert (await site.wait(two, "error"))["code"] == "IDEMKEY_CONFLICT"
-    assert [state for _, state in site.requests(person)] == ["firmada"]
+    assert site.states(person) == ["firmada"]
 
 
 async def test_completed_is_told_again_with_the_same_event(
@@ -269,7 +266,7 @@ async def test_call_that_never_arrived_leads_back_to_the_password(
     await ceremony.sign(frame, person)
     await site.wait(page, "signature.completed")
 
-    assert [state for _, state in site.requests(person)] == ["firmada"]
+    assert site.states(person) == ["firmada"]
 
 
 async def test_upload_survives_a_cut(
@@ -343,7 +340,7 @@ async def test_process_that_is_cancelled_signs_nothing(
 
     assert await site.wait(page, "cancelled") == {"reason": who}
     await ceremony.at(frame, "cancelled")
-    states = [state for _, state in site.requests(person)]
+    states = site.states(person)
     assert states == ["rechazada" if who == "signer" else "cancelada"]
 
 

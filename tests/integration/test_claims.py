@@ -58,7 +58,7 @@ async def test_what_goes_out_is_of_the_role_with_a_network(core: CoreParts) -> N
         assert await records.activations.intend(held, 0, DIGEST, core.now)
         assert await records.activations.keyed(held, 0, MADE, core.now)
         await records.activations.settle(held, core.now)
-        assert await records.activations.hand_out(held, core.now)
+        assert await records.activations.hand_out(held, core.now, "")
 
     assert await take(TERMS) is None
     taken = await take(abroad)

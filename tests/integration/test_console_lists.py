@@ -23,13 +23,10 @@ ANA, LUIS, EVA = "20055361682", "20267565393", "27301234568"
 NAMES = {ANA: "Ana María Núñez", LUIS: "Luis ÁNGEL Peña", EVA: "Eva 100% O_O"}
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Site]:
+@pytest.fixture
+async def site(tmp_path: Path, each_url: str) -> AsyncIterator[Site]:
     """A console on either database, with three people and an integrator."""
-    url = "sqlite"
-    if request.param == "postgresql":
-        url = request.getfixturevalue("migrated_url")
-    async with open_site(tmp_path, url) as made:
+    async with open_site(tmp_path, each_url) as made:
         await made.front.integrators.create("operator", "acme", "ACME S.A.")
         for cuil, name in NAMES.items():
             await made.person(cuil, name, enrolled=cuil != EVA)

@@ -19,13 +19,10 @@ PASSWORD = "una clave de consola"
 HERE = "192.0.2.1"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+@pytest.fixture
+async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
     """Services on a fresh database."""
-    url = "sqlite"
-    if request.param == "postgresql":
-        url = request.getfixturevalue("migrated_url")
-    async with open_desk(tmp_path, url) as made:
+    async with open_desk(tmp_path, each_url) as made:
         yield made
 
 

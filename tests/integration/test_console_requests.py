@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.domain.audit import AuditEvent
+from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
 from tests.parts.console import BAD_PDF, DAMAGED_PDF, NAME, PDF, Site
 from tests.parts.console_changes import ANA, LUIS, audited, open_acme_site
@@ -125,3 +127,27 @@ async def test_request_that_is_not_there(site: Site, number: str) -> None:
 
     assert answer.status == 404
     assert "SOLICITUD_NOT_FOUND" in answer.text
+
+
+async def test_story_says_factors_and_states_in_words(site: Site) -> None:
+    """On the request's page and in the audit; a word that is none stays as it is."""
+    await site.person()
+    request = RequestId(await site.request(ANA.replace("-", "")))
+    async with site.desk.store.write() as records:
+        for kind, detail in (
+            (EventKind.ACTIVATION_CREATED, {"factors": ["pwd", "otp", "sign-pwd"]}),
+            (EventKind.ACTIVATION_EXPIRED, {"was": "keying", "now": "<odd>"}),
+        ):
+            records.audit.add(
+                AuditEvent(kind, "system", request=request, detail={**detail})
+            )
+
+    for path in (f"/admin/requests/{request}", f"/admin/audit?request={request}"):
+        page = (await site.get(path)).text
+        assert (
+            "contraseña de ingreso, código de un solo uso, contraseña de firma" in page
+        )
+        assert "firmándose con la clave" in page
+        assert "&lt;odd&gt;" in page
+        assert "keying" not in page
+        assert ">pwd<" not in page

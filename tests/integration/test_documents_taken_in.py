@@ -31,14 +31,9 @@ from tests.parts.sandbox import SandboxServer, running_sandbox
 from tests.parts.unreadable import UNREADABLE
 from tests.signers import signed
 from tests.tools.damage import DAMAGED, ENCRYPTED, damaged_and_encrypted
-from tests.tools.pdf_samples import (
-    SoftwareSigner,
-    make_plan,
-    make_signer,
-    sign,
-)
+from tests.tools.pdf_samples import SoftwareSigner, make_plan, sign
 from tests.tools.pdf_validation import assert_valid
-from worker.stamp import StampFonts, load_fonts
+from worker.stamp import StampFonts
 
 REFUSED = {
     "empty": (b"", ErrorCode.DOCUMENT_EMPTY, 422),
@@ -189,18 +184,6 @@ def sandbox() -> Iterator[SandboxServer]:
     with running_sandbox() as server:
         yield server
         assert server.process.poll() is None
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
-
-
-@pytest.fixture(scope="module")
-def signer() -> SoftwareSigner:
-    """An RSA signer."""
-    return make_signer()
 
 
 @pytest.fixture

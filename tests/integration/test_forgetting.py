@@ -1,29 +1,24 @@
 """What is deleted by itself when it is of no more use."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from appliance.domain.errors import ApplianceError
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.services.sweeping import Sweeping
 from tests.fakes import FakeOutcomes
-from tests.web_parts import DATABASES, Parts, database, open_parts
+from tests.web_parts import Parts, open_parts
 
 ONE = RequestId(1)
 
 
-@pytest.fixture(params=DATABASES)
-def tables(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Settings of a fresh database of either kind."""
-    return database(request.param, request)
-
-
 @pytest.fixture
-async def parts(tmp_path: Path, tables: dict[str, str]) -> AsyncIterator[Parts]:
+async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
     """Storage with a request."""
-    async with open_parts(tmp_path, database=tables) as made:
+    async with open_parts(tmp_path, database={"url": each_url}) as made:
         person, _ = await made.add_person()
         await made.add_requests(person, ONE)
         yield made
@@ -69,3 +64,25 @@ async def test_forget_keeps_a_check_of_a_signing_password_for_a_day(
     assert await sweeping_of(parts).forget() == 0
     parts.clock.forward(2)
     assert await sweeping_of(parts).forget() == 1
+
+
+async def test_forget_deletes_old_idempotency_keys_a_batch_at_a_time(
+    parts: Parts,
+) -> None:
+    """A key in its time still stands for its first use; an older one for nothing."""
+    now, month = parts.clock.now(), timedelta(days=30)
+    async with parts.store.write() as records:
+        for number in range(1200):
+            await records.idempotency.remember("ana", f"{number}", "one", now)
+        young = now + timedelta(seconds=2)
+        await records.idempotency.remember("ana", "young", "one", young)
+    parts.clock.forward(month.total_seconds() + 1)
+
+    swept = [await sweeping_of(parts).forget() for _ in range(3)]
+
+    assert swept == [1000, 200, 0]
+    async with parts.store.write() as records:
+        await records.idempotency.remember("ana", "7", "another", parts.clock.now())
+        with pytest.raises(ApplianceError) as caught:
+            await records.idempotency.remember("ana", "young", "another", now)
+    assert caught.value.code is ErrorCode.IDEMKEY_CONFLICT

@@ -20,18 +20,6 @@ EC = (KeyAlgorithm.EC_P256,)
 PROFILES = Path(hsm_config.__file__).parent / "profiles"
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
-    """An installation after `hsm init`, to copy."""
-    return HsmInstallation.ready(tmp_path_factory.mktemp("template"))
-
-
-@pytest.fixture
-def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
-    """An installation after `hsm init`."""
-    return template.copy(tmp_path)
-
-
 def _bad(report: CheckReport) -> set[str]:
     return set(report.named(Mark.BAD))
 

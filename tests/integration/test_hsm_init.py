@@ -27,22 +27,10 @@ def bare(tmp_path: Path) -> HsmInstallation:
     return HsmInstallation(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
-    """Another installation after `hsm init`, to copy and to look at."""
-    return HsmInstallation.ready(tmp_path_factory.mktemp("template"))
-
-
 @pytest.fixture
 def other(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
     """A second one, with keys and certificates of its own."""
     return HsmInstallation.ready(tmp_path_factory.mktemp("other"), name="other")
-
-
-@pytest.fixture
-def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
-    """An installation after `hsm init`."""
-    return template.copy(tmp_path)
 
 
 def _files(folder: Path) -> dict[Path, bytes]:

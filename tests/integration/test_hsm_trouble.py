@@ -7,7 +7,6 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from pkcs11.exceptions import PKCS11Error
@@ -47,18 +46,6 @@ LOST = {
     "CRYPTOKI_NOT_INITIALIZED": 0x190,
     "VENDOR_DEFINED": 0x80000001,
 }
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
-    """An installation after `hsm init`, to copy."""
-    return HsmInstallation.ready(tmp_path_factory.mktemp("template"))
-
-
-@pytest.fixture
-def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
-    """An installation of the test's own."""
-    return template.copy(tmp_path)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pkcs11
 import pytest
@@ -35,18 +34,6 @@ from worker.hsm_session import HsmSession
 
 MESSAGE = b"what is signed"
 DIGEST = hashlib.sha256(MESSAGE).digest()
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
-    """An installation after `hsm init`, to copy."""
-    return HsmInstallation.ready(tmp_path_factory.mktemp("template"))
-
-
-@pytest.fixture
-def made(template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
-    """An installation of the test's own."""
-    return template.copy(tmp_path)
 
 
 @pytest.fixture

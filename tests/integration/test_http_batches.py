@@ -1,28 +1,18 @@
 """The REST API's routes of batches: what is read, and how it is told."""
 
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from appliance.asgi import create_api
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import FontStyle
-from tests.web_parts import Parts, open_parts
+from tests.parts.api_caller import Caller
+from tests.web_parts import Parts
 
 LOTE = "/solicitudes/firmar/lote"
 PASSWORD = "una clave de firma"
 BATCH: dict[str, object] = {"solicitudIds": [8, 7, 9], "password": PASSWORD}
-
-
-@pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    """Storage and services; signing is played."""
-    async with open_parts(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture
@@ -33,29 +23,6 @@ async def person(parts: Parts) -> PersonId:
     return who
 
 
-class Caller:
-    """Calls the API as one person."""
-
-    def __init__(self, parts: Parts, headers: dict[str, str]) -> None:
-        self.client = create_api(parts).test_client(use_cookies=False)
-        self.headers = headers
-
-    async def get(self, path: str) -> Any:
-        """GET."""
-        return await self.client.get(path, headers=self.headers)
-
-    async def post(self, body: object, **headers: str) -> Any:
-        """Call firmar/lote, with more headers."""
-        more = {name.replace("_", "-"): value for name, value in headers.items()}
-        return await self.client.post(LOTE, headers={**self.headers, **more}, json=body)
-
-
-@pytest.fixture
-async def caller(parts: Parts, person: PersonId) -> Caller:
-    """The signer, signed in."""
-    return Caller(parts, await parts.bearer(person))
-
-
 async def test_batch_told_in_order_with_links_that_open(
     parts: Parts, caller: Caller
 ) -> None:
@@ -64,7 +31,7 @@ async def test_batch_told_in_order_with_links_that_open(
         ErrorCode.PAGE_OUT_OF_RANGE, params={"pages": 1, "page": 2}, extras={"pages": 1}
     )
 
-    response = await caller.post(BATCH, Accept_Language="es")
+    response = await caller.post(LOTE, BATCH, Accept_Language="es")
 
     answer = await response.get_json()
     assert response.status_code == 200
@@ -97,7 +64,7 @@ async def test_batch_going_on_says_where_to_look(parts: Parts, caller: Caller) -
     """202, and the same at that address until all of it is over."""
     parts.batch_signing.open.add(RequestId(7))
 
-    response = await caller.post(BATCH)
+    response = await caller.post(LOTE, BATCH)
     answer = await response.get_json()
     where = response.headers["Location"]
     going = await caller.get(where)
@@ -128,7 +95,7 @@ async def test_whole_batch_in_a_word(parts: Parts, caller: Caller) -> None:
     for refused in ((), (7, 8, 9)):
         problem = ApplianceError(ErrorCode.STATE, params={"estado": "rechazada"})
         parts.batch_signing.refused = {RequestId(each): problem for each in refused}
-        words.append((await (await caller.post(BATCH)).get_json())["status"])
+        words.append((await (await caller.post(LOTE, BATCH)).get_json())["status"])
 
     assert words == ["success", "error"]
 
@@ -137,7 +104,7 @@ async def test_batch_hands_the_command_on(parts: Parts, caller: Caller) -> None:
     """All fields of firmar, once for all of them."""
     body = {**BATCH, "page": 2, "fontStyle": "BOLD"}
 
-    await caller.post(body, Idempotency_Key="clave-1")
+    await caller.post(LOTE, body, Idempotency_Key="clave-1")
 
     (batch,) = parts.batch_signing.batches
     assert batch.requests == (8, 7, 9)
@@ -179,7 +146,7 @@ async def test_batch_that_cannot_be_read_is_refused(
     parts: Parts, caller: Caller, body: object, code: str
 ) -> None:
     """400, and nothing is begun."""
-    response = await caller.post(body)
+    response = await caller.post(LOTE, body)
 
     assert response.status_code == 400
     assert (await response.get_json())["code"] == code
@@ -188,7 +155,7 @@ async def test_batch_that_cannot_be_read_is_refused(
 
 async def test_batch_takes_no_condition_on_one_document(caller: Caller) -> None:
     """If-Match can only mean one of them."""
-    response = await caller.post(BATCH, If_Match='"00"')
+    response = await caller.post(LOTE, BATCH, If_Match='"00"')
 
     assert (await response.get_json())["code"] == "BAD_HEADER"
 
@@ -199,7 +166,7 @@ async def test_batch_needs_young_factor(
     """As one signature does."""
     caller.headers = await parts.bearer(person, age_s=28_800)
 
-    response = await caller.post(BATCH)
+    response = await caller.post(LOTE, BATCH)
 
     assert response.status_code == 403
     assert (await response.get_json())["code"] == "STEP_UP"

@@ -1,19 +1,17 @@
 """The REST API's routes of credentials, over the record on SQLite."""
 
-import json
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from appliance.asgi import create_api
 from appliance.domain.ids import PersonId
 from appliance.domain.trust import AnchorPurpose
 from tests.fakes import NOON
+from tests.parts.api_caller import Caller, code
 from tests.parts.held import Held, hold
 from tests.parts.outside_ca import OutsideCa, bundle, der
 from tests.web_parts import CUIL, Parts, open_parts
@@ -43,35 +41,6 @@ async def person(parts: Parts) -> PersonId:
 async def held(parts: Parts, person: PersonId) -> Held:
     """Their credential."""
     return await hold(parts.store, person, CUIL, parts.clock.now())
-
-
-class Caller:
-    """Calls the API as one person."""
-
-    def __init__(self, parts: Parts, headers: dict[str, str]) -> None:
-        self.client = create_api(parts).test_client(use_cookies=False)
-        self.headers = headers
-
-    async def get(self, path: str, **headers: str) -> Any:
-        """GET, with more headers."""
-        return await self.client.get(path, headers={**self.headers, **headers})
-
-    async def post(self, path: str, body: object) -> Any:
-        """POST a JSON body."""
-        return await self.client.post(path, headers=self.headers, json=body)
-
-
-@pytest.fixture
-async def caller(parts: Parts, person: PersonId) -> Caller:
-    """The signer, signed in."""
-    return Caller(parts, await parts.bearer(person))
-
-
-async def code(response: Any, status: int) -> dict[str, Any]:
-    """Check a refusal's status, and give its members."""
-    members: dict[str, Any] = json.loads(await response.get_data())
-    assert response.status_code == status, members
-    return members
 
 
 async def test_list_has_every_field(caller: Caller, held: Held) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +40,6 @@ PUBLIC = {
 PAGES = ("/alta/", "/revocar", "/static/", "/verificar/")
 JSON = {"Content-Type": "application/json"}
 LOGIN = {"usuario": CUIL, "password": "no es"}
-
-
-@pytest.fixture
-async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
-    """Storage and services."""
-    async with open_parts(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

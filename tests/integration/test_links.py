@@ -9,21 +9,15 @@ from sqlalchemy import select
 from appliance.domain.ids import RequestId
 from appliance.domain.vocab import EventKind
 from appliance.storage import tables as tables_of
-from tests.web_parts import DATABASES, Parts, database, open_parts
+from tests.web_parts import Parts, open_parts
 
 ONE, TWO = RequestId(1), RequestId(2)
 
 
-@pytest.fixture(params=DATABASES)
-def tables(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Settings of a fresh database of either kind."""
-    return database(request.param, request)
-
-
 @pytest.fixture
-async def parts(tmp_path: Path, tables: dict[str, str]) -> AsyncIterator[Parts]:
+async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
     """Storage with two requests."""
-    async with open_parts(tmp_path, database=tables) as made:
+    async with open_parts(tmp_path, database={"url": each_url}) as made:
         person, _ = await made.add_person()
         await made.add_requests(person, ONE, TWO)
         yield made

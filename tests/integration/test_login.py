@@ -12,38 +12,24 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services.login import STEP_S
-from tests.web_parts import (
-    CUIL,
-    DATABASES,
-    EMAIL,
-    LOGIN_PASSWORD,
-    Parts,
-    database,
-    open_parts,
-)
+from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
 
 PASSWORD = LOGIN_PASSWORD.encode()
 HERE = "192.0.2.1"
 
 
-@pytest.fixture(params=DATABASES)
-def tables(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Settings of a fresh database of either kind."""
-    return database(request.param, request)
-
-
 @pytest.fixture
-async def parts(tmp_path: Path, tables: dict[str, str]) -> AsyncIterator[Parts]:
+async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
     """Storage and services with wide limits."""
-    async with open_parts(tmp_path, database=tables) as made:
+    async with open_parts(tmp_path, database={"url": each_url}) as made:
         yield made
 
 
 @pytest.fixture
-async def strict(tmp_path: Path, tables: dict[str, str]) -> AsyncIterator[Parts]:
+async def strict(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
     """Storage and services with the limits of decisions."""
     limits = {"login_per_minute_address": 10, "login_per_minute_account": 5}
-    async with open_parts(tmp_path, auth=limits, database=tables) as made:
+    async with open_parts(tmp_path, auth=limits, database={"url": each_url}) as made:
         yield made
 
 

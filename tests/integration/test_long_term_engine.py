@@ -38,7 +38,7 @@ from worker.pdf import (
     prepare_timestamp,
 )
 from worker.sandbox.verify import verify
-from worker.stamp import StampFonts, load_fonts
+from worker.stamp import StampFonts
 
 ROOM = 8192
 SHA256 = DigestAlgorithm.SHA256
@@ -49,12 +49,6 @@ HOUR = dt.timedelta(hours=1)
 def now() -> dt.datetime:
     """The machine's time, which pyHanko takes for the end of all, in whole seconds."""
     return SystemClock().now().replace(microsecond=0)
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
 
 
 @pytest.fixture

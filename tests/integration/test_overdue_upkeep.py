@@ -129,8 +129,8 @@ async def test_console_tells_of_it(site: Site) -> None:
     home = (await site.get("/admin/")).text
     health = (await site.get("/admin/health")).text
 
-    assert "<b>3</b> <span>documentos firmados que no llegaron a su nivel" in home
+    assert "<b>3</b> <span>documentos firmados que esperan su nivel" in home
     assert waiting in health
     assert "2 documentos que deben llegar a B-LT" in health
     assert "No se consigue un sello de tiempo." in health
-    assert "Ningún proceso lo intentó" in health
+    assert "Ningún worker lo intentó" in health

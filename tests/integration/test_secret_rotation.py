@@ -68,14 +68,11 @@ class Place(CommandPlace):
             return await records.people.by_email_index(indexes) is not None
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+@pytest.fixture
+async def place(tmp_path: Path, each_url: str) -> AsyncIterator[Place]:
     """A fresh installation with the integrator `acme`."""
-    url = "sqlite"
-    if request.param == "postgresql":
-        url = request.getfixturevalue("migrated_url")
-    keys = make_place(tmp_path, url)
-    async with open_desk(tmp_path, url, keys) as desk:
+    keys = make_place(tmp_path, each_url)
+    async with open_desk(tmp_path, each_url, keys) as desk:
         # The command is told the time by the machine.
         desk.clock.at = SystemClock().now()
         await desk.integrators.create("operator", "acme", "ACME S.A.")

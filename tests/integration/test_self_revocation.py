@@ -16,18 +16,17 @@ from appliance.domain.vocab import (
     RevocationReason,
 )
 from tests.parts.held import hold
-from tests.web_parts import CUIL, DATABASES, Parts, database, open_parts
+from tests.web_parts import CUIL, Parts, open_parts
 
 COMPROMISE = RevocationReason.KEY_COMPROMISE
 OTHER_CUIL = "20055361682"
 FORM = {"cuil": CUIL, "motivo": "clave_comprometida", "confirmo": "si"}
 
 
-@pytest.fixture(params=DATABASES)
-async def parts(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Parts]:
+@pytest.fixture
+async def parts(tmp_path: Path, each_url: str) -> AsyncIterator[Parts]:
     """Storage and services, on each database."""
-    url = database(request.param, request)
-    async with open_parts(tmp_path, database=url) as made:
+    async with open_parts(tmp_path, database={"url": each_url}) as made:
         yield made
 
 

@@ -31,13 +31,10 @@ from tests.parts.stores import Desk
 ORIGIN = "https://app.example"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+@pytest.fixture
+async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[Desk]:
     """Services on a fresh database, with the integrator `acme`."""
-    url = "sqlite"
-    if request.param == "postgresql":
-        url = request.getfixturevalue("migrated_url")
-    async with open_acme(tmp_path, url) as made:
+    async with open_acme(tmp_path, each_url) as made:
         yield made
 
 

@@ -18,29 +18,9 @@ from tests.tools.pdf_samples import (
     make_signer,
     sign,
 )
-from tests.tools.pdf_validation import (
-    assert_valid,
-    read_pdf,
-)
-from worker.pdf import (
-    SignatureCheckError,
-    check,
-    method_for,
-    prepare,
-)
-from worker.stamp import StampFonts, load_fonts
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
-
-
-@pytest.fixture(scope="module")
-def signer() -> SoftwareSigner:
-    """An RSA signer."""
-    return make_signer()
+from tests.tools.pdf_validation import assert_valid, read_pdf
+from worker.pdf import SignatureCheckError, check, method_for, prepare
+from worker.stamp import StampFonts
 
 
 def test_prepared_digests_are_what_they_say(

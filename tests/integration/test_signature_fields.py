@@ -25,23 +25,11 @@ from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner, make_plan, make_s
 from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig, validate
 from worker.pdf import SignaturePlan, prepare
 from worker.sandbox.inspect import inspect
-from worker.stamp import StampFonts, load_fonts
+from worker.stamp import StampFonts
 
 C = ErrorCode
 WHO = StampSigner("María José Ñandú", "20267565393", "es")
 ALL = {"Action": "/All"}
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
-
-
-@pytest.fixture(scope="module")
-def signer() -> SoftwareSigner:
-    """An RSA signer."""
-    return make_signer()
 
 
 def looked_at(pdf: bytes) -> Inspection:

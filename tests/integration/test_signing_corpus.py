@@ -11,12 +11,12 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.stamp import StampLayout, place, stamp_lines
 from appliance.domain.vocab import Restriction
 from tests.parts.pictures import difference, digest, is_within, pictures
-from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner, make_signer
+from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner
 from tests.tools.pdf_validation import assert_valid
 from worker.pdf import SignaturePlan, check, method_for, prepare
 from worker.sandbox.inspect import inspect
 from worker.sandbox.repair import repair
-from worker.stamp import StampFonts, load_fonts
+from worker.stamp import StampFonts
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
 FILES = sorted(CORPUS.glob("*.pdf"))
@@ -32,18 +32,6 @@ LEFT_OPEN = {"issue15557.pdf"}
 pytestmark = pytest.mark.skipif(
     not FILES, reason="the shared corpus does not stand beside the project"
 )
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
-
-
-@pytest.fixture(scope="module")
-def signer() -> SoftwareSigner:
-    """An RSA signer."""
-    return make_signer()
 
 
 def automatic(pdf: bytes) -> StampLayout | None:

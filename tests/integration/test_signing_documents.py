@@ -17,32 +17,13 @@ from tests.tools.pdf_samples import (
     SoftwareSigner,
     make_pdf,
     make_plan,
-    make_signer,
     sign,
 )
-from tests.tools.pdf_validation import (
-    assert_valid,
-    read_pdf,
-    run_pdfsig,
-)
-from worker.pdf import (
-    prepare,
-)
-from worker.stamp import StampFonts, load_fonts
+from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig
+from worker.pdf import prepare
+from worker.stamp import StampFonts
 
 LINES = stamp_lines("María José Ñandú", "20267565393", SIGNED_AT, "es")
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
-
-
-@pytest.fixture(scope="module")
-def signer() -> SoftwareSigner:
-    """An RSA signer."""
-    return make_signer()
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n", b"\n\n", b"  "])

@@ -42,7 +42,7 @@ from worker.pdf import (
     prepare,
 )
 from worker.pdf.cms import longest_signed_data, signer_parts
-from worker.stamp import StampFonts, load_fonts
+from worker.stamp import StampFonts
 
 PKCS1, PSS, ECDSA = SignatureScheme
 SHA256, SHA384, SHA512 = DigestAlgorithm
@@ -62,12 +62,6 @@ METHODS = [
     (KeyAlgorithm.EC_P384, ECDSA, SHA512),
 ]
 EVERY = pytest.mark.parametrize(("algorithm", "scheme", "digest"), METHODS)
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
 
 
 @cache

@@ -26,18 +26,12 @@ from appliance.domain.stamp import (
 from appliance.domain.vocab import FontName, FontStyle, Restriction
 from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
 from worker.pdf import SignaturePlan, method_for, prepare
-from worker.stamp import StampFonts, draw_on_page, load_fonts
+from worker.stamp import StampFonts, draw_on_page
 
 NAME = "María José Ñandú"
 LINES = stamp_lines(NAME, "20267565393", SIGNED_AT, "es")
 SIGNER = make_signer()
 DPI = 144
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
 
 
 def placed(params: SignParameters, *pages: PageBox) -> StampLayout:

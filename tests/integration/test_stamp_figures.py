@@ -27,7 +27,7 @@ from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
 from tests.tools.pdf_validation import read_pdf, run_pdfsig, validate
 from worker.pdf import SignaturePlan, method_for, prepare
 from worker.sandbox.inspect import inspect
-from worker.stamp import StampFonts, draw_on_page, load_fonts
+from worker.stamp import StampFonts, draw_on_page
 
 WHO = StampSigner("María José Ñandú", "20267565393", "es")
 SIGNER = make_signer()
@@ -36,12 +36,6 @@ FULL = StampDetails(is_cuil_masked=True, qr=QR.qr, logo=LOGO.logo)
 SAID = SignParameters(x=40, y=50, reason="Conformidad", place="Ñorquincó")
 SCALE = 4
 CODE = "0123456789ABCDEFGHJKMNPQRS"
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
 
 
 @pytest.fixture(scope="module")

@@ -16,17 +16,11 @@ from tests.tools.pdf_samples import A4, SIGNED_AT, make_pdf, make_signer
 from tests.tools.pdf_validation import run_pdfsig, validate
 from worker.pdf import SignaturePlan, method_for, prepare
 from worker.sandbox.inspect import inspect
-from worker.stamp import StampFonts, load_fonts
+from worker.stamp import StampFonts
 
 SIGNER = make_signer()
 ANA = StampSigner("Ana Núñez", "20267565393", "es")
 Edit = Callable[[pikepdf.Pdf, Any], None]
-
-
-@pytest.fixture(scope="module")
-def fonts() -> StampFonts:
-    """Every font, prepared."""
-    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
 
 
 def tagged(edit: Edit | None = None) -> bytes:

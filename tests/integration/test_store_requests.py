@@ -261,7 +261,7 @@ async def remember(core: CoreParts, scope: str, fingerprint: str) -> ErrorCode |
     """Bind the key `k` in a transaction of its own; the refusal, if any."""
     try:
         async with core.store.write() as records:
-            await records.requests.remember(scope, "k", fingerprint, core.now)
+            await records.idempotency.remember(scope, "k", fingerprint, core.now)
     except ApplianceError as exc:
         return exc.code
     return None
@@ -275,8 +275,8 @@ async def test_idempotency_key_is_bound_to_its_first_use(core: CoreParts) -> Non
     assert await remember(core, "eva", "f2") is None
 
     async with core.store.read() as records:
-        assert await records.requests.remembered("ana", "k") == "f1"
-        assert await records.requests.remembered("ana", "other") is None
+        assert await records.idempotency.remembered("ana", "k") == "f1"
+        assert await records.idempotency.remembered("ana", "other") is None
 
 
 async def test_idempotency_key_has_one_winner_of_ten(core: CoreParts) -> None:

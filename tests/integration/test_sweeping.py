@@ -247,6 +247,36 @@ async def test_finish_phase_that_waits_in_vain_says_for_what(core: CoreParts) ->
     assert await core.activation_state(work.claim.id) == (A.FAILED, "TSA_UNAVAILABLE")
 
 
+@pytest.mark.parametrize("found", [None, ErrorCode.REVOCATION_UNAVAILABLE])
+async def test_what_the_role_with_a_network_never_finishes_says_for_what(
+    core: CoreParts, found: ErrorCode | None
+) -> None:
+    """With it away, as with it trying in vain: nobody is told of a faulty document."""
+    work = await claimed(core)
+    worker, outside = core.claiming(), core.claiming("chores/h/1", outside=True)
+    item = work.claim.items[0]
+    await worker.intend(work.claim, item, DIGEST, CERTIFICATE)
+    await worker.keyed(work.claim, item, MADE, DIGEST)
+    await worker.hand_out(work.claim, ErrorCode.TSA_UNAVAILABLE)
+    if found is not None:
+        taken = await outside.claim_next()
+        assert taken is not None
+        await outside.put_off(taken.claim, found)
+    core.clock.forward(300)
+    neglected = await worker.claim_next()
+    assert neglected is not None
+    await worker.hand_out(neglected.claim, ErrorCode.TSA_UNAVAILABLE)
+
+    core.clock.forward(400)
+    await sweeping(core).expire_activations()
+
+    told = (found or ErrorCode.TSA_UNAVAILABLE).value
+    assert await core.request_states([item.request]) == [(R.FAILED, told)]
+    events = [row.event for row in await core.audit()]
+    (failed,) = [one for one in events if one.event.value == "request.failed"]
+    assert failed.detail["reason"] == told
+
+
 async def test_every_intent_ends_one_way_or_the_other(core: CoreParts) -> None:
     """Whatever became of them, no intent is left open."""
     for fate in ("keyed", "given back", "dies"):

@@ -7,12 +7,10 @@
 Its answers are built by pyca's own builders: no code of ours makes them.
 """
 
-import threading
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -22,6 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from appliance.domain.clock import Clock
 from tests.parts.outside_ca import OutsideCa, ec_key, named, spki_of, usage
+from tests.parts.served import Served
 
 _HOUR = timedelta(hours=1)
 
@@ -57,7 +56,7 @@ class Says(Enum):
     NO_NEXT_UPDATE = auto()
 
 
-class CaSite:
+class CaSite(Served):
     """The site at `url`.
 
     Args:
@@ -65,6 +64,7 @@ class CaSite:
     """
 
     def __init__(self, clock: Clock) -> None:
+        super().__init__()
         self.clock = clock
         self.ca: OutsideCa
         self.revoked: set[int] = set()
@@ -78,25 +78,11 @@ class CaSite:
         self.no_check = True
         """Whether its responder's certificate needs no proof itself."""
         self._key = ec_key()
-        self._stop = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property
     def url(self) -> str:
         """Where it is."""
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._stop.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        return self.origin
 
     def serve(self, http: BaseHTTPRequestHandler) -> None:
         """Answer one call."""
@@ -231,17 +217,3 @@ def _send(
         http.send_header("Location", location)
     http.end_headers()
     http.wfile.write(body)
-
-
-def _handler(site: CaSite) -> Callable[..., BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            site.serve(self)
-
-        def do_POST(self) -> None:
-            site.serve(self)
-
-        def log_message(self, *_args: object) -> None:
-            """Say nothing."""
-
-    return Handler

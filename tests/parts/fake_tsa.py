@@ -9,12 +9,11 @@ Its tokens are pyHanko's, over real HTTP: no code of ours makes them.
 
 import base64
 import ssl
-import threading
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Final
 
 from asn1crypto import core, keys, tsp
 from asn1crypto import x509 as asn1
@@ -30,6 +29,7 @@ from pyhanko_certvalidator.registry import SimpleCertificateStore
 
 from appliance.domain.clock import Clock
 from tests.parts.outside_ca import OutsideCa, der, named, rsa_key, spki_of, usage
+from tests.parts.served import Served
 
 REPLY: Final = "application/timestamp-reply"
 POLICY: Final = "1.3.6.1.4.1.4146.2.2"
@@ -114,7 +114,7 @@ def _asn1(certificate: x509.Certificate) -> asn1.Certificate:
     return asn1.Certificate.load(der(certificate))
 
 
-class FakeTsa:
+class FakeTsa(Served):
     """The authority at `url`.
 
     Args:
@@ -131,6 +131,7 @@ class FakeTsa:
         user: str = "",
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        super().__init__(tls)
         self.mode = Mode.GOOD
         self.asked = 0
         """Questions so far."""
@@ -139,30 +140,11 @@ class FakeTsa:
         self.authority = outside
         self._clock = clock
         self._user = user
-        self._stop = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._scheme = "https" if tls else "http"
-        if tls is not None:
-            self._server.socket = tls.wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
-            )
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property
     def url(self) -> str:
         """Where it answers."""
-        return f"{self._scheme}://127.0.0.1:{self._server.server_port}/tsa?key=not-for-logs"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        self._stop.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        return f"{self.origin}/tsa?key=not-for-logs"
 
     def answer(self, asked: bytes) -> bytes:
         """The answer to a TimeStampReq by this mode, as far as it is one."""
@@ -258,21 +240,3 @@ def _head(
     if location:
         http.send_header("Location", location)
     http.end_headers()
-
-
-def _handler(tsa: FakeTsa) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        """One connection."""
-
-        def do_POST(self) -> None:
-            """A question."""
-            try:
-                tsa.serve(self)
-            except (ConnectionError, ssl.SSLError):
-                # Who asked has gone, as of 50 MB they should.
-                self.close_connection = True
-
-        def log_message(self, *_args: object) -> None:
-            """Say nothing."""
-
-    return Handler

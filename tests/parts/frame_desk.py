@@ -5,21 +5,17 @@ async with open_frame_desk(folder, url) as desk:
 """
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyotp
+import pytest
 
-from appliance.domain.document import (
-    FindingKind,
-    Inspection,
-    PageBox,
-    RepairedCopy,
-)
-from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.document import FindingKind, Inspection, PageBox, RepairedCopy
+from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.frame import Claim, InitOrder, OpenedFrame, make_claim
 from appliance.domain.ids import ActivationId, PersonId, RequestId, new_id
 from appliance.domain.integration import EmbedSession
@@ -291,3 +287,11 @@ async def open_frame_desk(
             made.secret,
             documents,
         )
+
+
+async def refused(work: Awaitable[object], code: ErrorCode) -> ApplianceError:
+    """Demand a refusal by its code."""
+    with pytest.raises(ApplianceError) as caught:
+        await work
+    assert caught.value.code is code
+    return caught.value

@@ -163,14 +163,19 @@ class FrameSite:
             [f"{self.prefix}.{name}", payload, target or self.iframe_url],
         )
 
-    async def open(
-        self, page: Page, person: TestPerson | None, **changes: Any
-    ) -> dict[str, Any]:
-        """Visit, mount, wait for ready, send init, wait for the ack; the init."""
+    async def ready(self, page: Page) -> str:
+        """Visit, mount, wait for ready; the token of the frame, which knows no init."""
         token = self.token()
         await self.visit(page)
         await self.mount(page, token)
         await self.wait(page, "ready")
+        return token
+
+    async def open(
+        self, page: Page, person: TestPerson | None, **changes: Any
+    ) -> dict[str, Any]:
+        """Have a frame that is ready, send init, wait for the ack; the init."""
+        token = await self.ready(page)
         init = self.init(token, person, **changes)
         await self.send(page, "init", init)
         await self.wait(page, "handshake.ack")
@@ -225,6 +230,10 @@ class FrameSite:
             return [(v.id, v.state.value) for v in views if v.person == person.id]
 
         return self.appliance.do(read)
+
+    def states(self, person: TestPerson) -> list[str]:
+        """The states of every request of a person, by id."""
+        return [state for _, state in self.requests(person)]
 
     def expire(self, token: str, seconds_left: float = -1) -> None:
         """Have a session end that many seconds from now."""

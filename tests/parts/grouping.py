@@ -18,6 +18,7 @@ _WHOLE = ("e2e", "functional")
 _TOGETHER = {
     "test_frame_flow.py": "ceremonies",
     "test_frame_truth.py": "ceremonies",
+    "test_frame_use.py": "ceremonies",
     "test_frame_contract.py": "messages",
     "test_frame_firefox.py": "messages",
     "test_frame_hosts.py": "messages",

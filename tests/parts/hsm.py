@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa, utils
 
 from appliance.call_watch import CallWatch
 from appliance.domain.clock import SystemClock
-from appliance.domain.hsm import KeyAlgorithm, TokenRole
+from appliance.domain.hsm import KeyAlgorithm, KeyReference, TokenRole
 from appliance.domain.vocab import EventKind
 from appliance.settings import Settings, load_settings
 from appliance.storage.engines import open_engines
@@ -36,6 +36,8 @@ from tests.parts.pkcs11_shim import Pkcs11Shim
 from tests.parts.prepared import copy_installation, prepared
 from worker.hsm_session import HsmSession
 
+KEY: Final = KeyReference(TokenRole.FIRMA, b"\x01credential")
+"""Of a user, where a test wants one."""
 _DAY_S: Final = 86_400
 _TOML: Final = """\
 trial = {trial}
@@ -324,3 +326,12 @@ def verify(public: bytes | rsa.RSAPublicKey, signature: bytes, digest: bytes) ->
     )
     assert isinstance(key, rsa.RSAPublicKey)
     key.verify(signature, digest, padding.PKCS1v15(), utils.Prehashed(hashes.SHA256()))
+
+
+async def lose_module(session: HsmSession) -> None:
+    """Take the module away under an open session."""
+    thread = session._thread
+    assert thread is not None
+    library = thread._connections[0].module.library
+    assert library is not None
+    await thread._in_thread(library.finalize)

@@ -7,15 +7,22 @@ from enum import StrEnum
 import pytest
 
 from admin_ui import assets, story, times, words
+from appliance.domain.document import FindingKind
 from appliance.domain.errors import ApplianceError
 from appliance.domain.integration import FlagReason
+from appliance.domain.trust import ExpiringKind
 from appliance.domain.vocab import (
+    ActivationState,
     CredentialState,
     EventKind,
     PersonState,
     RequestState,
+    RevocationReason,
+    TaskKind,
     VouchedBy,
 )
+from appliance.services.login import FACTORS
+from appliance.services.signing_rules import SIGNING_PASSWORD
 from tests.tools import messages
 
 _PLACES = re.compile(r"%\((\w+)\)s")
@@ -117,3 +124,20 @@ def test_style_is_small_and_layered() -> None:
         "@layer",
         *("reset", "tokens", "base", "layout", "components", "utilities"),
     }
+
+
+def test_every_value_of_a_story_has_a_word() -> None:
+    """What a request goes through, and who proved what, is no raw word."""
+    for key, vocabulary in (
+        ("was", ActivationState),
+        ("now", ActivationState),
+        ("state", RequestState),
+        ("state", CredentialState),
+        ("state", PersonState),
+        ("kind", TaskKind),
+        ("kind", ExpiringKind),
+        ("reason", RevocationReason),
+        ("findings", FindingKind),
+    ):
+        assert set(story.VALUES[key]) >= {one.value for one in vocabulary}
+    assert set(story.VALUES["factors"]) >= {*FACTORS, SIGNING_PASSWORD}

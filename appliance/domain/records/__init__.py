@@ -17,6 +17,7 @@ from appliance.domain.records.certificates import (
 from appliance.domain.records.console import ConsoleRecords, EnrolmentRecords
 from appliance.domain.records.console_views import ConsoleViewRecords
 from appliance.domain.records.document_keys import DocumentKeyRecords
+from appliance.domain.records.idempotency import IdempotencyRecords
 from appliance.domain.records.integration import IntegratorRecords, SessionRecords
 from appliance.domain.records.levels import UpkeepRecords
 from appliance.domain.records.login import (
@@ -213,6 +214,11 @@ class Records(Protocol):
     @property
     def secret_versions(self) -> SecretVersionRecords:
         """Values by the version of the key that made them."""
+        ...
+
+    @property
+    def idempotency(self) -> IdempotencyRecords:
+        """Idempotency keys."""
         ...
 
     @property

@@ -261,8 +261,11 @@ class ActivationRecords(Protocol):
         """
         ...
 
-    async def hand_out(self, claim: Claim, at: datetime) -> bool:
-        """Give it to the role that has a network."""
+    async def hand_out(self, claim: Claim, at: datetime, reason: str) -> bool:
+        """Give it to the role that has a network, and say for what.
+
+        A reason that is there already stays.
+        """
         ...
 
     async def interrupt_intents(self, claim: Claim, at: datetime) -> list[IntentRow]:

@@ -247,20 +247,6 @@ class RequestRecords(Protocol):
         """Give a request of a session more time to be signed."""
         ...
 
-    async def remembered(self, scope: str, key: str) -> str | None:
-        """The fingerprint that an idempotency key was first used with."""
-        ...
-
-    async def remember(
-        self, scope: str, key: str, fingerprint: str, at: datetime
-    ) -> None:
-        """Bind an idempotency key to a fingerprint.
-
-        Raises:
-            ApplianceError: `IDEMKEY_CONFLICT` when it is bound to another.
-        """
-        ...
-
     async def overdue(self, at: datetime, limit: int) -> list[RequestId]:
         """Requests whose time to be signed is over."""
         ...

@@ -71,4 +71,5 @@ idempotency = Table(
     Column("key", String(128), primary_key=True),
     Column("fingerprint", String(64), nullable=False),
     Column("created", Instant, nullable=False),
+    Index("ix_idempotency_created", "created"),
 )

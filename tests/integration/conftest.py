@@ -1,0 +1,112 @@
+"""Parts of the product that tests of several modules drive."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.ids import PersonId
+from appliance.domain.vocab import RequestState
+from embed.assets import Assets, load_assets
+from hsm_config import objects
+from tests.core_parts import CoreParts
+from tests.fakes import request_view
+from tests.parts.api_caller import Caller
+from tests.parts.frame_role import Frame, open_frame
+from tests.parts.hsm import KEY, HsmInstallation
+from tests.parts.signing_front import Front, open_front
+from tests.tools.pdf_samples import SoftwareSigner, make_signer
+from tests.web_parts import Parts, open_parts
+from worker.stamp import StampFonts, load_fonts
+
+
+@pytest.fixture
+async def front(core: CoreParts) -> AsyncIterator[Front]:
+    """A face that signs, on each database."""
+    async with open_front(core) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def sqlite_front(sqlite_core: CoreParts) -> AsyncIterator[Front]:
+    """A face that signs, on SQLite."""
+    async with open_front(sqlite_core) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
+    """The core of a face; signing is played."""
+    async with open_parts(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def person(parts: Parts) -> PersonId:
+    """A signer with requests in every state that is told."""
+    who, _ = await parts.add_person()
+    await parts.add_requests(who, 11)
+    states = [
+        (7, RequestState.PENDING),
+        (8, RequestState.IN_PROGRESS),
+        (9, RequestState.SIGNED),
+        (10, RequestState.REJECTED),
+    ]
+    parts.requests.views = [
+        request_view(number, who, state) for number, state in states
+    ]
+    parts.requests.views.append(request_view(70, "somebody else"))
+    return who
+
+
+@pytest.fixture
+async def caller(parts: Parts, person: PersonId) -> Caller:
+    """Calls the API as `person`, signed in."""
+    return Caller(parts, await parts.bearer(person))
+
+
+@pytest.fixture(scope="session")
+def fonts() -> StampFonts:
+    """Every font, prepared."""
+    return load_fonts(Path("/usr/share/fonts/truetype/liberation2"))
+
+
+@pytest.fixture(scope="session")
+def signer() -> SoftwareSigner:
+    """Somebody with an RSA key and a certificate of a CA of their own."""
+    return make_signer()
+
+
+@pytest.fixture(scope="session")
+def assets() -> Assets:
+    """The page's files, read once."""
+    return load_assets()
+
+
+@pytest.fixture
+async def frame(tmp_path: Path, assets: Assets) -> AsyncIterator[Frame]:
+    """The role of the frame over fresh storage, with two registered origins."""
+    async with open_frame(tmp_path, assets) as opened:
+        yield opened
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> HsmInstallation:
+    """An installation after `hsm init`, of the test's own."""
+    return HsmInstallation.ready(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def keyed_template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
+    """An installation with a user's `KEY`, to copy."""
+    installation = HsmInstallation.ready(tmp_path_factory.mktemp("keyed"))
+    with installation.raw(KEY.token) as session:
+        objects.generate(session, KEY.cka_id, "user", KeyAlgorithm.RSA_2048)
+    return installation
+
+
+@pytest.fixture
+def keyed(keyed_template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
+    """An installation with a user's `KEY`, of the test's own."""
+    return keyed_template.copy(tmp_path)

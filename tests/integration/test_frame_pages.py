@@ -1,0 +1,240 @@
+"""The frame's pages and files over HTTP: their headers, and what stands in them.
+
+Source: research "Iframe: security headers"; decisions "Iframe".
+"""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from appliance.bootstrap import Front
+from embed.app import create_embed
+from embed.assets import Assets
+from tests.parts.frame_desk import CODE, open_frame_desk
+from tests.parts.frame_role import ORIGINS, SECURITY, Frame, text
+
+
+@pytest.mark.parametrize("address", ["token", "public id"])
+async def test_page_has_exactly_the_policy(frame: Frame, address: str) -> None:
+    """Everything from our own origin, nothing inline, framed by whom it may be."""
+    token = await frame.desk.token()
+    if address == "token":
+        answer = await frame.page(token)
+    else:
+        known = await frame.desk.desk.sessions.page(token, None)
+        got = await frame.client.get(f"/embed/?s={known.session_public_id}")
+        answer = got
+
+    assert answer.status_code == 200
+    assert answer.headers["Content-Security-Policy"] == (
+        "default-src 'none'; script-src 'self'; style-src 'self'; "
+        "img-src 'self' blob: data:; font-src 'self'; connect-src 'self'; "
+        "worker-src 'self'; base-uri 'none'; form-action 'none'; object-src 'none'; "
+        f"frame-ancestors {' '.join(ORIGINS)}"
+    )
+    assert {name: answer.headers[name] for name in SECURITY} == SECURITY
+    assert "X-Frame-Options" not in answer.headers
+    assert "Set-Cookie" not in answer.headers
+    permissions = answer.headers["Permissions-Policy"]
+    assert "camera=(self)" in permissions
+    assert "geolocation=()" in permissions
+
+
+async def test_integrator_without_origins_is_framed_by_nobody(frame: Frame) -> None:
+    """None registered: `'none'`."""
+    token = await frame.desk.token("nuevo")
+    answer = await frame.page(token)
+
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.endswith("frame-ancestors 'none'")
+
+
+async def test_expired_page_keeps_its_ancestors_and_says_401(frame: Frame) -> None:
+    """The message can be shown where the session was, for a day."""
+    token = await frame.desk.token()
+    frame.desk.desk.clock.forward(1800)
+    answer = await frame.page(token)
+
+    assert answer.status_code == 401
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.endswith(f"frame-ancestors {' '.join(ORIGINS)}")
+    assert boot_of(await text(answer))["kind"] == "expired"
+
+
+@pytest.mark.parametrize(
+    "address", ["", "?sessionToken=", f"?sessionToken={'x' * 43}", "?s=../../x", "?s="]
+)
+async def test_unknown_session_gets_words_without_script(
+    frame: Frame, address: str
+) -> None:
+    """401, framed by anybody, and nothing in it that could do anything."""
+    answer = await frame.client.get(f"/embed/{address}")
+    body = await text(answer)
+
+    assert answer.status_code == 401
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.endswith("frame-ancestors *")
+    assert "script-src" not in policy
+    assert "<script" not in body
+    assert "Esta sesión no existe" in body
+
+
+async def test_token_is_stripped_by_the_first_line_of_the_first_script(
+    frame: Frame, assets: Assets
+) -> None:
+    """Nothing of the page runs before the address is clean."""
+    token = await frame.desk.token()
+    body = await text(await frame.page(token))
+    scripts = re.findall(r"<script[^>]*>", body)
+
+    assert scripts[0] == f'<script src="{assets.base}/boot.js">'
+    first = assets.files["boot.js"].content.decode().splitlines()[0]
+    assert first.startswith("history.replaceState(null,")
+    assert token not in body
+
+
+async def test_page_has_nothing_inline(frame: Frame) -> None:
+    """No inline script, style or handler: only data."""
+    body = await text(await frame.page(await frame.desk.token()))
+    inline = re.findall(r"<script(?![^>]*\bsrc=)[^>]*>", body)
+
+    assert inline == ['<script type="application/json" id="boot">']
+    assert not re.findall(r"\son\w+=|\sstyle=|<style|javascript:", body)
+
+
+async def test_names_cannot_break_out_of_the_page(frame: Frame) -> None:
+    """What an integrator is called is text wherever it stands."""
+    name = "</script><img src=x onerror=alert(1)>\"'&"
+    await frame.desk.desk.integrators.change("operator", CODE, name=name)
+    body = await text(await frame.page(await frame.desk.token()))
+
+    assert "<img" not in body
+    assert boot_of(body)["integrator"] == name
+
+
+def boot_of(body: str) -> dict[str, Any]:
+    """What a page starts from."""
+    found = re.search(r'id="boot">(.*?)</script>', body, re.DOTALL)
+    assert found is not None
+    boot: dict[str, Any] = json.loads(found[1])
+    return boot
+
+
+async def test_boot_data_are_no_secret(frame: Frame) -> None:
+    """What the page starts from opens nothing."""
+    token = await frame.desk.token()
+    boot = boot_of(await text(await frame.page(token)))
+
+    assert set(boot) == {
+        "kind",
+        "session",
+        "integrator",
+        "origins",
+        "environment",
+        "prefix",
+        "language",
+        "maxDocumentBytes",
+        "statics",
+        "pdfjs",
+    }
+    assert boot["prefix"] == "svc"
+
+
+@pytest.mark.parametrize(
+    ("headers", "noted"),
+    [
+        ({"Referer": "https://mala.example/a?b"}, ["https://mala.example"]),
+        ({"Referer": "https://MALA.example:8443/"}, ["https://mala.example:8443"]),
+        ({"Referer": "https://u:p@mala.example/"}, ["https://mala.example"]),
+        ({"Referer": "https://app.example/pago"}, []),
+        ({"Referer": "https://marco.example/embed/"}, []),
+        ({"Referer": "javascript:alert(1)"}, []),
+        ({"Referer": "https://"}, []),
+        ({}, []),
+        ({"Referer": "https://mala.example/", "Sec-Fetch-Dest": "document"}, []),
+    ],
+)
+async def test_origin_that_may_not_frame_is_noted(
+    frame: Frame, headers: dict[str, str], noted: list[str]
+) -> None:
+    """By Referer and Sec-Fetch-Dest; what is no origin is not kept."""
+    token = await frame.desk.token()
+    await frame.page(token, **{"Sec-Fetch-Dest": "iframe", **headers})
+
+    blocked = await frame.desk.desk.integrators.blocked_origins(CODE)
+    assert [view.origin for view in blocked] == noted
+
+
+async def test_registered_origin_is_noted_as_seen(frame: Frame) -> None:
+    """Who may and does frame is told apart from who never did."""
+    token = await frame.desk.token()
+    headers = {"Sec-Fetch-Dest": "iframe", "Referer": "https://app.example/x"}
+    await frame.page(token, **headers)
+
+    listed = await frame.desk.desk.integrators.domains(CODE)
+    assert [view.origin for view in listed if view.seen] == ["https://app.example"]
+
+
+async def test_files_are_kept_by_browsers_for_good(
+    frame: Frame, assets: Assets
+) -> None:
+    """Their address names their content, so they never change."""
+    answer = await frame.client.get(f"{assets.base}/main.js")
+
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
+    assert "immutable" in answer.headers["Cache-Control"]
+    # Without it the worker of an isolated page would be refused.
+    assert answer.headers["Cross-Origin-Embedder-Policy"] == "require-corp"
+
+
+async def test_files_are_packed_for_who_takes_it(frame: Frame, assets: Assets) -> None:
+    """pdf.js goes over the line at a fourth of its size."""
+    path = f"{assets.base}/pdfjs/pdf.worker.min.mjs"
+    packed = await frame.client.get(path, headers={"Accept-Encoding": "gzip, br"})
+    plain = await frame.client.get(path, headers={"Accept-Encoding": "gzip;q=0"})
+
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert "Content-Encoding" not in plain.headers
+    assert len(await packed.get_data()) * 2 < len(await plain.get_data())
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/main.js", "/../api.py", "/%2e%2e/app.py", "/pdfjs/../main.js", "/pdfjs/", "/x"],
+)
+async def test_nothing_beside_the_files_is_served(
+    frame: Frame, assets: Assets, path: str
+) -> None:
+    """Another version, a folder above, a folder: not there."""
+    base = "/embed/v/0000000000000000" if path == "/main.js" else assets.base
+    answer = await frame.client.get(base + path)
+
+    assert answer.status_code in {400, 404}
+
+
+@pytest.mark.parametrize("environment", ["PREPROD", "PROD"])
+async def test_page_is_under_embed_in_both_environments(
+    tmp_path: Path, assets: Assets, environment: str
+) -> None:
+    """The path is `/embed/`, and the page says which environment it is of."""
+    top: dict[str, Any] = {"environment": environment, "trial": False}
+    async with open_frame_desk(tmp_path, **top) as desk:
+        front = SimpleNamespace(
+            settings=desk.desk.settings,
+            clock=desk.desk.clock,
+            sessions=desk.desk.sessions,
+            framing=desk.framing,
+            frame_signing=desk.signing,
+            health=None,
+        )
+        client = create_embed(cast("Front", front), assets).test_client()
+        token = await desk.token()
+        body = await text(await client.get(f"/embed/?sessionToken={token}"))
+
+    assert boot_of(body)["environment"] == environment
+    assert f'<p class="ribbon {environment.lower()}">{environment}</p>' in body

@@ -1,0 +1,195 @@
+"""`HsmSession` and who may open it, on a real SoftHSM: PINs and processes."""
+
+import asyncio
+import dataclasses
+import hashlib
+import subprocess
+import sys
+import time
+
+import pkcs11
+import pytest
+import structlog
+
+from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.hsm import SignatureScheme, TokenRole
+from appliance.settings import SettingsError
+from hsm_config.module import log_in
+from hsm_config.pin import Pin
+from tests.parts.hsm import KEY, HsmInstallation, lose_module
+from worker import hsm_connection
+from worker.hsm_connection import HsmStatus
+
+PKCS1 = SignatureScheme.RSA_PKCS1
+DIGEST = hashlib.sha256(b"a document").digest()
+
+
+# PINs
+
+
+async def test_wrong_pin_is_tried_once(
+    keyed: HsmInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No probe, no call and no corrected file leads to a second try."""
+    right = keyed.pin(TokenRole.FIRMA)
+    keyed.settings.hsm.firma.pin_file.write_text("9182736455\n")
+    tried: list[str] = []
+
+    def counted(token: pkcs11.Token, pin: Pin) -> pkcs11.Session:
+        tried.append(token.label)
+        return log_in(token, pin)
+
+    monkeypatch.setattr(hsm_connection, "log_in", counted)
+    async with keyed.session(probe_s=0.05) as session:
+        keyed.settings.hsm.firma.pin_file.write_text(f"{right}\n")
+        await asyncio.sleep(0.5)
+        with pytest.raises(HsmUnavailableError):
+            await session.sign(KEY, DIGEST, PKCS1)
+
+        assert session.status is HsmStatus.PIN
+        assert tried.count("firma") == 1
+
+
+async def test_pin_changed_meanwhile_latches(keyed: HsmInstallation) -> None:
+    """A PIN that is refused after a lost session is not tried again either."""
+    async with keyed.session(probe_s=0.05) as session:
+        assert session._thread is not None
+        one = session._thread._connections[0]
+        one.token = dataclasses.replace(one.token, pin=Pin("9182736455"))
+        await lose_module(session)
+        with pytest.raises(HsmUnavailableError):
+            await session.sign(KEY, DIGEST, PKCS1)
+
+        await asyncio.sleep(0.3)
+
+        assert session.status is HsmStatus.PIN
+
+
+async def test_missing_pin_file_refuses_to_open(keyed: HsmInstallation) -> None:
+    """A fault of the settings ends the start; no login is tried."""
+    keyed.settings.hsm.pki.pin_file.unlink()
+
+    with pytest.raises(SettingsError, match="PIN file cannot be read"):
+        await keyed.session().open()
+
+
+async def test_pin_shows_nowhere(keyed: HsmInstallation) -> None:
+    """Not in reprs, reasons, errors or log events, right or wrong."""
+    pins = [keyed.pin(role) for role in TokenRole]
+    seen: list[str] = []
+    with structlog.testing.capture_logs() as logs:
+        session = keyed.session(probe_s=60)
+        await session.open()
+        thread = session._thread
+        assert thread is not None
+        seen += [repr(session), repr(thread), repr(vars(thread._connections[0]))]
+        keyed.tokens.rename(keyed.away)
+        with pytest.raises(HsmUnavailableError) as away:
+            await session.sign(KEY, DIGEST, PKCS1)
+        await session.close()
+        keyed.away.rename(keyed.tokens)
+        keyed.settings.hsm.firma.pin_file.write_text("9182736455\n")
+        async with keyed.session() as wrong:
+            seen += [wrong.reason, repr(vars(wrong))]
+            with pytest.raises(HsmUnavailableError) as refused:
+                await wrong.sign(KEY, DIGEST, PKCS1)
+    seen += [repr(logs), repr(away.value), str(away.value), repr(refused.value)]
+
+    everything = "\n".join(seen)
+    for pin in [*pins, "9182736455"]:
+        assert pin not in everything
+    assert "PinIncorrect" in everything
+
+
+# Processes
+
+_OPEN_AND_SIGN = """\
+import asyncio, hashlib, sys
+from pathlib import Path
+from appliance.domain.hsm import KeyReference, TokenRole
+from appliance.settings import load_settings
+from hsm_config.profile import load_profile
+from worker.hsm_session import HsmSession
+
+async def main():
+    settings = load_settings(Path(sys.argv[1]))
+    session = HsmSession(settings.hsm, load_profile("softhsm2"))
+    sys.stdin.read(1)
+    await session.open()
+    assert session.status == "ready", session.reason
+    ref = KeyReference(TokenRole.FIRMA, b"\\x01credential")
+    await session.self_test(ref)
+    await session.close()
+
+asyncio.run(main())
+"""
+
+
+def test_eight_processes_at_once_all_open(keyed: HsmInstallation) -> None:
+    """Those that disturb one another at the start try again."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _OPEN_AND_SIGN, keyed.file],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for _ in range(8)
+    ]
+    # Let all of them come to the brink before any opens.
+    time.sleep(3)
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("x")
+        process.stdin.flush()
+
+    said = [process.communicate(timeout=60)[0] for process in processes]
+
+    assert [process.returncode for process in processes] == [0] * 8, said
+
+
+_FORK = """\
+import asyncio, os, sys
+from pathlib import Path
+from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.hsm import KeyReference, SignatureScheme, TokenRole
+from appliance.settings import load_settings
+from hsm_config.profile import load_profile
+from worker.hsm_session import HsmSession
+
+async def main():
+    settings = load_settings(Path(sys.argv[1]))
+    ref = KeyReference(TokenRole.FIRMA, b"\\x01credential")
+    async with HsmSession(settings.hsm, load_profile("softhsm2")) as session:
+        child = os.fork()
+        if child == 0:
+            signing = session.sign(ref, bytes(32), SignatureScheme.RSA_PKCS1)
+            for call in (signing, session.close()):
+                try:
+                    call.send(None)  # refused before it waits for anything
+                except HsmUnavailableError as exc:
+                    sys.stdout.write(exc.reason + "\\n")
+                else:
+                    os._exit(1)
+            sys.stdout.flush()
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        await session.self_test(ref)
+
+asyncio.run(main())
+"""
+
+
+def test_forked_child_cannot_use_the_session(keyed: HsmInstallation) -> None:
+    """The child is refused at once, and the parent signs on."""
+    result = subprocess.run(
+        [sys.executable, "-c", _FORK, keyed.file],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("opened by another process") == 2

@@ -1,0 +1,309 @@
+"""firmar over HTTP, as JSON and as a form with the document; signing is faked."""
+
+import json
+from typing import Any
+
+import pyotp
+import pytest
+
+from appliance.asgi import create_api
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
+from tests.fakes import PDF, SHA256, SIGNED_PDF, SIGNED_SHA256
+from tests.parts.api_caller import SIGN, Caller, code
+from tests.web_parts import BASE_URL, CUIL, LOGIN_PASSWORD, Parts
+
+BOUNDARY = "limite"
+
+
+async def test_sign_in_over_http(parts: Parts) -> None:
+    """Login, code, token, list: the bodies are those of decisions."""
+    _, seed = await parts.add_person()
+    client = create_api(parts).test_client(use_cookies=False)
+
+    login = await client.post(
+        "/auth/login", json={"usuario": CUIL, "password": LOGIN_PASSWORD}
+    )
+    challenge = await login.get_json()
+    otp = await client.post(
+        "/auth/otp",
+        json={
+            "loginToken": challenge["loginToken"],
+            "codigo": pyotp.TOTP(seed).at(parts.clock.now()),
+        },
+    )
+    token = await otp.get_json()
+    listed = await client.get(
+        "/solicitudes", headers={"Authorization": f"Bearer {token['access_token']}"}
+    )
+
+    assert {**challenge, "loginToken": ""} == {
+        "loginToken": "",
+        "factores": ["totp"],
+        "expiresIn": 300,
+    }
+    assert {**token, "access_token": ""} == {
+        "access_token": "",
+        "token_type": "Bearer",
+        "expires_in": 900,
+    }
+    assert (listed.status_code, await listed.get_json()) == (200, [])
+
+
+async def test_sign_answers_link(caller: Caller) -> None:
+    """The answer has the spec's two fields and three more; its link works."""
+    response = await caller.post("/solicitudes/firmar", {**SIGN, "solicitudId": 9})
+
+    members = await response.get_json()
+    url = members.pop("documentoFirmado")
+    assert (response.status_code, members) == (
+        200,
+        {
+            "status": "success",
+            "solicitudId": 9,
+            "sha256": SIGNED_SHA256,
+            "nivel": "B-B",
+        },
+    )
+    assert url.startswith(f"{BASE_URL}/solicitudes/9/documento?clave=")
+    download = await caller.client.get(url.removeprefix(BASE_URL))
+    assert await download.get_data() == SIGNED_PDF
+
+
+async def test_sign_hands_command_on(parts: Parts, caller: Caller) -> None:
+    """Body and headers become one command."""
+    await caller.post(
+        "/solicitudes/firmar",
+        {**SIGN, "x": 5, "y": 6, "restriccion": "NO_CHANGES_ALLOWED"},
+        If_Match=f'"{SHA256}"',
+        Idempotency_Key="c0ffee",
+    )
+
+    (command,) = parts.signing.commands
+    assert (command.request, command.password) == (7, b"clave de firma")
+    assert (command.params.x, command.params.y) == (5, 6)
+    assert (command.if_match, command.idempotency_key) == (SHA256, "c0ffee")
+    assert parts.signing.documents == [None]
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"), [("*", None), ('W/"ab"', 'W/"ab"'), ('"otro"', "otro")]
+)
+async def test_if_match_read(
+    parts: Parts, caller: Caller, sent: str, meant: str | None
+) -> None:
+    """A weak tag can never match, a star always does."""
+    await caller.post("/solicitudes/firmar", SIGN, If_Match=sent)
+
+    assert parts.signing.commands[0].if_match == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("If_Match", SHA256),
+        ("If_Match", f'"{SHA256}", "b"'),
+        ("If_Match", '"'),
+        ("Idempotency_Key", ""),
+        ("Idempotency_Key", "a b"),
+        ("Idempotency_Key", "x" * 129),
+        ("Idempotency_Key", "ñ"),
+    ],
+)
+async def test_conditional_header_refused(
+    parts: Parts, caller: Caller, name: str, value: str
+) -> None:
+    """A malformed condition signs nothing."""
+    response = await caller.post("/solicitudes/firmar", SIGN, **{name: value})
+
+    assert (await code(response, 400))["code"] == "BAD_HEADER"
+    assert parts.signing.commands == []
+
+
+async def test_sign_going_on_answers_202(parts: Parts, caller: Caller) -> None:
+    """When the work outlasts the wait the answer says where to look."""
+    parts.signing.slow = True
+
+    response = await caller.post("/solicitudes/firmar", SIGN)
+
+    assert response.status_code == 202
+    assert await response.get_json() == {"status": "en_proceso", "solicitudId": 7}
+    assert response.headers["Location"] == "/solicitudes/7"
+    assert int(response.headers["Retry-After"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_pdf"),
+    [
+        ("application/pdf", True),
+        ("application/pdf, */*", True),
+        ("application/json;q=0.5, application/pdf", True),
+        ("application/json, application/pdf", False),
+        ("application/json, text/plain, */*", False),
+        ("*/*", False),
+        ("text/html", False),
+        ("application/pdf;q=0", False),
+        ("application/*", False),
+        (";;,q=x,", False),
+    ],
+)
+async def test_sign_answers_pdf_when_named(
+    caller: Caller,
+    accept: str,
+    *,
+    is_pdf: bool,
+) -> None:
+    """The PDF itself is the answer only where Accept prefers it by name."""
+    body = {**SIGN, "solicitudId": 9}
+
+    response = await caller.post("/solicitudes/firmar", body, Accept=accept)
+
+    content = await response.get_data()
+    assert (content == SIGNED_PDF) is is_pdf
+    assert (response.headers["Content-Type"] == "application/pdf") is is_pdf
+
+
+def form(*parts: tuple[str, bytes], end: bool = True) -> bytes:
+    """A multipart body; names hold what follows them."""
+    body = b""
+    for head, content in parts:
+        body += (
+            f"--{BOUNDARY}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode()
+        )
+        body += content + b"\r\n"
+    return body + (f"--{BOUNDARY}--\r\n".encode() if end else b"")
+
+
+FILE = ('name="file"; filename="a.pdf"', PDF)
+OPTIONS = ('name="options"', json.dumps({**SIGN, "solicitudId": 9}).encode())
+
+
+async def send_form(caller: Caller, body: bytes, **headers: str) -> Any:
+    """POST a multipart body to firmar."""
+    kind = f"multipart/form-data; boundary={BOUNDARY}"
+    return await caller.client.post(
+        "/solicitudes/firmar",
+        data=body,
+        headers={**caller.headers, "Content-Type": kind, **headers},
+    )
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_pdf"),
+    [(None, True), ("*/*", True), ("application/json", False)],
+)
+async def test_multipart_answers_pdf_unless_json_alone(
+    parts: Parts,
+    caller: Caller,
+    accept: str | None,
+    *,
+    is_pdf: bool,
+) -> None:
+    """The file arrives; the PDF is the answer unless only JSON is accepted."""
+    headers = {} if accept is None else {"Accept": accept}
+
+    response = await send_form(caller, form(FILE, OPTIONS), **headers)
+
+    assert response.status_code == 200
+    assert (await response.get_data() == SIGNED_PDF) is is_pdf
+    assert parts.signing.documents == [PDF]
+
+
+async def test_multipart_options_may_have_more(parts: Parts, caller: Caller) -> None:
+    """Unknown keys of options are left aside."""
+    options = json.dumps({**SIGN, "solicitudId": 9, "certificateOptions": {}}).encode()
+
+    response = await send_form(caller, form(("name=options", options), FILE))
+
+    assert response.status_code == 200
+    assert parts.signing.commands[0].request == 9
+
+
+FORMS: dict[str, tuple[bytes, int, str]] = {
+    "no_file": (form(OPTIONS), 400, "FIELD_INVALID"),
+    "no_options": (form(FILE), 400, "FIELD_INVALID"),
+    "empty_file": (form((FILE[0], b""), OPTIONS), 422, "DOCUMENT_EMPTY"),
+    "large_file": (form((FILE[0], b"x" * 8193), OPTIONS), 413, "DOCUMENT_TOO_LARGE"),
+    "two_files": (form(FILE, FILE, OPTIONS), 400, "FIELD_INVALID"),
+    "unknown_part": (form(FILE, OPTIONS, ("name=otra", b"")), 400, "FIELD_UNKNOWN"),
+    "bad_options": (form(FILE, ("name=options", b"{")), 400, "JSON_INVALID"),
+    "list_options": (form(FILE, ("name=options", b"[]")), 400, "BODY_NOT_OBJECT"),
+    "not_closed": (form(FILE, OPTIONS, end=False), 400, "FIELD_INVALID"),
+    "no_multipart": (b"hola", 400, "FIELD_INVALID"),
+    "empty": (b"", 400, "FIELD_INVALID"),
+    "nameless": (form(("", b"x")), 400, "FIELD_UNKNOWN"),
+    "many_parts": (
+        form(*[(f"name=file{n}", b"") for n in range(50)]),
+        400,
+        "FIELD_UNKNOWN",
+    ),
+    "huge": (form((FILE[0], b"x" * 40_000), OPTIONS), 413, "BODY_TOO_LARGE"),
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "expected"), FORMS.values(), ids=FORMS.keys()
+)
+async def test_multipart_refused(
+    parts: Parts, caller: Caller, body: bytes, status: int, expected: str
+) -> None:
+    """Every bad form has its answer, and signs nothing."""
+    response = await send_form(caller, body)
+
+    assert (await code(response, status))["code"] == expected
+    assert parts.signing.commands == []
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data", "multipart/mixed; boundary=x"])
+async def test_multipart_without_boundary_refused(caller: Caller, kind: str) -> None:
+    """A form needs its boundary."""
+    response = await send_form(caller, form(FILE, OPTIONS), **{"Content-Type": kind})
+
+    assert (await code(response, 415))["code"] == "CONTENT_TYPE"
+
+
+REFUSALS = [
+    (ErrorCode.SIGN_PASSWORD_WRONG, 403, "fix_request", {"attemptsLeft": 9}),
+    (ErrorCode.SIGN_LOCKED, 423, "terminal", {}),
+    (ErrorCode.ALREADY_SIGNED, 409, "terminal", {}),
+    (ErrorCode.IN_PROGRESS, 409, "retry", {}),
+    (ErrorCode.STATE, 409, "terminal", {}),
+    (ErrorCode.IDEMKEY_CONFLICT, 409, "fix_request", {}),
+    (ErrorCode.DOCUMENT_CHANGED, 412, "fix_request", {}),
+    (ErrorCode.PAGE_OUT_OF_RANGE, 422, "fix_request", {}),
+    (ErrorCode.POSITION_OUT_OF_PAGE, 422, "fix_request", {"stamp": {"x": 1}}),
+    (ErrorCode.HSM_UNAVAILABLE, 503, "retry", {}),
+    (ErrorCode.RATE_LIMITED, 429, "retry", {"retryAfter": 3}),
+]
+
+
+@pytest.mark.parametrize(("failure", "status", "category", "extras"), REFUSALS)
+async def test_sign_refusal_told(
+    parts: Parts,
+    caller: Caller,
+    failure: ErrorCode,
+    status: int,
+    category: str,
+    extras: dict[str, object],
+) -> None:
+    """What the core refuses has the status of decisions; none is a 401."""
+    parts.signing.failure = ApplianceError(failure, extras=extras)
+
+    members = await code(await caller.post("/solicitudes/firmar", SIGN), status)
+
+    assert (members["code"], members["category"]) == (failure.value, category)
+    assert members.items() >= extras.items()
+
+
+async def test_sign_needs_young_factor(
+    parts: Parts, person: PersonId, caller: Caller
+) -> None:
+    """A factor of eight hours ago lists, but does not sign."""
+    caller.headers = await parts.bearer(person, age_s=28_800)
+
+    listed = await caller.get("/solicitudes")
+    signed = await caller.post("/solicitudes/firmar", SIGN)
+
+    assert listed.status_code == 200
+    assert (await code(signed, 403))["code"] == "STEP_UP"
+    assert parts.signing.commands == []

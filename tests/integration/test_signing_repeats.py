@@ -1,0 +1,214 @@
+"""Firmar called again, at once or later, with the same or other content.
+
+Source: decisions "repeating firmar".
+"""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from appliance.domain.command import SignParameters
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.request import SignOutcome
+from appliance.domain.vocab import RequestState
+from appliance.services.sweeping import Sweeping
+from tests.parts.signing_front import RED, WRONG, Front
+
+C, R = ErrorCode, RequestState
+
+
+async def test_repeat_after_signed_gives_the_stored_answer(front: Front) -> None:
+    """Same parameters: the same document, and no password is looked at."""
+    request = await front.new_request()
+    first = await front.signed(front.command(request, RED))
+
+    again = await front.sign(front.command(request, RED, WRONG))
+
+    assert again == first
+    assert await front.counted() == 0
+    assert len(await front.activations()) == 1
+
+
+async def test_repeat_after_signed_with_other_parameters_is_refused(
+    front: Front,
+) -> None:
+    """409 `ALREADY_SIGNED`."""
+    request = await front.new_request()
+    await front.signed(front.command(request))
+
+    assert await front.code(front.command(request, RED)) is C.ALREADY_SIGNED
+
+
+async def test_repeat_in_progress_waits_for_the_same_result(front: Front) -> None:
+    """No second activation, no password, one document for both."""
+    request = await front.new_request()
+    first = front.start(front.command(request))
+    await front.rung()
+    second = front.start(front.command(request, password=WRONG))
+    await asyncio.sleep(0.05)
+
+    await front.work_off()
+
+    assert await first == await second
+    assert len(await front.activations()) == 1
+    assert await front.counted() == 0
+
+
+async def test_repeat_in_progress_with_other_parameters_is_refused(
+    front: Front,
+) -> None:
+    """409 `IN_PROGRESS`, and the first goes on."""
+    request = await front.new_request()
+    first = front.start(front.command(request))
+    await front.rung()
+
+    refused = await front.code(front.command(request, RED))
+    await front.work_off()
+
+    assert refused is C.IN_PROGRESS
+    assert (await first).document is not None
+
+
+async def test_ten_equal_calls_at_once_make_one_signature(front: Front) -> None:
+    """All of them get the one document."""
+    request = await front.new_request()
+    calls = [front.start(front.command(request)) for _ in range(10)]
+    await front.rung()
+    await asyncio.sleep(0.2)
+
+    await front.work_off()
+    outcomes = await asyncio.gather(*calls)
+
+    assert len({outcome.document for outcome in outcomes}) == 1
+    assert outcomes[0].document is not None
+    assert len(await front.activations()) == 1
+
+
+async def test_two_different_calls_at_once_have_one_winner(front: Front) -> None:
+    """One is signed; the other learns that it is in progress, or signed."""
+    request = await front.new_request()
+    calls = [
+        front.start(front.command(request, SignParameters(font_size=size)))
+        for size in (12, 13)
+    ]
+    await front.rung()
+    await asyncio.sleep(0.1)
+
+    await front.work_off()
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+
+    (winner,) = [each for each in outcomes if isinstance(each, SignOutcome)]
+    (loser,) = [each for each in outcomes if isinstance(each, ApplianceError)]
+    assert winner.document is not None
+    assert loser.code in {C.IN_PROGRESS, C.ALREADY_SIGNED}
+    assert len(await front.activations()) == 1
+
+
+async def test_failure_is_told_and_may_be_tried_again(front: Front) -> None:
+    """The HSM went away: 503 to the caller, the request is `pendiente`."""
+    request = await front.new_request()
+    call = front.start(front.command(request))
+    await front.rung()
+
+    await front.hand_back(C.HSM_UNAVAILABLE)
+    with pytest.raises(ApplianceError) as caught:
+        await call
+    again = await front.signed(front.command(request, RED))
+
+    assert caught.value.code is C.HSM_UNAVAILABLE
+    assert again.document is not None
+
+
+async def test_expired_activation_is_told(front: Front) -> None:
+    """Nobody claimed it in time."""
+    request = await front.new_request()
+    call = front.start(front.command(request))
+    await front.rung()
+
+    front.core.clock.forward(60)
+    core = front.core
+    await Sweeping(core.store, core.outcomes, core.clock).expire_activations()
+
+    with pytest.raises(ApplianceError) as caught:
+        await call
+    assert caught.value.code is C.ACTIVATION_EXPIRED
+    assert (await core.view(request)).state is R.PENDING
+
+
+@pytest.mark.parametrize(
+    ("params", "code"), [(SignParameters(), None), (RED, C.ALREADY_SIGNED)]
+)
+async def test_caller_who_looks_late_meets_what_was_begun_anew(
+    sqlite_front: Front,
+    params: SignParameters,
+    code: ErrorCode | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own attempt was given back, and another call has signed meanwhile."""
+    # It looks when this test says so, however long the rest takes.
+    monkeypatch.setattr("appliance.services.signing._LOOK_AGAIN_S", (60.0,))
+    outcomes = sqlite_front.core.outcomes
+    outcomes.deaf = True
+    request = await sqlite_front.new_request()
+    late = sqlite_front.start(sqlite_front.command(request))
+    await sqlite_front.rung()
+    await asyncio.sleep(0.05)
+
+    await sqlite_front.hand_back(C.HSM_UNAVAILABLE)
+    outcomes.deaf = False
+    anew = sqlite_front.start(sqlite_front.command(request, params))
+    await sqlite_front.rung(2)
+    await sqlite_front.work_off()
+    (begun, _) = outcomes.expected
+    await outcomes.announce(begun)
+    (met,) = await asyncio.gather(late, return_exceptions=True)
+
+    assert (await anew).document is not None
+    assert (met.code if isinstance(met, ApplianceError) else None) is code
+
+
+# -- idempotency keys ------------------------------------------------------------------
+
+
+async def test_idempotency_key_with_other_content_is_refused(front: Front) -> None:
+    """The same key for other parameters, or for another request: 409."""
+    request, other = await front.new_request(), await front.new_request()
+    await front.signed(front.command(request, key="k"))
+
+    codes = [
+        await front.code(front.command(request, RED, key="k")),
+        await front.code(front.command(other, key="k")),
+    ]
+
+    assert codes == [C.IDEMKEY_CONFLICT] * 2
+
+
+async def test_idempotency_key_repeated_gives_the_same_answer(front: Front) -> None:
+    """Same key, same content: the stored answer."""
+    request = await front.new_request()
+    first = await front.signed(front.command(request, key="k"))
+
+    assert await front.sign(front.command(request, key="k")) == first
+
+
+async def test_idempotency_key_for_two_requests_at_once_has_one_winner(
+    front: Front,
+) -> None:
+    """The one that comes second is refused, and its request stays `pendiente`."""
+    requests = [await front.new_request() for _ in range(2)]
+    calls = [front.start(front.command(request, key="k")) for request in requests]
+    done, _ = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+    (refused,) = done
+
+    assert isinstance(refused.exception(), ApplianceError)
+    await front.rung()
+    await front.work_off()
+
+    states = [state for state, _ in await front.core.request_states(requests)]
+    await asyncio.gather(*calls, return_exceptions=True)
+    assert sorted(states) == [R.SIGNED, R.PENDING]
+    # The right password that came with it is no running check any more.
+    async with front.core.store.read() as records:
+        since = front.core.now - timedelta(seconds=60)
+        assert await records.slots.running(front.signer.person, since) == 0
