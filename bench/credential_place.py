@@ -28,6 +28,7 @@ from appliance.domain.activation import (
     epoch_at,
 )
 from appliance.domain.command import SignParameters
+from appliance.domain.consent import NewActivation, NewItem
 from appliance.domain.document import Inspection, PageBox
 from appliance.domain.errors import FieldInvalidError, TsaUnavailableError
 from appliance.domain.hsm import DigestAlgorithm, KeyMode, WrappedKey
@@ -40,7 +41,6 @@ from appliance.domain.ids import (
     new_id,
 )
 from appliance.domain.person import Credential, parse_cuil
-from appliance.domain.records.activations import NewActivation, NewItem
 from appliance.domain.records.people import Integrator
 from appliance.domain.records.requests import NewRequest, StoredDocument
 from appliance.domain.vocab import CredentialState, SignatureLevel, VouchedBy

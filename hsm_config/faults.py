@@ -152,3 +152,18 @@ def may_mean_no(exc: p11.PKCS11Error) -> bool:
     """
     vague = {p11.PKCS11Error, p11.GeneralError, p11.FunctionFailed}
     return type(exc) in vague or classify(exc) is HsmFault.REFUSED
+
+
+def said_no(exc: p11.PKCS11Error) -> str:
+    """Why a token did not open a blob.
+
+    Args:
+        exc: what the unwrapping raised.
+
+    Raises:
+        PKCS11Error: the same, where it says that the token is in trouble.
+    """
+    if not may_mean_no(exc):
+        raise exc
+    # Modules have a dozen codes for it; SoftHSM says CKR_GENERAL_ERROR.
+    return f"a wrapped key does not open: {type(exc).__name__}"

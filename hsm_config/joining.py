@@ -89,9 +89,9 @@ def join_members(settings: Settings) -> Joined:
 
     Raises:
         SettingsError: settings, profile or a PIN file cannot be used.
-        HsmRefusedError: a resident-only make, no replicas, no master key yet; a token
-            of another installation, one that cannot get a master key or does not
-            wrap as the others do.
+        HsmRefusedError: a resident-only make, no replicas, no master key yet, a worker
+            identity that is not pinned; a token of another installation, one that
+            cannot get a master key or does not wrap as the others do.
         HsmUnavailableError: a module, a token or a PIN does not work.
     """
     replicas.check_apart(settings)
@@ -103,6 +103,9 @@ def join_members(settings: Settings) -> Joined:
     ):
         masters = Masters(session)
         version = _versions(session)[-1]
+        firma_keys.refuse_unpinned(
+            objects.public_key(session, objects.IDENTITY_KEY.cka_id), settings
+        )
         for one in others:
             _refuse_stranger(session, one, profile)
         late = [one for one in others if not _has(one.session, version)]

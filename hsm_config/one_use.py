@@ -19,11 +19,12 @@ from appliance.domain.hsm import (
     WrappedKey,
 )
 from hsm_config import signatures, templates
+from hsm_config.faults import said_no
 from hsm_config.profile import HsmProfile
 from hsm_config.session_calls import PackedTemplate, SessionCalls
 from hsm_config.templates import Template
 from hsm_config.wrap_methods import WrapMethods, iv_bytes
-from hsm_config.wrapping import DoesNotUnwrapError, private_template, said_no
+from hsm_config.wrapping import DoesNotUnwrapError, private_template
 
 
 def _packed(kind: ObjectClass, key_type: KeyType, template: Template) -> PackedTemplate:

@@ -20,7 +20,7 @@ from appliance.domain.errors import ErrorCode, HsmRefusedError
 from appliance.domain.hsm import KeyAlgorithm, WrapMethod, WrappedKey
 from hsm_config import signatures, templates
 from hsm_config.exposure import refuse_readable
-from hsm_config.faults import may_mean_no
+from hsm_config.faults import said_no
 from hsm_config.pairs import (
     generate_pair,
     load_spki,
@@ -40,21 +40,6 @@ class DoesNotUnwrapError(HsmRefusedError):
 
     Altered, of another key, or the token is in trouble: modules do not tell.
     """
-
-
-def said_no(exc: PKCS11Error) -> str:
-    """Why a token did not open a blob.
-
-    Args:
-        exc: what the unwrapping raised.
-
-    Raises:
-        PKCS11Error: the same, where it says that the token is in trouble.
-    """
-    if not may_mean_no(exc):
-        raise exc
-    # Modules have a dozen codes for it; SoftHSM says CKR_GENERAL_ERROR.
-    return f"a wrapped key does not open: {type(exc).__name__}"
 
 
 def private_template(key: WrappedKey, quirks: HsmQuirks) -> Template:

@@ -21,6 +21,7 @@ import pytest
 from appliance.domain.activation import Seal, epoch_at
 from appliance.domain.audit import AuditRow, first_break
 from appliance.domain.command import SignParameters
+from appliance.domain.consent import NewActivation, NewItem
 from appliance.domain.document import Inspection, PageBox
 from appliance.domain.hsm import KeyAlgorithm, KeyMode
 from appliance.domain.ids import (
@@ -36,8 +37,6 @@ from appliance.domain.person import Credential, Person
 from appliance.domain.records.activations import (
     IntentRow,
     KeyedItem,
-    NewActivation,
-    NewItem,
 )
 from appliance.domain.records.people import Integrator, NewPerson, SigningSecret
 from appliance.domain.records.requests import NewRequest, StoredDocument

@@ -12,8 +12,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
 
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.errors import (
@@ -26,9 +24,9 @@ from appliance.domain.hsm import KeyAlgorithm, KeyReference
 from appliance.domain.ids import CredentialId
 from appliance.domain.vocab import CertificateKind, VouchedBy
 from appliance.settings import Settings
-from hsm_config.certificates import is_demo, key_identifier, new_serial
-from hsm_config.hierarchy import BACKDATE, authority_name
-from hsm_config.objects import CA_KEY, OCSP_KEY
+from hsm_config.certificates import is_demo, key_identifier
+from hsm_config.hierarchy import authority_name
+from hsm_config.objects import OCSP_KEY
 from worker.certificate_profile import (
     Extensions,
     PublicKey,
@@ -38,6 +36,7 @@ from worker.certificate_profile import (
     signer_name,
     tsa_extensions,
 )
+from worker.certifying import IssuedCertificate, certify
 from worker.hsm_session import HsmSession
 
 VALIDITY: Final = timedelta(days=2 * 365)
@@ -59,22 +58,6 @@ class CertificateSubject:
     """Eleven digits."""
     vouched_by: VouchedBy
     """Who answered for the identity."""
-
-
-@dataclass(frozen=True, slots=True)
-class IssuedCertificate:
-    """A signer's certificate and what one wants to know of it."""
-
-    certificate: bytes
-    """DER."""
-    chain: tuple[bytes, ...]
-    """DER, issuer first; not the root, which a verifier has or does not trust."""
-    not_before: datetime
-    """Aware, in UTC."""
-    not_after: datetime
-    """Aware, in UTC."""
-    serial: int
-    """Positive, up to 128 bits."""
 
 
 class Authority:
@@ -167,8 +150,7 @@ class Authority:
         extensions = signer_extensions(
             self._settings, self._ca, public, subject.vouched_by
         )
-        signed = await self._certify(name, public, VALIDITY, extensions, now)
-        return self._issued(signed)
+        return await self._certify(name, public, VALIDITY, extensions, now)
 
     async def certify_responder(self, now: datetime) -> IssuedCertificate:
         """Certify the OCSP responder's key, anew each time.
@@ -188,14 +170,13 @@ class Authority:
         """
         self._refuse_outdated(now)
         public = signer_key(await self._session.public_key(OCSP_KEY))
-        signed = await self._certify(
+        return await self._certify(
             authority_name(self._settings, "OCSP"),
             public,
             RESPONDER_VALIDITY,
             responder_extensions(self._ca, public),
             now,
         )
-        return self._issued(signed)
 
     async def certify_tsa(self, now: datetime, key: KeyReference) -> IssuedCertificate:
         """Certify a key of the timestamping authority, anew each time.
@@ -216,14 +197,13 @@ class Authority:
         """
         self._refuse_outdated(now)
         public = signer_key(await self._session.public_key(key))
-        signed = await self._certify(
+        return await self._certify(
             authority_name(self._settings, "TSA"),
             public,
             TSA_VALIDITY,
             tsa_extensions(self._settings, self._ca, public),
             now,
         )
-        return self._issued(signed)
 
     def record(
         self,
@@ -255,41 +235,9 @@ class Authority:
         validity: timedelta,
         extensions: Extensions,
         now: datetime,
-    ) -> x509.Certificate:
-        """Have the CA's key sign a certificate, and check it.
-
-        Raises:
-            HsmRefusedError: the CA's certificate is not of its key.
-        """
-        start = now.replace(microsecond=0) - BACKDATE
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(self._ca.subject)
-            .public_key(public)
-            .serial_number(new_serial())
-            .not_valid_before(max(start, self._ca.not_valid_before_utc))
-            .not_valid_after(min(start + validity, self._ca.not_valid_after_utc))
-        )
-        for extension, critical in extensions:
-            builder = builder.add_extension(extension, critical=critical)
-        signed = await self._session.with_private_key(
-            CA_KEY, lambda key: builder.sign(key, hashes.SHA256())
-        )
-        try:
-            signed.verify_directly_issued_by(self._ca)
-        except (InvalidSignature, ValueError, TypeError) as exc:
-            msg = "the CA certificate is not of the CA's key"
-            raise HsmRefusedError(msg) from exc
-        return signed
-
-    def _issued(self, signed: x509.Certificate) -> IssuedCertificate:
-        return IssuedCertificate(
-            certificate=signed.public_bytes(serialization.Encoding.DER),
-            chain=(self._ca.public_bytes(serialization.Encoding.DER),),
-            not_before=signed.not_valid_before_utc,
-            not_after=signed.not_valid_after_utc,
-            serial=signed.serial_number,
+    ) -> IssuedCertificate:
+        return await certify(
+            self._session, self._ca, name, public, validity, extensions, now
         )
 
     def _refuse(self, subject: CertificateSubject, now: datetime) -> None:

@@ -10,9 +10,9 @@ and that address connected to; no redirect is followed.
 
 import ipaddress
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Final, Self
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -20,6 +20,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
 from appliance.settings import RevocationSettings
+from worker.http_client import BadAnswerError, HttpClient, read_up_to
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -32,10 +33,6 @@ _URL_MOST: Final = 2048
 
 class RefusedAddressError(OSError):
     """An address that must not be connected to."""
-
-
-class BadAnswerError(Exception):
-    """It answered, but not well."""
 
 
 FAILURES: Final = (BadAnswerError, aiohttp.ClientError, OSError, ValueError)
@@ -96,7 +93,7 @@ class AddressGuard(AbstractResolver):
         await self._inner.close()
 
 
-class GuardedHttp:
+class GuardedHttp(HttpClient):
     """Calls to such addresses.
 
     Args:
@@ -104,22 +101,10 @@ class GuardedHttp:
     """
 
     def __init__(self, settings: RevocationSettings) -> None:
+        super().__init__()
         self._settings = settings
         allowed = [ipaddress.ip_network(one) for one in settings.allowed_networks]
         self._guard = AddressGuard(allowed)
-        self._http: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close what is open."""
-        if self._http is not None:
-            await self._http.close()
-            self._http = None
 
     async def get(self, url: str, limit_bytes: int) -> bytes:
         """Fetch something.
@@ -197,41 +182,15 @@ class GuardedHttp:
         # Names go through the resolver, addresses do not.
         self._guard.check(parts.hostname)
 
-    def _session(self) -> aiohttp.ClientSession:
-        if self._http is None:
-            # A proxy resolves by itself, and may well be on a private address.
-            guard = None if self._settings.proxy else self._guard
-            self._http = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    resolver=guard, use_dns_cache=False, force_close=True
-                ),
-                headers={"Accept-Encoding": "identity", "User-Agent": "rubrica"},
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-                trust_env=False,
-            )
-        return self._http
-
-
-async def read_up_to(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
-    """The body of an answer, no more of it than is read.
-
-    Args:
-        response: whose body.
-        limit_bytes: the most that is read.
-
-    Raises:
-        BadAnswerError: it is longer.
-        ClientError: it broke off.
-    """
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > limit_bytes:
-            response.close()
-            msg = f"it is longer than {limit_bytes} bytes"
-            raise BadAnswerError(msg)
-    return bytes(body)
+    def _options(self) -> Mapping[str, Any]:
+        # A proxy resolves by itself, and may well be on a private address.
+        guard = None if self._settings.proxy else self._guard
+        return {
+            "connector": aiohttp.TCPConnector(
+                resolver=guard, use_dns_cache=False, force_close=True
+            ),
+            "headers": {"Accept-Encoding": "identity", "User-Agent": "rubrica"},
+        }
 
 
 def host_of(url: str) -> str:

@@ -38,7 +38,6 @@ from hsm_config.module import (
 )
 from hsm_config.pin import Pin
 from hsm_config.profile import HsmProfile
-from hsm_config.session_calls import SessionCalls
 from worker.hsm_module import HsmModule
 
 _T = TypeVar("_T")
@@ -264,19 +263,6 @@ class HsmConnection:
             msg = f"no session of token {self.token.label}"
             raise SessionLostError(msg)
         return self._session
-
-    def calls(self, role: TokenRole) -> SessionCalls:
-        """Calls by handle in the token's session.
-
-        Raises:
-            SessionLostError: there is none.
-            HsmRefusedError: this is the other token.
-        """
-        session, library = self.session(role), self.module.library
-        if library is None:
-            msg = f"the module of token {self.token.label} is stopped"
-            raise SessionLostError(msg)
-        return SessionCalls(library, session)
 
     @property
     def masters(self) -> Masters:

@@ -7,6 +7,7 @@ close whatever session then bears its number.
 
 from typing import Protocol
 
+from appliance.domain.errors import HsmUnavailableError
 from appliance.settings import HsmSettings
 from hsm_config.module import Library, start, stop
 from hsm_config.profile import HsmProfile
@@ -38,6 +39,18 @@ class HsmModule:
     def join(self, user: _User) -> None:
         """Have a connection's handles taken away before each new start."""
         self._users.append(user)
+
+    @property
+    def running(self) -> Library:
+        """The library.
+
+        Raises:
+            HsmUnavailableError: it is not initialised.
+        """
+        if self.library is None:
+            msg = "the module is not started"
+            raise HsmUnavailableError(msg)
+        return self.library
 
     def restart(self) -> Library:
         """Drop everything and start it.

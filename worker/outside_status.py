@@ -31,14 +31,11 @@ from appliance.services.certificate_rules import der_of, extension
 from appliance.services.revocation import Revocations
 from appliance.services.validation_data import status_subject
 from appliance.settings import RevocationSettings
+from worker.crl_check import checked_list
 from worker.guarded_http import FAILURES, GuardedHttp, host_of
+from worker.ocsp_check import checked_answer
 from worker.quiet import Quiet
-from worker.revocation_check import (
-    BadStatusError,
-    CheckedStatus,
-    checked_answer,
-    checked_list,
-)
+from worker.revocation_check import BadStatusError, CheckedStatus
 from worker.status_addresses import list_addresses, responder_addresses
 
 _log = structlog.get_logger(__name__)

@@ -9,16 +9,14 @@ Source: EN 319 142-1, 5.4 and 6.3.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 import structlog
-from cryptography import x509
 
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import DigestAlgorithm
-from appliance.domain.levels import INTERNAL, ValidationData, reaches
+from appliance.domain.levels import INTERNAL, reaches
 from appliance.domain.ports import TimestampAuthority
 from appliance.domain.vocab import SignatureLevel
 from appliance.services.validation_data import ValidationSource
@@ -31,7 +29,7 @@ from worker.pdf.document_timestamp import (
 from worker.pdf.dss import Validated, add_dss
 from worker.pdf.embedded import Embedded
 from worker.pdf.growing import GrowingFile
-from worker.pdf.token import TimestampToken
+from worker.validation_needs import needed_data
 
 _log = structlog.get_logger(__name__)
 _L = SignatureLevel
@@ -175,7 +173,9 @@ class Raiser:
         own = own_from(found)
         for place, each in enumerate(found):
             try:
-                data = await self._data(each, aim)
+                data = await needed_data(
+                    self._source, each, self._clock.now(), is_kept=aim.is_kept
+                )
             except ApplianceError as exc:
                 if place >= own or exc.code not in _UNPROVEN:
                     raise
@@ -204,58 +204,6 @@ class Raiser:
             if exc.code not in _UNPROVEN:
                 raise
             _log.info("level.newest_without_data", code=exc.code.value)
-
-    async def _data(self, one: Embedded, aim: Aim) -> ValidationData | None:
-        """What one of them needs; None for what has ended and was kept in time.
-
-        What was revoked since leaves a document as good as it was: the data of
-        before is in the store, and a document timestamp is followed by another one.
-
-        Raises:
-            ApplianceError: as `ValidationSource.of`.
-        """
-        try:
-            return await self._data_of(one, aim)
-        except ApplianceError as exc:
-            # Of a TSA's that is revoked it is `TSA_UNAVAILABLE`.
-            is_away = exc.code is ErrorCode.REVOCATION_UNAVAILABLE
-            if is_away or not (one.has_data or one.is_timestamp):
-                raise
-            return None
-
-    async def _data_of(self, one: Embedded, aim: Aim) -> ValidationData | None:
-        """As `_data`, of what is not revoked.
-
-        Raises:
-            ApplianceError: as `ValidationSource.of`.
-        """
-        data, token = ValidationData(), one.token
-        since = token.at if aim.is_kept and token is not None else None
-        if _is_alive(one.certificate, self._clock.now()):
-            data = await self._source.of(one.certificate, one.others, since)
-        if (
-            token is not None
-            and token.certificate != one.certificate
-            and _is_alive(token.certificate, self._clock.now())
-        ):
-            data = data.with_more(await self._of_tsa(token, since))
-        return data if data.certificates else None
-
-    async def _of_tsa(
-        self, token: TimestampToken, since: datetime | None
-    ) -> ValidationData:
-        """What the certificate of a TSA needs.
-
-        Raises:
-            ApplianceError: `REVOCATION_UNAVAILABLE`; `TSA_UNAVAILABLE`: it is
-                revoked, and another one is to stamp.
-        """
-        try:
-            return await self._source.of(token.certificate, token.certificates, since)
-        except ApplianceError as exc:
-            if exc.code is ErrorCode.CERTIFICATE_NOT_USABLE:
-                raise ApplianceError(ErrorCode.TSA_UNAVAILABLE) from exc
-            raise
 
     async def _add_timestamp(self, file: GrowingFile, aim: Aim) -> Embedded:
         """Append a document timestamp.
@@ -300,8 +248,3 @@ def own_from(found: list[Embedded]) -> int:
     """
     places = [place for place, each in enumerate(found) if not each.is_timestamp]
     return places[-1] if places else 0
-
-
-def _is_alive(certificate: bytes, now: datetime) -> bool:
-    """Whether somebody still answers for a certificate."""
-    return x509.load_der_x509_certificate(certificate).not_valid_after_utc > now

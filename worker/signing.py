@@ -15,28 +15,19 @@ from typing import Any, Final
 import structlog
 
 from appliance.bootstrap import Core
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError
 from appliance.domain.hsm import TokenRole
-from appliance.domain.ids import ActivationId
-from appliance.domain.records.activations import Item
 from appliance.domain.records.tasks import WorkerStatus
-from appliance.domain.vocab import ItemState
-from appliance.services.claimed_work import Work
-from appliance.services.claiming import (
-    CertificateChangedError,
-    Claiming,
-    SuspectWaitsError,
-)
+from appliance.services.claimed_work import SuspectWaitsError, Work
+from appliance.services.claiming import Claiming
 from appliance.services.health import signing_workers
 from appliance.services.sweeping import Sweeping
 from worker.activation_keys import ActivationKeys
+from worker.activation_signer import ActivationSigner
 from worker.bell import hear_rings
-from worker.finish import FencedOffError
 from worker.hsm_connection import HsmStatus
 from worker.hsm_session import HsmSession
-from worker.in_hand import end_items, holding
-from worker.item import ItemSigner, UsableKey
-from worker.raising import AWAY
+from worker.item import ItemSigner
 from worker.tasks import TaskRunner
 from worker.upkeep import LevelUpkeep
 
@@ -77,20 +68,23 @@ class SigningWorker:
     """Those of the running that sign several documents."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     """Those of the running that are HSM tasks."""
-    _waiting: dict[ActivationId, ErrorCode] = field(default_factory=dict)
-    """What activations in hand wait for."""
-    _going_out: dict[ActivationId, ErrorCode] = field(default_factory=dict)
-    """Those in hand of which something is left to the role with a network."""
     _alone: bool = False
     """What is in hand may kill its worker: no document is taken beside it."""
     _suspect_waits: bool = False
     """What is next is to be signed alone: nothing is begun before it."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
-    _turns: asyncio.Semaphore = field(init=False)
-    """Documents in work at a time; who waits for a turn gets it in order."""
+    _activations: ActivationSigner = field(init=False)
 
     def __post_init__(self) -> None:
-        self._turns = asyncio.Semaphore(self._hands)
+        self._activations = ActivationSigner(
+            self.claiming,
+            self.signer,
+            self.core.doorbell,
+            self.core.settings.signing.renew_s,
+            turns=asyncio.Semaphore(self._hands),
+            yields=self._yields,
+            came_through=self._came_through,
+        )
 
     @property
     def _hands(self) -> int:
@@ -149,6 +143,16 @@ class SigningWorker:
             return True
         return self._free() and not self._suspect_waits
 
+    def _yields(self) -> bool:
+        """Whether no further document of a batch is to be begun now."""
+        return self._stop.is_set() or self._suspect_waits
+
+    def _came_through(self) -> None:
+        """What was suspected killed nobody: the rest of it may have company."""
+        if self._alone:
+            self._alone = False
+            self._wake.set()
+
     async def _pause(self, others: set[asyncio.Task[Any]]) -> None:
         """Wait for a ring, the end of the interval, or one of the others."""
         waking = asyncio.create_task(self._wake.wait())
@@ -165,7 +169,7 @@ class SigningWorker:
         try:
             while self._free() and (work := await self._next_work()) is not None:
                 self._alone = work.is_suspect
-                task = self._start(self._sign(work))
+                task = self._start(self._activations.sign(work))
                 if len(work.claim.items) > 1:
                     self._batches.add(task)
             while self._may_task():
@@ -216,104 +220,6 @@ class SigningWorker:
         self._wake.set()
         if not task.cancelled() and (exc := task.exception()) is not None:
             _log.error("worker.work_failed", exc_info=exc)
-
-    async def _sign(self, work: Work) -> None:
-        """Sign what is left of an activation, holding its lease."""
-        renew_s = self.core.settings.signing.renew_s
-        try:
-            async with holding(self.claiming, work.claim, renew_s):
-                key = await self._unlock(work)
-                for item in work.claim.items:
-                    if item.state is ItemState.KEYED or (
-                        item.state is ItemState.WAITING and key is not None
-                    ):
-                        work = await self._sign_in_turn(work, item, key)
-        except FencedOffError:
-            _log.warning("worker.fenced_off", activation=work.claim.id)
-            return
-        except ApplianceError as exc:
-            # The record is away: the lease will end and somebody resume.
-            _log.warning("worker.let_go", activation=work.claim.id, code=exc.code.value)
-            return
-        finally:
-            waits_for = self._waiting.pop(work.claim.id, None)
-            goes_out_for = self._going_out.pop(work.claim.id, None)
-        if waits_for is not None:
-            await self.claiming.put_off(work.claim, waits_for)
-        elif goes_out_for is not None:
-            await self.claiming.hand_out(work.claim, goes_out_for)
-            await self.core.doorbell.ring(work.claim.id)
-
-    async def _unlock(self, work: Work) -> UsableKey | None:
-        """The key for what waits for one; None when nothing does any more.
-
-        Raises:
-            FencedOffError: another worker has claimed since, or is to.
-        """
-        waiting = [i for i in work.claim.items if i.state is ItemState.WAITING]
-        if not waiting:
-            return None
-        try:
-            return self.signer.unlock(work)
-        except ApplianceError as exc:
-            lost = exc.code is ErrorCode.ACTIVATION_EXPIRED
-            if lost and await self.claiming.leave_to_others(work.claim):
-                raise FencedOffError from exc
-            await end_items(self.claiming, work.claim, waiting, exc)
-            return None
-
-    async def _sign_in_turn(
-        self, work: Work, item: Item, key: UsableKey | None
-    ) -> Work:
-        """Sign one item when it is its turn; gives the claim as it was read last.
-
-        A worker that is to stop, or to sign something alone, begins no further
-        document of a batch: whoever takes it next goes on there.
-
-        Raises:
-            FencedOffError: another worker has claimed since, or is to.
-        """
-        async with self._turns:
-            yields = self._stop.is_set() or self._suspect_waits
-            if yields and len(work.claim.items) > 1:
-                await self.claiming.drop(work.claim)
-                raise FencedOffError
-            while True:
-                try:
-                    await self._sign_item(work, item, key)
-                except CertificateChangedError:
-                    # Nothing was intended yet: it is prepared anew.
-                    work = await self.claiming.read_again(work.claim)
-                else:
-                    break
-        if self._alone:
-            # It came through this one: the rest of it may have company.
-            self._alone = False
-            self._wake.set()
-        return work
-
-    async def _sign_item(self, work: Work, item: Item, key: UsableKey | None) -> None:
-        """Sign one item, or end it by the reason it cannot be signed.
-
-        Raises:
-            FencedOffError: another worker has claimed since.
-            CertificateChangedError: do it again, with the claim read again.
-        """
-        try:
-            if not await self.signer.sign(work, item, key):
-                goes_out_for = self.signer.finisher.goes_out_for(work, item)
-                self._going_out.setdefault(work.claim.id, goes_out_for)
-        except ApplianceError as exc:
-            if exc.code is ErrorCode.STORE_UNAVAILABLE:
-                raise
-            if exc.code in AWAY:
-                # Its signature is made: a later try may do.
-                _log.warning(
-                    "document.waits", request=item.request, code=exc.code.value
-                )
-                self._waiting[work.claim.id] = exc.code
-                return
-            await end_items(self.claiming, work.claim, [item], exc)
 
     async def _beat(self) -> None:
         """Say that this worker is alive, and whether fronts may seal to its host."""

@@ -27,8 +27,9 @@ from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind
 from appliance.services.envelope import PERMIT_BYTES, lock_outer
 from appliance.services.hsm_tasks import HsmTasks, IssueOrder
 from worker.activation_keys import ActivationKeys
-from worker.authority import Authority, CertificateSubject, IssuedCertificate
+from worker.authority import Authority, CertificateSubject
 from worker.certificate_tasks import CertificateTasks
+from worker.certifying import IssuedCertificate
 from worker.crash_points import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.csr import CsrTasks
 from worker.hsm_connection import HsmStatus

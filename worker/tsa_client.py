@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Final, Self
+from typing import Final
 
 import aiohttp
 import structlog
@@ -25,6 +25,7 @@ from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.timestamps import TimestampQuestion
 from appliance.domain.trust import AnchorPurpose
 from appliance.settings import TimestampSettings
+from worker.http_client import BadAnswerError, HttpClient, read_up_to
 from worker.tsa_check import BadTimestampError, checked_token
 from worker.tsa_outside import REPLY, OutsideTsa, read_outside
 
@@ -34,14 +35,20 @@ ANSWER_BYTES: Final = 65_536
 _NONCE_BITS: Final = 63
 """One less than a 64-bit integer's: some authorities read no longer one."""
 
-_FAILURES: Final = (BadTimestampError, aiohttp.ClientError, OSError, ValueError)
+_FAILURES: Final = (
+    BadTimestampError,
+    BadAnswerError,
+    aiohttp.ClientError,
+    OSError,
+    ValueError,
+)
 """What an authority that does not answer well ends in; a time-out is an OSError."""
 
 Roots = Callable[[], Awaitable[Sequence[bytes]]]
 """Reads the roots that are trusted for timestamps, DER."""
 
 
-class TsaClient:
+class TsaClient(HttpClient):
     """Stamps by the first outside authority that answers well.
 
     Args:
@@ -54,23 +61,11 @@ class TsaClient:
     """
 
     def __init__(self, settings: TimestampSettings, roots: Roots, clock: Clock) -> None:
+        super().__init__()
         self._settings = settings
         self._roots = roots
         self._clock = clock
         self._outside = [read_outside(one) for one in settings.outside]
-        self._http: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_exc: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close what is open to the authorities."""
-        if self._http is not None:
-            await self._http.close()
-            self._http = None
 
     async def try_each(self) -> dict[str, str]:
         """Have each authority stamp something random, one after another.
@@ -173,15 +168,6 @@ class TsaClient:
             answer = await _body(response)
         return checked_token(answer, question, one.policy, roots, self._clock.now())
 
-    def _session(self) -> aiohttp.ClientSession:
-        if self._http is None:
-            self._http = aiohttp.ClientSession(
-                cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,
-                trust_env=False,
-            )
-        return self._http
-
 
 def open_tsa_client(core: Core) -> TsaClient:
     """A client of the settings' authorities, checked by the trust store.
@@ -224,7 +210,8 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     """The body of a good answer, no more of it than is read.
 
     Raises:
-        BadTimestampError: another status or type, or it is too long.
+        BadTimestampError: another status or type.
+        BadAnswerError: it is too long.
         ClientError: it broke off.
     """
     if response.status != HTTPStatus.OK:
@@ -233,11 +220,4 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     if response.content_type != REPLY:
         msg = f"it is {response.content_type}, not {REPLY}"
         raise BadTimestampError(msg)
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > ANSWER_BYTES:
-            response.close()
-            msg = f"it is longer than {ANSWER_BYTES} bytes"
-            raise BadTimestampError(msg)
-    return bytes(body)
+    return await read_up_to(response, ANSWER_BYTES)

@@ -18,6 +18,7 @@ from appliance.domain.hsm import (
 )
 from hsm_config import signatures
 from hsm_config.one_use import OneUse
+from hsm_config.session_calls import SessionCalls
 from hsm_config.wrapping import DoesNotUnwrapError, Wrapping
 from worker.hsm_connection import HsmConnection
 
@@ -65,7 +66,8 @@ def sign(
         private = link.private_key(key)
         return signatures.sign(private, digest, scheme, digest_algorithm)
     master = link.masters.get(key.master)
-    one_use = OneUse(link.calls(TokenRole.FIRMA), link.token.profile)
+    calls = SessionCalls(link.module.running, link.session(TokenRole.FIRMA))
+    one_use = OneUse(calls, link.token.profile)
     with _told_apart(link):
         return one_use.sign(key, master, digest, scheme, digest_algorithm)
 

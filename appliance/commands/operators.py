@@ -47,13 +47,7 @@ def _register_person(
     create.add_argument("--cuil", required=True)
     create.add_argument("--name", required=True)
     create.add_argument("--email", required=True)
-    create.add_argument("--locale", choices=["es", "en"], default="es")
-    create.add_argument(
-        "--vouched-by",
-        choices=[VouchedBy.OFFICER.value, VouchedBy.DEMO.value],
-        default=VouchedBy.OFFICER.value,
-        help="`officer`: you answer for the identity; `demo`: a trial's people",
-    )
+    _add_recorded(create)
     create.add_argument(
         "--passwords-file",
         type=Path,
@@ -81,14 +75,19 @@ def _register_person(
     invite.add_argument("--cuil", required=True)
     invite.add_argument("--name", help="leave out to renew the link of one invited")
     invite.add_argument("--email")
-    invite.add_argument("--locale", choices=["es", "en"], default="es")
-    invite.add_argument(
+    _add_recorded(invite)
+    handle(invite, _invite_person)
+
+
+def _add_recorded(parser: argparse.ArgumentParser) -> None:
+    """Add what is recorded of every new person."""
+    parser.add_argument("--locale", choices=["es", "en"], default="es")
+    parser.add_argument(
         "--vouched-by",
         choices=[VouchedBy.OFFICER.value, VouchedBy.DEMO.value],
         default=VouchedBy.OFFICER.value,
         help="`officer`: you answer for the identity; `demo`: a trial's people",
     )
-    handle(invite, _invite_person)
 
 
 def _register_request(

@@ -15,12 +15,12 @@ from datetime import datetime, timedelta
 from appliance.domain.activation import ActivationKey
 from appliance.domain.clock import Clock
 from appliance.domain.command import SignParameters
+from appliance.domain.consent import NewActivation, NewItem
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, PersonId, RequestId
 from appliance.domain.person import Credential
 from appliance.domain.ports import Doorbell
 from appliance.domain.records import Records, Store
-from appliance.domain.records.activations import NewActivation, NewItem
 from appliance.domain.request import RequestView, Signer
 from appliance.domain.vocab import PersonState
 from appliance.services.attempts import Attempts

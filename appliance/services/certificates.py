@@ -5,13 +5,13 @@ Source: design §6.
 
 from datetime import timedelta
 
-from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import CertificateView, parse_serial
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, TaskId, new_id
 from appliance.domain.records import Store
-from appliance.domain.vocab import CredentialState, EventKind, TaskKind
+from appliance.domain.vocab import CredentialState, TaskKind
+from appliance.services.task_events import task_created
 
 _Views = list[CertificateView]
 
@@ -94,15 +94,11 @@ class Certificates:
                 task, TaskKind.RENEW, {"credential": credential}, self._clock.now()
             )
             records.audit.add(
-                AuditEvent(
-                    EventKind.TASK_CREATED,
+                task_created(
+                    task,
+                    TaskKind.RENEW,
                     actor,
-                    detail={
-                        "task": task,
-                        "kind": TaskKind.RENEW.value,
-                        "person": held.person,
-                        "credential": credential,
-                    },
+                    {"person": held.person, "credential": credential},
                 )
             )
         return task

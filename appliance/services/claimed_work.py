@@ -14,6 +14,10 @@ SUSPECT: Final = 3
 """Claims after which it is signed alone, so that it takes no other along."""
 
 
+class SuspectWaitsError(Exception):
+    """What is next is signed alone: nothing is to be begun before it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """A claim with all that signing its items needs."""

@@ -11,33 +11,28 @@ from typing import Final
 
 from appliance.domain.clock import Clock
 from appliance.domain.document import Inspection
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ErrorCode
 from appliance.domain.levels import Upkeep
 from appliance.domain.ports import Outcomes
 from appliance.domain.records import Store
 from appliance.domain.records.activations import Claim, Item, KeyedItem, Terms
 from appliance.domain.request import SignedDocumentView
-from appliance.domain.vocab import EventKind, ItemState, RequestState
-from appliance.services.claimed_work import SUSPECT, Work, read_work
-from appliance.services.revocation import is_found_revoked
-from appliance.services.signing_events import item_event, key_interrupted
+from appliance.domain.vocab import RequestState
+from appliance.services.claimed_work import (
+    SUSPECT,
+    SuspectWaitsError,
+    Work,
+    read_work,
+)
+from appliance.services.document_outcomes import give_up, publish
+from appliance.services.key_use import intend, keep_signature
+from appliance.services.signing_events import claimed_events, key_interrupted
 from appliance.services.signing_hosts import slot_host
-from appliance.services.turns import end_rest, hand_over
 from appliance.settings import SigningSettings
 
 ATTEMPTS: Final = 5
 """Claims in the key phase, without any result, after which nobody takes it any
 more: it kills its workers, and the sweep makes its request `fallida`."""
-_LEFT: Final = frozenset({ItemState.WAITING, ItemState.KEYED})
-"""What is still to be done of an activation."""
-
-
-class CertificateChangedError(Exception):
-    """A credential was certified anew: what was prepared names the one before."""
-
-
-class SuspectWaitsError(Exception):
-    """What is next is signed alone: nothing is to be begun before it."""
 
 
 class Claiming:
@@ -78,19 +73,19 @@ class Claiming:
             suspect=SUSPECT,
             outside=outside,
         )
-        self._worker = worker
+        self._prefix = f"{worker}/"
         self._owner = f"{worker}/{process}"
+        self._actor = f"worker:{worker}"
 
     async def release_own(self) -> int:
         """End the leases of earlier, dead starts of this worker's slot.
 
         Call it holding the slot's lock file, which only one process can.
         """
-        prefix = f"{self._worker}/"
         async with self._store.write() as records:
             now = self._clock.now()
-            tasks = await records.tasks.release_of(prefix, now)
-            return tasks + await records.activations.release_of(prefix, now)
+            tasks = await records.tasks.release_of(self._prefix, now)
+            return tasks + await records.activations.release_of(self._prefix, now)
 
     async def claim_next(
         self, *, busy: bool = False, single: bool = False
@@ -124,27 +119,14 @@ class Claiming:
                 return None
             for intent in await records.activations.interrupt_intents(claim, now):
                 records.audit.add(key_interrupted(self._actor, claim.items, intent))
-            # One for each document that is left: its own story stays whole.
-            state: dict[str, object] = {
-                "state": claim.state.value,
-                "items": len(claim.items),
-            }
-            for item in claim.items:
-                if item.state in _LEFT:
-                    event = EventKind.ACTIVATION_CLAIMED
-                    records.audit.add(
-                        item_event(event, self._actor, claim, item, state)
-                    )
+            for event in claimed_events(self._actor, claim):
+                records.audit.add(event)
             return await read_work(records, claim)
 
     async def read_again(self, claim: Claim) -> Work:
         """A claim with what stands beside it now."""
         async with self._store.write() as records:
             return await read_work(records, claim)
-
-    @property
-    def _actor(self) -> str:
-        return f"worker:{self._worker}"
 
     async def renew(self, claim: Claim) -> bool:
         """Prolong the lease, to the end of its phase at the most."""
@@ -205,29 +187,16 @@ class Claiming:
             ApplianceError: `CERTIFICATE_NOT_USABLE`.
             CertificateChangedError: the credential has another one now.
         """
-        now = self._clock.now()
         async with self._store.write() as records:
-            # Locked: a revocation is either seen here or waits for this commit.
-            credential = await records.credentials.get(claim.credential, lock=True)
-            if credential is None or not credential.usable_at(now):
-                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-            if credential.certificate != certificate:
-                # Whoever finishes it looks at the credential: both must agree.
-                raise CertificateChangedError
-            if await is_found_revoked(records, credential):
-                raise ApplianceError(ErrorCode.CERTIFICATE_NOT_USABLE)
-            done = await records.activations.intend(claim, item.seq, digest, now)
-            if done:
-                records.audit.add(
-                    item_event(
-                        EventKind.KEY_INTENDED,
-                        self._actor,
-                        claim,
-                        item,
-                        {"digest": digest, "documentSha256": item.document_sha256},
-                    )
-                )
-            return done
+            return await intend(
+                records,
+                claim,
+                item,
+                digest,
+                certificate,
+                now=self._clock.now(),
+                actor=self._actor,
+            )
 
     async def keyed(
         self, claim: Claim, item: Item, made: KeyedItem, digest: str
@@ -235,15 +204,9 @@ class Claiming:
         """Store what the key yielded; no item left to key means `finishing`."""
         now = self._clock.now()
         async with self._store.write() as records:
-            if not await records.activations.keyed(claim, item.seq, made, now):
-                return False
-            await records.activations.settle(claim, now)
-            records.audit.add(
-                item_event(
-                    EventKind.KEY_USED, self._actor, claim, item, {"digest": digest}
-                )
+            return await keep_signature(
+                records, claim, item, made, digest, now=now, actor=self._actor
             )
-            return True
 
     async def finished(
         self,
@@ -268,35 +231,17 @@ class Claiming:
             ApplianceError: `INTERNAL`: the request is not `en_proceso`, so that
                 nothing may be published; nothing was.
         """
-        now = self._clock.now()
         async with self._store.write() as records:
-            if not await records.activations.item_done(claim, item.seq):
-                return False
-            moved = await records.requests.move(
-                item.request,
-                RequestState.IN_PROGRESS,
-                RequestState.SIGNED,
-                level=document.level,
+            return await publish(
+                records,
+                claim,
+                item,
+                document,
+                inspection,
+                upkeep,
+                clock=self._clock,
+                actor=self._actor,
             )
-            if not moved:
-                raise ApplianceError(ErrorCode.INTERNAL)
-            await records.documents.sealed(item.request, document, now)
-            if upkeep is not None:
-                await records.upkeep.add(item.request, document.integrator, upkeep, now)
-            await records.activations.settle(claim, now)
-            records.audit.add(
-                item_event(
-                    EventKind.REQUEST_SIGNED,
-                    self._actor,
-                    claim,
-                    item,
-                    {"sha256": document.sha256, "level": document.level},
-                    document.integrator,
-                )
-            )
-            if inspection is not None:
-                await hand_over(records, document, inspection, self._clock, self._actor)
-        return True
 
     async def announce(self, claim: Claim) -> None:
         """Tell whoever waits that there is an outcome to look at."""
@@ -339,31 +284,17 @@ class Claiming:
         then: RequestState,
         layer: str = "",
     ) -> bool:
-        """End items without a signature, and the activation with its last one."""
-        kind = (
-            EventKind.REQUEST_RETURNED
-            if then is RequestState.PENDING
-            else EventKind.REQUEST_FAILED
-        )
-        why = {"reason": code.value, **({"layer": layer} if layer else {})}
-        now = self._clock.now()
         async with self._store.write() as records:
-            # Requests are locked in one order everywhere.
-            for item in sorted(items, key=lambda item: item.request):
-                if not await records.activations.item_failed(
-                    claim, item.seq, code.value
-                ):
-                    return False
-                for intent in await records.activations.interrupt_item(
-                    claim, item.seq, now
-                ):
-                    records.audit.add(key_interrupted(self._actor, claim.items, intent))
-                await records.requests.move(
-                    item.request, RequestState.IN_PROGRESS, then, code.value
-                )
-                records.audit.add(item_event(kind, self._actor, claim, item, {**why}))
-                if then is RequestState.FAILED:
-                    await end_rest(records, item.request, then, self._actor)
-            await records.activations.settle(claim, now, code.value)
-        await self._outcomes.announce(claim.id)
-        return True
+            done = await give_up(
+                records,
+                claim,
+                items,
+                then,
+                code,
+                layer,
+                clock=self._clock,
+                actor=self._actor,
+            )
+        if done:
+            await self._outcomes.announce(claim.id)
+        return done

@@ -29,9 +29,9 @@ from appliance.domain.records.console import ConsoleSecret
 from appliance.domain.records.login import AttemptKind, AttemptOutcome
 from appliance.domain.vocab import EventKind
 from appliance.services import totp
+from appliance.services.console_tries import ConsoleTries
 from appliance.services.passwords import Passwords
 from appliance.services.signing_password import MAX_BYTES, normalize
-from appliance.services.throttle import Throttle
 from appliance.settings import Settings
 
 SESSION_S: Final = 8 * 3600
@@ -85,7 +85,7 @@ class ConsoleLogin:
         self._passwords = passwords
         self._environment = settings.environment
         self._issuer = f"{settings.installation} (consola)"
-        self._throttle = Throttle(store, clock, settings.auth)
+        self._tries = ConsoleTries(store, lookup, sealer, clock, passwords, settings)
 
     async def create_user(self, actor: str, name: str, password: str) -> NewConsoleUser:
         """Record a user.
@@ -143,57 +143,36 @@ class ConsoleLogin:
             ApplianceError: `LOGIN_FAILED`, whichever was not right;
                 `RATE_LIMITED`.
         """
-        secret, attempt, right = await self._try(typed, address)
+        secret, attempt, right = await self._tries.password(
+            typed.name, typed.password, address
+        )
         made = None
         if right and secret is not None:
             made = await self._open(secret, typed.code, attempt)
         if made is None:
-            await self._wrong(attempt, secret)
+            await self._tries.wrong(attempt, secret)
             raise ApplianceError(ErrorCode.LOGIN_FAILED)
         return made
-
-    async def _try(
-        self, typed: SignIn, address: str
-    ) -> tuple[ConsoleSecret | None, str, bool]:
-        """Whose name it is, the try's id, and whether the password is right."""
-        name = typed.name.strip().lower()[:_LONGEST]
-        async with self._store.read() as records:
-            secret = await records.console.by_name(name)
-        attempt = await self._throttle.begin(
-            AttemptKind.PASSWORD, self._account(name), None, address
-        )
-        phc = None if secret is None else secret.phc
-        right = await self._passwords.verify(phc, _encoded(typed.password))
-        return secret, attempt, right
 
     async def _open(
         self, secret: ConsoleSecret, code: str, attempt: str
     ) -> NewConsoleSession | None:
         """Use a code up and open a session; None if the code is not right."""
         user = secret.user
-        step = self._step(secret, code)
+        step = self._tries.step(secret, code)
         if step is None:
             return None
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         now = self._clock.now()
         until = now + timedelta(seconds=IDLE_S)
         async with self._store.write() as records:
-            if not await records.console.advance_step(user.id, step):
+            if not await self._tries.right(records, attempt, user.id, step):
                 return None
             await records.console.open_session(
                 self._indexes(token)[0], user.id, now, until
             )
-            await records.logins.end(attempt, AttemptOutcome.DONE)
             records.audit.add(AuditEvent(EventKind.CONSOLE_LOGIN_COMPLETED, user.actor))
         return NewConsoleSession(token, ConsoleSession(user, until, self._csrf(token)))
-
-    async def _wrong(self, attempt: str, secret: ConsoleSecret | None) -> None:
-        detail: dict[str, object] = {} if secret is None else {"user": secret.user.id}
-        async with self._store.write() as records:
-            await records.logins.end(attempt, AttemptOutcome.WRONG)
-            records.audit.add(
-                AuditEvent(EventKind.CONSOLE_LOGIN_WRONG, "anonymous", detail=detail)
-            )
 
     async def by_token(self, token: str, *, active: bool = True) -> ConsoleSession:
         """The session of a cookie.
@@ -233,15 +212,12 @@ class ConsoleLogin:
             ApplianceError: `OTP_INVALID`, `RATE_LIMITED`.
         """
         user = session.user
-        attempt = await self._throttle.begin(
-            AttemptKind.CODE, self._account(user.name), None, address
-        )
+        attempt = await self._tries.begin(AttemptKind.CODE, user.name, address)
         async with self._store.read() as records:
             secret = await records.console.by_name(user.name)
-        step = None if secret is None else self._step(secret, code)
+        step = None if secret is None else self._tries.step(secret, code)
         async with self._store.write() as records:
-            if step is not None and await records.console.advance_step(user.id, step):
-                await records.logins.end(attempt, AttemptOutcome.DONE)
+            if await self._tries.right(records, attempt, user.id, step):
                 return
             await records.logins.end(attempt, AttemptOutcome.WRONG)
             records.audit.add(AuditEvent(EventKind.CONSOLE_CODE_WRONG, user.actor))
@@ -264,27 +240,17 @@ class ConsoleLogin:
             ApplianceError: `LOGIN_FAILED`, whichever was not right, also for the
                 first one once more; `RATE_LIMITED`.
         """
-        secret, attempt, right = await self._try(typed, address)
-        if right and secret is not None and secret.user.id != session.user.id:
-            step = self._step(secret, typed.code)
-            async with self._store.write() as records:
-                if step is not None and await records.console.advance_step(
-                    secret.user.id, step
-                ):
-                    await records.logins.end(attempt, AttemptOutcome.DONE)
-                    return secret.user.actor
-        await self._wrong(attempt, secret)
-        raise ApplianceError(ErrorCode.LOGIN_FAILED)
-
-    def _step(self, secret: ConsoleSecret, code: str) -> int | None:
-        """The TOTP step whose code this is."""
-        seed = self._sealer.open(
-            secret.totp_sealed,
-            table="console_user",
-            row=secret.user.id,
-            column="totp_sealed",
+        secret, attempt, right = await self._tries.password(
+            typed.name, typed.password, address
         )
-        return totp.step_of(seed.decode("ascii"), code, self._clock)
+        if right and secret is not None and secret.user.id != session.user.id:
+            user = secret.user
+            step = self._tries.step(secret, typed.code)
+            async with self._store.write() as records:
+                if await self._tries.right(records, attempt, user.id, step):
+                    return user.actor
+        await self._tries.wrong(attempt, secret)
+        raise ApplianceError(ErrorCode.LOGIN_FAILED)
 
     async def sign_out(self, token: str) -> None:
         """End a session; one that is over already is no error.
@@ -308,20 +274,9 @@ class ConsoleLogin:
         """
         return hmac.compare_digest(session.csrf.encode(), csrf.encode())
 
-    def _account(self, name: str) -> str:
-        return self._lookup.index("console-account", name)
-
     def _indexes(self, token: str) -> tuple[str, ...]:
         purpose = f"console-session/{self._environment.value}"
         return self._lookup.indexes(purpose, token)
 
     def _csrf(self, token: str) -> str:
         return self._lookup.index(f"console-csrf/{self._environment.value}", token)
-
-
-def _encoded(password: str) -> bytes:
-    """A password as it is checked; one that none can be is checked all the same."""
-    try:
-        return normalize(password)
-    except FieldInvalidError:
-        return b"\0"

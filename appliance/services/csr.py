@@ -9,7 +9,6 @@ Source: design §4 "Activation keys", §6; RFC 2986.
 from dataclasses import dataclass
 
 from appliance.domain.activation import ActivationKey, CsrBinding
-from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, TaskId, new_id
@@ -21,6 +20,7 @@ from appliance.domain.vocab import CredentialState, EventKind, TaskKind, TaskSta
 from appliance.services.attempts import Attempts
 from appliance.services.shielding import Shielded
 from appliance.services.signing_hosts import SigningHosts, seal_to_each
+from appliance.services.task_events import task_created, task_event
 
 
 class SigningRequests:
@@ -106,7 +106,14 @@ class SigningRequests:
                     person=signer.person,
                     seals=seals,
                 )
-                records.audit.add(_created(task, held, signer.actor))
+                records.audit.add(
+                    task_created(
+                        task,
+                        TaskKind.CSR,
+                        signer.actor,
+                        {"person": held.person, "credential": held.id},
+                    )
+                )
         if not submitted:
             raise ApplianceError(ErrorCode.IN_PROGRESS)
         return task
@@ -161,12 +168,11 @@ class CsrWork:
         """
         async with self._store.write() as records:
             records.audit.add(
-                AuditEvent(
+                task_event(
                     EventKind.CSR_INTENDED,
                     self._actor,
-                    attempt=claim.fence,
-                    detail={
-                        "task": claim.id,
+                    claim,
+                    {
                         "credential": str(claim.input["credential"]),
                         "digest": digest,
                     },
@@ -185,14 +191,11 @@ class CsrWork:
             if not await records.tasks.close(claim, TaskState.DONE, output):
                 return False
             records.audit.add(
-                AuditEvent(
+                task_event(
                     EventKind.CSR_MADE,
                     self._actor,
-                    attempt=claim.fence,
-                    detail={
-                        "task": claim.id,
-                        "credential": str(claim.input["credential"]),
-                    },
+                    claim,
+                    {"credential": str(claim.input["credential"])},
                 )
             )
             return True
@@ -200,19 +203,6 @@ class CsrWork:
 
 def _binding(task: TaskId, held: Credential) -> CsrBinding:
     return CsrBinding(task, held.person, held.id, held.key_version)
-
-
-def _created(task: TaskId, held: Credential, actor: str) -> AuditEvent:
-    return AuditEvent(
-        EventKind.TASK_CREATED,
-        actor,
-        detail={
-            "task": task,
-            "kind": TaskKind.CSR.value,
-            "person": held.person,
-            "credential": held.id,
-        },
-    )
 
 
 async def _held(records: Records, signer: Signer, credential: CredentialId) -> None:

@@ -26,6 +26,7 @@ from appliance.domain.records.tasks import (
 )
 from appliance.domain.vocab import EventKind, TaskKind, TaskState, VouchedBy
 from appliance.services.signing_hosts import slot_host
+from appliance.services.task_events import task_created, task_event
 
 _LEASE: Final = timedelta(seconds=30)
 TASK_ATTEMPTS: Final = 5
@@ -76,15 +77,7 @@ async def submit_issue(
         seals=seals,
     )
     records.audit.add(
-        AuditEvent(
-            EventKind.TASK_CREATED,
-            actor,
-            detail={
-                "task": binding.task,
-                "kind": TaskKind.ISSUE.value,
-                "person": binding.person,
-            },
-        )
+        task_created(binding.task, TaskKind.ISSUE, actor, {"person": binding.person})
     )
 
 
@@ -201,12 +194,11 @@ class HsmTasks:
             await records.credentials.add(credential)
             await records.certificates.add(certificate)
             records.audit.add(
-                AuditEvent(
+                task_event(
                     EventKind.CREDENTIAL_ISSUED,
                     f"worker:{self._worker}",
-                    attempt=claim.fence,
-                    detail={
-                        "task": claim.id,
+                    claim,
+                    {
                         "person": credential.person,
                         "credential": credential.id,
                         "keyMode": credential.key_mode.value,
@@ -224,11 +216,11 @@ class HsmTasks:
             if not await records.tasks.close(claim, TaskState.FAILED, None, reason):
                 return False
             records.audit.add(
-                AuditEvent(
+                task_event(
                     EventKind.TASK_FAILED,
                     f"worker:{self._worker}",
-                    attempt=claim.fence,
-                    detail={"task": claim.id, "reason": reason},
+                    claim,
+                    {"reason": reason},
                 )
             )
             return True

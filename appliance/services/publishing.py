@@ -19,7 +19,6 @@ from appliance.domain.certificates import (
     Crl,
     CrlDraft,
     OcspAnswer,
-    RevokedEntry,
     Revoking,
     revoked_entry,
 )
@@ -37,6 +36,8 @@ from appliance.domain.vocab import (
     TaskKind,
     TaskState,
 )
+from appliance.services.publication_drafts import PublicationDrafts
+from appliance.services.task_events import task_event
 from appliance.settings import PkiSettings
 
 _KEPT: Final = timedelta(days=1)
@@ -58,8 +59,7 @@ class Publishing:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._crl_validity = timedelta(seconds=settings.crl_validity_s)
-        self._ocsp_validity = timedelta(seconds=settings.ocsp_validity_s)
+        self._drafts = PublicationDrafts(clock, settings)
         self._actor = f"worker:{worker}"
 
     # -- what is due ------------------------------------------------------------
@@ -67,13 +67,11 @@ class Publishing:
     async def submit_due(self, issuers: Sequence[str]) -> TaskId | None:
         """Ask for what is due to be signed, unless that is asked for already.
 
-        A publication is due when half of its time is over.
-
         Args:
             issuers: the CAs, the one that certifies signers first.
         """
         async with self._store.read() as records:
-            if not await self._any_due(records, issuers):
+            if not await self._drafts.any_due(records, issuers):
                 return None
         return await self.submit()
 
@@ -100,20 +98,6 @@ class Publishing:
             TaskKind.PUBLISH
         ) or await records.tasks.any_failed(TaskKind.PUBLISH, since)
 
-    async def _any_due(self, records: Records, issuers: Sequence[str]) -> bool:
-        for issuer in issuers:
-            if self._is_due(await records.publications.crl(issuer)):
-                return True
-        now = self._clock.now()
-        return await records.publications.any_due(
-            issuers[0], now, now + self._ocsp_validity / 2
-        )
-
-    def _is_due(self, crl: Crl | None) -> bool:
-        return (
-            crl is None or crl.next_update <= self._clock.now() + self._crl_validity / 2
-        )
-
     async def due_crls(self, issuers: Sequence[str]) -> list[CrlDraft]:
         """Drafts of the CRLs that are due.
 
@@ -122,9 +106,9 @@ class Publishing:
         """
         async with self._store.read() as records:
             return [
-                await self._draft_crl(records, issuer, ())
+                await self._drafts.crl(records, issuer)
                 for issuer in issuers
-                if self._is_due(await records.publications.crl(issuer))
+                if self._drafts.is_due(await records.publications.crl(issuer))
             ]
 
     async def due_answers(self, issuer: str, limit: int) -> list[AnswerDraft]:
@@ -134,41 +118,9 @@ class Publishing:
             issuer: the CA that certifies signers.
             limit: how many at most.
         """
-        now = self._clock.now()
         async with self._store.read() as records:
-            due = await records.publications.due(
-                issuer, now, now + self._ocsp_validity / 2, limit
-            )
-        return [self._draft_answer(each, each.state) for each in due]
-
-    async def _draft_crl(
-        self, records: Records, issuer: str, new: Sequence[RevokedEntry]
-    ) -> CrlDraft:
-        # The number is read first: an entry that comes in between makes this
-        # draft's number taken, never its list too short.
-        last = await records.publications.crl(issuer)
-        entries = await records.certificates.revoked_entries(issuer)
-        start = self._clock.now().replace(microsecond=0)
-        return CrlDraft(
-            issuer=issuer,
-            number=1 if last is None else last.number + 1,
-            entries=(*entries, *new),
-            this_update=start,
-            next_update=start + self._crl_validity,
-        )
-
-    def _draft_answer(
-        self, certificate: CertificateRecord, state: CertificateState
-    ) -> AnswerDraft:
-        start = self._clock.now().replace(microsecond=0)
-        return AnswerDraft(
-            serial=certificate.serial,
-            state=state,
-            revoked_at=certificate.revoked_at,
-            reason=certificate.reason,
-            this_update=start,
-            next_update=start + self._ocsp_validity,
-        )
+            due = await self._drafts.unanswered(records, issuer, limit)
+        return [self._drafts.answer(each, each.state) for each in due]
 
     async def published(
         self, crls: Sequence[Crl], answers: Sequence[OcspAnswer]
@@ -236,8 +188,10 @@ class Publishing:
                     ErrorCode.TASK_FAILED, params={"reason": "of another CA"}
                 )
             entries = [revoked_entry(each) for each in going]
-            crl = await self._draft_crl(records, issuer, entries)
-        answers = (self._draft_answer(each, CertificateState.REVOKED) for each in going)
+            crl = await self._drafts.crl(records, issuer, entries)
+        answers = (
+            self._drafts.answer(each, CertificateState.REVOKED) for each in going
+        )
         return Revoking(credential, crl, tuple(answers))
 
     async def revoked(
@@ -263,7 +217,7 @@ class Publishing:
             }
             if not await records.tasks.close(claim, TaskState.DONE, output):
                 return False
-            await records.certificates.revoked([each.serial for each in answers])
+            await records.revocations.complete([each.serial for each in answers])
             if revoking.credential is not None:
                 await records.credentials.set_state(
                     revoking.credential, CredentialState.REVOKED
@@ -274,18 +228,19 @@ class Publishing:
                 if not await records.publications.put_answer(answer):
                     raise ApplianceError(ErrorCode.BUSY)
             self._audit_crl(records, crl)
-            self._audit(
-                records,
-                EventKind.REVOCATION_PUBLISHED,
-                {
-                    "task": claim.id,
-                    "credential": revoking.credential,
-                    "serials": [each.serial for each in answers],
-                    "crlNumber": crl.number,
-                    "before": {"state": CredentialState.REVOKING.value},
-                    "after": {"state": CredentialState.REVOKED.value},
-                },
-                claim.fence,
+            records.audit.add(
+                task_event(
+                    EventKind.REVOCATION_PUBLISHED,
+                    self._actor,
+                    claim,
+                    {
+                        "credential": revoking.credential,
+                        "serials": [each.serial for each in answers],
+                        "crlNumber": crl.number,
+                        "before": {"state": CredentialState.REVOKING.value},
+                        "after": {"state": CredentialState.REVOKED.value},
+                    },
+                )
             )
             return True
 
@@ -331,10 +286,6 @@ class Publishing:
         )
 
     def _audit(
-        self,
-        records: Records,
-        kind: EventKind,
-        detail: dict[str, object],
-        attempt: int | None = None,
+        self, records: Records, kind: EventKind, detail: dict[str, object]
     ) -> None:
-        records.audit.add(AuditEvent(kind, self._actor, attempt=attempt, detail=detail))
+        records.audit.add(AuditEvent(kind, self._actor, detail=detail))

@@ -5,7 +5,6 @@ Source: design §6.
 
 from dataclasses import dataclass, replace
 
-from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -19,6 +18,7 @@ from appliance.domain.vocab import (
     PersonState,
     TaskState,
 )
+from appliance.services.task_events import task_event
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +95,11 @@ class Renewal:
                 )
             )
             records.audit.add(
-                AuditEvent(
+                task_event(
                     EventKind.CERTIFICATE_RENEWED,
                     self._actor,
-                    attempt=claim.fence,
-                    detail={
-                        "task": claim.id,
+                    claim,
+                    {
                         "person": order.person.id,
                         "credential": wanted,
                         "serial": renewed.serial,

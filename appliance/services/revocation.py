@@ -25,6 +25,7 @@ from appliance.domain.vocab import (
     TaskKind,
 )
 from appliance.services.certificate_rules import name_of
+from appliance.services.task_events import task_created
 from appliance.services.validation_data import status_subject
 
 _BATCH = 100
@@ -90,7 +91,7 @@ class Revocations:
         if held is None:
             raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
         task = TaskId(new_id())
-        if not await records.certificates.revoking(credential, now, reason, task):
+        if not await records.revocations.begin(credential, now, reason, task):
             raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
         await records.credentials.set_state(credential, CredentialState.REVOKING)
         await records.tasks.add(
@@ -185,27 +186,16 @@ class Revocations:
         is away.
         """
         async with self._store.read() as records:
-            if not await records.certificates.stalled(1):
+            if not await records.revocations.stalled(1):
                 return 0
         async with self._store.write() as records:
-            stalled = await records.certificates.stalled(_BATCH)
+            stalled = await records.revocations.stalled(_BATCH)
             for credential in stalled:
                 task = TaskId(new_id())
-                await records.certificates.retry(credential, task)
-                await records.tasks.add(
-                    task, TaskKind.REVOKE, {"credential": credential}, self._clock.now()
-                )
-                records.audit.add(
-                    AuditEvent(
-                        EventKind.TASK_CREATED,
-                        "system",
-                        detail={
-                            "task": task,
-                            "kind": TaskKind.REVOKE.value,
-                            "credential": credential,
-                        },
-                    )
-                )
+                await records.revocations.retry(credential, task)
+                given: dict[str, object] = {"credential": credential}
+                await records.tasks.add(task, TaskKind.REVOKE, given, self._clock.now())
+                records.audit.add(task_created(task, TaskKind.REVOKE, "system", given))
         return len(stalled)
 
 

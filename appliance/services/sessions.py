@@ -12,7 +12,6 @@ import secrets
 from datetime import timedelta
 from typing import Final
 
-from appliance.domain.api_keys import LOOKS_LIKE_ONE, read_api_key
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, DomainInvalidError, ErrorCode
@@ -31,7 +30,7 @@ from appliance.domain.ports import LookupIndex
 from appliance.domain.records import Store
 from appliance.domain.records.integration import KeyRow, NewSessionRow
 from appliance.domain.vocab import EventKind
-from appliance.services.api_keys import key_purpose
+from appliance.services.presented_keys import PresentedKeys
 from appliance.services.progress import audit, is_over
 from appliance.settings import Settings
 
@@ -40,9 +39,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _PUBLIC_BYTES: Final = 12
 _PUBLIC = re.compile(r"[0-9a-f]{24}", re.ASCII)
 _LONGEST: Final = 256
-"""Most characters of a key that are looked at."""
-_VALUES: Final = 8
-"""Values of an address that are looked at."""
+"""Most characters of a token or bearer that are looked at."""
 _BLOCKED_KEPT: Final = 100
 """Blocked origins kept for each integrator."""
 # What a page without an allowed origin says of itself: a scheme and a host.
@@ -65,6 +62,7 @@ class Sessions:
         self._store = store
         self._lookup = lookup
         self._clock = clock
+        self._keys = PresentedKeys(store, lookup, clock, settings.environment)
         self._environment = settings.environment
         self._event_prefix = settings.event_prefix
 
@@ -88,9 +86,9 @@ class Sessions:
 
         Source: spec "POST {web_url}/api/integration/session/new".
         """
-        row = await self._key(api_key)
+        row = await self._keys.find(api_key)
         if from_browser:
-            await self._flag(row, FlagReason.BROWSER)
+            await self._keys.flag(row, FlagReason.BROWSER)
             raise ApplianceError(ErrorCode.API_KEY_IN_BROWSER)
         if (
             row is None
@@ -98,7 +96,7 @@ class Sessions:
             or not row.key.usable(self._clock.now())
         ):
             raise ApplianceError(ErrorCode.API_KEY_INVALID)
-        return await self._open(row, self._key_indexes(api_key)[0])
+        return await self._open(row, self._keys.indexes(api_key)[0])
 
     async def _open(self, row: KeyRow, key_index: str) -> NewSession:
         """Record a session of a good key.
@@ -140,37 +138,7 @@ class Sessions:
         Args:
             values: of the query string, as they came.
         """
-        for value in values[:_VALUES]:
-            if LOOKS_LIKE_ONE.search(value):
-                await self._flag(await self._key(value), FlagReason.URL)
-
-    async def _key(self, api_key: str) -> KeyRow | None:
-        """The key of a text; what is none costs the same look-up."""
-        indexes = self._key_indexes(api_key)
-        async with self._store.read() as records:
-            return await records.integrators.key_by_index(indexes)
-
-    async def _flag(self, row: KeyRow | None, reason: FlagReason) -> None:
-        """Mark a key that was seen where it must never be."""
-        if row is None:
-            return
-        async with self._store.write() as records:
-            await records.integrators.flag_key(row.key.id, reason, self._clock.now())
-            if row.key.flag_reason is not reason:
-                # The first time tells; a page that retries must not flood.
-                records.audit.add(
-                    AuditEvent(
-                        EventKind.API_KEY_FLAGGED,
-                        "anonymous",
-                        integrator=row.integrator.id,
-                        detail={
-                            "key": row.key.id,
-                            "reason": reason.value,
-                            "before": row.key.flag_reason,
-                            "after": reason.value,
-                        },
-                    )
-                )
+        await self._keys.flag_in_url(values)
 
     async def page(self, token: str | None, public_id: str | None) -> FramePage:
         """What the frame's page is served with.
@@ -311,8 +279,3 @@ class Sessions:
     def _indexes(self, purpose: str, value: str) -> tuple[str, ...]:
         """Indexes that mean nothing in the other environment; the first is stored."""
         return self._lookup.indexes(f"{purpose}/{self._environment.value}", value)
-
-    def _key_indexes(self, api_key: str) -> tuple[str, ...]:
-        read = read_api_key(api_key[:_LONGEST], self._environment)
-        text = read.text if read is not None else "none"
-        return self._lookup.indexes(key_purpose(self._environment), text)

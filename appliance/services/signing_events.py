@@ -1,10 +1,14 @@
 """What the audit says of signing: one event for each document, whatever happens."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.records.activations import Claim, IntentRow, Item
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import EventKind, ItemState
+
+_LEFT: Final = frozenset({ItemState.WAITING, ItemState.KEYED})
+"""What is still to be done of an activation."""
 
 
 def item_event(
@@ -25,6 +29,16 @@ def item_event(
         attempt=claim.fence,
         detail={"item": item.seq, **detail},
     )
+
+
+def claimed_events(actor: str, claim: Claim) -> list[AuditEvent]:
+    """What the audit says of a claim: one event for each document that is left."""
+    state: dict[str, object] = {"state": claim.state.value, "items": len(claim.items)}
+    return [
+        item_event(EventKind.ACTIVATION_CLAIMED, actor, claim, item, state)
+        for item in claim.items
+        if item.state in _LEFT
+    ]
 
 
 def key_interrupted(actor: str, items: Sequence[Item], intent: IntentRow) -> AuditEvent:

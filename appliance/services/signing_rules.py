@@ -10,10 +10,10 @@ from typing import Final
 from appliance.domain.activation import ActivationBinding, BoundItem
 from appliance.domain.audit import AuditEvent
 from appliance.domain.command import SignParameters
+from appliance.domain.consent import NewItem
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId
 from appliance.domain.person import Credential, Person
-from appliance.domain.records.activations import NewItem
 from appliance.domain.request import (
     RequestView,
     SignCommand,

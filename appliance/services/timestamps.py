@@ -7,7 +7,6 @@ import base64
 from datetime import datetime, timedelta
 from typing import Final
 
-from appliance.domain.audit import AuditEvent
 from appliance.domain.certificates import serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
@@ -23,6 +22,7 @@ from appliance.domain.timestamps import (
 )
 from appliance.domain.vocab import EventKind, TaskKind, TaskState
 from appliance.services.hsm_tasks import HsmTasks
+from appliance.services.task_events import task_event
 from appliance.services.timestamp_requests import granted, read_question, refused
 
 _WAIT_S: Final = 10.0
@@ -145,12 +145,11 @@ class TimestampWork:
             if not await records.tasks.close(claim, TaskState.DONE, output):
                 return False
             records.audit.add(
-                AuditEvent(
+                task_event(
                     EventKind.TIMESTAMP_ISSUED,
                     self._actor,
-                    attempt=claim.fence,
-                    detail={
-                        "task": claim.id,
+                    claim,
+                    {
                         "serial": serial_text(issued.serial),
                         "time": issued.time.isoformat(timespec="milliseconds"),
                         "digest": str(claim.input["digest"]),

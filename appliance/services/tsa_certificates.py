@@ -28,6 +28,7 @@ from appliance.domain.vocab import (
     RevocationReason,
     TaskKind,
 )
+from appliance.services.task_events import task_created
 
 _PAGE: Final = 500
 _REVOKED_MOST: Final = 2000
@@ -98,7 +99,7 @@ class TsaCertificates:
         async with self._store.write() as records:
             serials = await self._of_its_key(records, wanted)
             at = now.replace(microsecond=0)
-            if not await records.certificates.revoking_own(serials, at, reason, task):
+            if not await records.revocations.begin_own(serials, at, reason, task):
                 raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
             await records.tasks.add(task, TaskKind.REVOKE, {"serials": serials}, now)
             hastened = await records.upkeep.hasten(now)
@@ -155,21 +156,15 @@ class TsaCertificates:
     async def resume(self) -> int:
         """Give a revocation whose task was given up a new one; how many."""
         async with self._store.read() as records:
-            if not await records.certificates.stalled_own():
+            if not await records.revocations.stalled_own():
                 return 0
         async with self._store.write() as records:
-            serials = await records.certificates.stalled_own()
+            serials = await records.revocations.stalled_own()
             task = TaskId(new_id())
             given: dict[str, object] = {"serials": serials}
-            await records.certificates.retry_own(serials, task)
+            await records.revocations.retry_own(serials, task)
             await records.tasks.add(task, TaskKind.REVOKE, given, self._clock.now())
-            records.audit.add(
-                AuditEvent(
-                    EventKind.TASK_CREATED,
-                    "system",
-                    detail={"task": task, "kind": TaskKind.REVOKE.value, **given},
-                )
-            )
+            records.audit.add(task_created(task, TaskKind.REVOKE, "system", given))
         return len(serials)
 
     async def stamped(self, serial: str) -> AsyncIterator[SignedDocumentView]:

@@ -3,22 +3,30 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import and_, case, insert, literal, or_, select, update
+from sqlalchemy import case, insert, literal, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.activation import Seal
+from appliance.domain.consent import NewActivation
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
+from appliance.domain.ids import ActivationId, CredentialId, PersonId
 from appliance.domain.records.activations import (
     Claim,
     CodedItem,
     IntentRow,
     KeyedItem,
-    NewActivation,
     Overdue,
     Terms,
 )
-from appliance.domain.vocab import ActivationState, IntentState, ItemState
+from appliance.domain.vocab import ActivationState, ItemState
+from appliance.storage.activation_items import (
+    add_items,
+    fail_item,
+    item_by_code,
+    item_states,
+    key_item,
+    publish_item,
+)
 from appliance.storage.activation_queue import claim_next, next_claims
 from appliance.storage.activation_rows import is_in
 from appliance.storage.intents import (
@@ -32,7 +40,6 @@ from appliance.storage.overdue_activations import end_overdue, find_overdue
 from appliance.storage.seals import add_seals, erase_seals, seals_of
 from appliance.storage.tables import (
     activation,
-    activation_item,
     activation_seal,
     intent,
 )
@@ -63,24 +70,7 @@ class SqlActivations:
                 reason="",
             )
         )
-        await self._connection.execute(
-            insert(activation_item),
-            [
-                {
-                    "activation": new.id,
-                    "seq": seq,
-                    "request": item.request,
-                    "document_sha256": item.document_sha256,
-                    "params": item.params.to_wire(),
-                    "params_sha256": item.params_sha256,
-                    "state": ItemState.WAITING.value,
-                    "reason": "",
-                    "stamp": item.details.to_json() or None,
-                    "code": item.code,
-                }
-                for seq, item in enumerate(new.items)
-            ],
-        )
+        await add_items(self._connection, new.id, new.items)
         await add_seals(self._connection, activation_seal, new.id, new.seals)
 
     async def state(self, activation_id: ActivationId) -> tuple[ActivationState, str]:
@@ -102,26 +92,7 @@ class SqlActivations:
 
     async def by_code(self, code: str) -> CodedItem | None:
         """The published signature with a verification code."""
-        query = (
-            select(activation_item.c.request, activation.c.person, intent.c.at)
-            .join(activation, activation.c.id == activation_item.c.activation)
-            .join(
-                intent,
-                and_(
-                    intent.c.activation == activation_item.c.activation,
-                    intent.c.item == activation_item.c.seq,
-                    intent.c.state == IntentState.COMPLETED.value,
-                ),
-            )
-            .where(
-                activation_item.c.code == code,
-                activation_item.c.state == ItemState.DONE.value,
-            )
-        )
-        row = (await self._connection.execute(query)).first()
-        if row is None:
-            return None
-        return CodedItem(RequestId(row.request), PersonId(row.person), row.at)
+        return await item_by_code(self._connection, code)
 
     async def keying(self, person: PersonId) -> bool:
         """Whether an activation of a person is still to use their key."""
@@ -236,15 +207,7 @@ class SqlActivations:
         self, claim: Claim, seq: int, made: KeyedItem, at: datetime
     ) -> bool:
         """Store a signature value and close its intent; False when fenced off."""
-        values = {
-            "state": ItemState.KEYED.value,
-            "increment": made.increment,
-            "contents_at": made.contents_at,
-            "contents_length": made.contents_length,
-            "signed_attributes": made.signed_attributes,
-            "signature": made.signature,
-        }
-        if not await self._item_moved(claim, seq, values):
+        if not await key_item(self._connection, claim, seq, made):
             return False
         await complete_intent(self._connection, claim, seq, at)
         return True
@@ -254,26 +217,15 @@ class SqlActivations:
 
         What was kept to publish it is of no more use and goes.
         """
-        values = {
-            "state": ItemState.DONE.value,
-            "increment": None,
-            "signed_attributes": None,
-        }
-        return await self._item_moved(claim, seq, values)
+        return await publish_item(self._connection, claim, seq)
 
     async def item_failed(self, claim: Claim, seq: int, reason: str) -> bool:
         """An item cannot be signed; False when fenced off."""
-        values = {"state": ItemState.FAILED.value, "reason": reason}
-        return await self._item_moved(claim, seq, values)
+        return await fail_item(self._connection, claim, seq, reason)
 
     async def settle(self, claim: Claim, at: datetime, reason: str = "") -> None:
         """Let the activation's state follow from its items'."""
-        result = await self._connection.execute(
-            select(activation_item.c.state)
-            .where(activation_item.c.activation == claim.id)
-            .distinct()
-        )
-        states = {ItemState(word) for word in result.scalars()}
+        states = await item_states(self._connection, claim.id)
         if ItemState.WAITING in states:
             return
         await erase_seals(self._connection, activation_seal, claim.id)
@@ -328,19 +280,3 @@ class SqlActivations:
         return await fenced_update(
             self._connection, activation, claim.id, claim.fence, values
         )
-
-    async def _item_moved(
-        self, claim: Claim, seq: int, values: Mapping[str, object]
-    ) -> bool:
-        """Change an item, under the lock of its activation's fenced row."""
-        if not await self._fenced(claim, {"progress": claim.fence}):
-            return False
-        await self._connection.execute(
-            update(activation_item)
-            .where(
-                activation_item.c.activation == claim.id,
-                activation_item.c.seq == seq,
-            )
-            .values(**values)
-        )
-        return True

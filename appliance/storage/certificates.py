@@ -1,31 +1,27 @@
 """Certificates of the internal CA in SQL."""
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, insert, or_, select, update
+from sqlalchemy import Row, Select, and_, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.certificates import (
     CertificateRecord,
     CertificateView,
-    RevokedEntry,
 )
 from appliance.domain.clock import Clock
-from appliance.domain.ids import CredentialId, PersonId, TaskId
+from appliance.domain.ids import CredentialId, PersonId
 from appliance.domain.vocab import (
     CertificateKind,
     CertificateState,
     CredentialState,
     PersonState,
     RevocationReason,
-    TaskState,
 )
 from appliance.storage.tables import (
     certificate,
     credential,
-    hsm_task,
     person,
 )
 
@@ -89,7 +85,7 @@ class SqlCertificates:
                 certificate.c.kind == kind.value,
                 certificate.c.state == CertificateState.VALID.value,
             )
-            .order_by(certificate.c.not_after)
+            .order_by(certificate.c.not_after, certificate.c.issued)
         )
         newest = {row.issuer: record_of(row) for row in rows}
         return list(newest.values())
@@ -177,114 +173,6 @@ class SqlCertificates:
             .limit(limit)
         )
         return [CredentialId(row.id) for row in rows]
-
-    async def revoking(
-        self,
-        credential_id: CredentialId,
-        at: datetime,
-        reason: RevocationReason,
-        task: TaskId,
-    ) -> int:
-        """Have a credential's valid certificates be revoked by a task; how many."""
-        result = await self._connection.execute(
-            update(certificate)
-            .where(
-                certificate.c.credential == credential_id,
-                certificate.c.state == CertificateState.VALID.value,
-            )
-            .values(state=_REVOKING, revoked_at=at, reason=reason.value, task=task)
-        )
-        return result.rowcount
-
-    async def revoking_own(
-        self,
-        serials: Collection[str],
-        at: datetime,
-        reason: RevocationReason,
-        task: TaskId,
-    ) -> int:
-        """Have valid certificates of the appliance's own be revoked; how many."""
-        result = await self._connection.execute(
-            update(certificate)
-            .where(
-                certificate.c.serial.in_(serials),
-                certificate.c.credential.is_(None),
-                certificate.c.state == CertificateState.VALID.value,
-            )
-            .values(state=_REVOKING, revoked_at=at, reason=reason.value, task=task)
-        )
-        return result.rowcount
-
-    async def retry(self, credential_id: CredentialId, task: TaskId) -> None:
-        """Give what is being revoked another task."""
-        await self._connection.execute(
-            update(certificate)
-            .where(
-                certificate.c.credential == credential_id,
-                certificate.c.state == _REVOKING,
-            )
-            .values(task=task)
-        )
-
-    async def revoked(self, serials: Collection[str]) -> int:
-        """What was being revoked is; how many."""
-        result = await self._connection.execute(
-            update(certificate)
-            .where(certificate.c.serial.in_(serials), certificate.c.state == _REVOKING)
-            .values(state=CertificateState.REVOKED.value, task=None)
-        )
-        return result.rowcount
-
-    async def stalled(self, limit: int) -> list[CredentialId]:
-        """Credentials being revoked by a task that was given up."""
-        rows = await self._connection.execute(
-            select(certificate.c.credential)
-            .join(hsm_task, hsm_task.c.id == certificate.c.task)
-            .where(
-                certificate.c.credential.is_not(None),
-                certificate.c.state == _REVOKING,
-                hsm_task.c.state == TaskState.FAILED.value,
-            )
-            .distinct()
-            .limit(limit)
-        )
-        return [CredentialId(row.credential) for row in rows]
-
-    async def stalled_own(self) -> list[str]:
-        """Serials of the appliance's own, being revoked by a task given up."""
-        rows = await self._connection.execute(
-            select(certificate.c.serial)
-            .join(hsm_task, hsm_task.c.id == certificate.c.task)
-            .where(
-                certificate.c.credential.is_(None),
-                certificate.c.state == _REVOKING,
-                hsm_task.c.state == TaskState.FAILED.value,
-            )
-        )
-        return list(rows.scalars())
-
-    async def retry_own(self, serials: Collection[str], task: TaskId) -> None:
-        """Give those another task."""
-        await self._connection.execute(
-            update(certificate)
-            .where(certificate.c.serial.in_(serials), certificate.c.state == _REVOKING)
-            .values(task=task)
-        )
-
-    async def revoked_entries(self, issuer: str) -> list[RevokedEntry]:
-        """Every revoked certificate of a CA, by time."""
-        rows = await self._connection.execute(
-            select(certificate.c.serial, certificate.c.revoked_at, certificate.c.reason)
-            .where(
-                certificate.c.issuer == issuer,
-                certificate.c.state == CertificateState.REVOKED.value,
-            )
-            .order_by(certificate.c.revoked_at, certificate.c.serial)
-        )
-        return [
-            RevokedEntry(row.serial, row.revoked_at, RevocationReason(row.reason))
-            for row in rows
-        ]
 
 
 def _views() -> Select[Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from sqlalchemy import and_, case, func, insert, select, update
+from sqlalchemy import case, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -19,6 +19,12 @@ from appliance.domain.ids import (
 from appliance.domain.records.requests import FRAME_ORIGIN, NewRequest
 from appliance.domain.request import UNFINISHED, RequestView, check_move
 from appliance.domain.vocab import RequestState
+from appliance.storage.request_turns import (
+    lock_later,
+    requests_of,
+    stalled_requests,
+    take_turn,
+)
 from appliance.storage.request_views import request_view, request_views
 from appliance.storage.tables import signature_request, signing_process
 
@@ -77,12 +83,7 @@ class SqlRequests:
 
     async def of_process(self, process: ProcessId) -> list[RequestView]:
         """The requests of a process, in order."""
-        query = (
-            request_views()
-            .where(signature_request.c.process == process)
-            .order_by(signature_request.c.seq)
-        )
-        return [request_view(row) for row in await self._connection.execute(query)]
+        return await requests_of(self._connection, process)
 
     async def lock_later(self, process: ProcessId, seq: int) -> list[RequestView]:
         """Those after a place in it, in order; others are kept from moving them.
@@ -90,26 +91,11 @@ class SqlRequests:
         Whoever asks has locked the one at that place: locks are only ever taken
         onwards, so that no two wait for each other.
         """
-        query = (
-            request_views()
-            .where(signature_request.c.process == process)
-            .where(signature_request.c.seq > seq)
-            .order_by(signature_request.c.seq)
-            .with_for_update(of=signature_request)
-        )
-        return [request_view(row) for row in await self._connection.execute(query)]
+        return await lock_later(self._connection, process, seq)
 
     async def take_turn(self, request: RequestId, document: DocumentId) -> bool:
         """Move `en_espera` → `pendiente` on a document; False if it did not wait."""
-        result = await self._connection.execute(
-            update(signature_request)
-            .where(
-                signature_request.c.id == request,
-                signature_request.c.state == RequestState.WAITING.value,
-            )
-            .values(state=RequestState.PENDING.value, document=document)
-        )
-        return result.rowcount == 1
+        return await take_turn(self._connection, request, document)
 
     async def unfinished(self, after: RequestId, limit: int) -> list[RequestView]:
         """Requests that are not over, by number, those above one."""
@@ -126,25 +112,7 @@ class SqlRequests:
 
     async def stalled(self, after: RequestId, limit: int) -> list[RequestId]:
         """Requests that wait although the one before them is over, in order."""
-        before = signature_request.alias("before")
-        rows = await self._connection.execute(
-            select(signature_request.c.id)
-            .join(
-                before,
-                and_(
-                    before.c.process == signature_request.c.process,
-                    before.c.seq == signature_request.c.seq - 1,
-                ),
-            )
-            .where(
-                signature_request.c.id > after,
-                signature_request.c.state == RequestState.WAITING.value,
-                before.c.state.not_in([state.value for state in UNFINISHED]),
-            )
-            .order_by(signature_request.c.id)
-            .limit(limit)
-        )
-        return [RequestId(number) for number in rows.scalars()]
+        return await stalled_requests(self._connection, after, limit)
 
     async def get(
         self, request: RequestId, *, lock: bool = False

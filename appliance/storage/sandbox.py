@@ -10,17 +10,13 @@ taken over can answer wrongly, but nothing else.
 
 import asyncio
 import base64
-import fcntl
 import hashlib
 import logging
 import os
-import socket
-import struct
 import time
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +27,7 @@ from appliance.domain.document import (
     VerificationReport,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.sandbox import LENGTH, MessageInvalidError, Operation
+from appliance.domain.sandbox import MessageInvalidError, Operation
 from appliance.domain.stamp import StampLayout
 from appliance.domain.stamp_details import (
     LOGO_FILE_BYTES,
@@ -41,28 +37,19 @@ from appliance.domain.stamp_details import (
     LogoPicture,
 )
 from appliance.domain.timestamps import RevokedTsa
+from appliance.storage.sandbox_connection import (
+    NotReachedError,
+    Reply,
+    exchange,
+    sealed,
+)
 
 _log = logging.getLogger(__name__)
-_SEALS: Final = (
-    fcntl.F_SEAL_SEAL | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-)
 _RETRY_AFTER_S: Final = 0.3
 _WAITING: Final = 8
 """Jobs of one process that are at the sandbox or before it; others wait for those."""
 _PDF: Final = b"%PDF-"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
-
-
-class _NotReachedError(Exception):
-    """The connection ended before any answer: the server may be restarting."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    """An answer's JSON and its bytes."""
-
-    head: Mapping[str, Any]
-    binary: bytes = field(repr=False)
 
 
 class SandboxClient:
@@ -186,7 +173,7 @@ class SandboxClient:
 
     async def _ask(
         self, operation: Operation, params: Mapping[str, object], pdf: bytes | None
-    ) -> _Reply:
+    ) -> Reply:
         """Run one job in a thread.
 
         Raises:
@@ -200,21 +187,21 @@ class SandboxClient:
             self._threads, self._run, request, pdf, deadline
         )
 
-    def _run(self, request: bytes, pdf: bytes | None, deadline: float) -> _Reply:
+    def _run(self, request: bytes, pdf: bytes | None, deadline: float) -> Reply:
         """Run one job, a second time when the server was not there.
 
         Raises:
             DocumentRefusedError: the sandbox refused the document.
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
-        memory = None if pdf is None else _sealed(pdf)
+        memory = None if pdf is None else sealed(pdf)
         try:
             try:
-                return self._exchange(request, memory, deadline)
-            except _NotReachedError:
+                return exchange(self._path, request, memory, deadline)
+            except NotReachedError:
                 time.sleep(_RETRY_AFTER_S)
-                return self._exchange(request, memory, deadline)
-        except _NotReachedError as exc:
+                return exchange(self._path, request, memory, deadline)
+        except NotReachedError as exc:
             raise _unavailable("nobody answers") from exc
         except MessageInvalidError as exc:
             raise _unavailable("an answer of another shape") from exc
@@ -224,104 +211,13 @@ class SandboxClient:
             if memory is not None:
                 os.close(memory)
 
-    def _exchange(self, request: bytes, memory: int | None, deadline: float) -> _Reply:
-        """Connect, send, and read the answer.
-
-        Raises:
-            _NotReachedError: the connection ended before any answer.
-        """
-        descriptors = [] if memory is None else [memory]
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            _allow(connection, deadline)
-            try:
-                connection.connect(self._path)
-                sent = socket.send_fds(connection, [request], descriptors)
-                connection.sendall(request[sent:])
-                first = connection.recv(1)
-            except (ConnectionError, FileNotFoundError) as exc:
-                raise _NotReachedError from exc
-            if not first:
-                raise _NotReachedError
-            return _read_reply(connection, first, deadline)
-
-
-def _sealed(pdf: bytes) -> int:
-    """Put bytes into a memfd that nobody can change any more.
-
-    Never the stored file's own descriptor: what the sandbox holds must not be
-    a way to the file.
-    """
-    memory = os.memfd_create("pdf", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        view = memoryview(pdf)
-        while view:
-            view = view[os.write(memory, view) :]
-        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
-    except OSError:
-        os.close(memory)
-        raise
-    return memory
-
-
-def _allow(connection: socket.socket, deadline: float) -> None:
-    """Let calls block until the deadline at most.
-
-    Not `settimeout`, which makes the socket non-blocking: descriptors are passed
-    by blocking sockets only, and a full queue would refuse instead of waiting.
-
-    Raises:
-        TimeoutError: it has passed.
-    """
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    value = struct.pack("@ll", int(left), int(left % 1 * 1_000_000) or 1)
-    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-        connection.setsockopt(socket.SOL_SOCKET, option, value)
-
-
-def _read_reply(connection: socket.socket, first: bytes, deadline: float) -> _Reply:
-    """Read an answer whose first byte is here already.
-
-    Raises:
-        DocumentRefusedError: the sandbox refused the document.
-        MessageInvalidError: it does not follow the protocol.
-    """
-    head = first + _receive(connection, LENGTH.size - 1, deadline)
-    (length,) = LENGTH.unpack(head)
-    if length > sandbox.ANSWER_BYTES_MAX:
-        raise MessageInvalidError
-    message = sandbox.decode(_receive(connection, length, deadline))
-    if "refused" in message:
-        raise sandbox.refusal_from_json(message)
-    size = message.get("binary")
-    if not isinstance(size, int) or not 0 <= size <= sandbox.BINARY_BYTES_MAX:
-        raise MessageInvalidError
-    return _Reply(message, _receive(connection, size, deadline))
-
-
-def _receive(connection: socket.socket, count: int, deadline: float) -> bytes:
-    """Read exactly that many bytes.
-
-    Raises:
-        MessageInvalidError: the other side closed before.
-    """
-    received = bytearray()
-    while len(received) < count:
-        _allow(connection, deadline)
-        part = connection.recv(min(count - len(received), 1_048_576))
-        if not part:
-            raise MessageInvalidError
-        received += part
-    return bytes(received)
-
 
 def _encoded(certificates: Sequence[bytes]) -> list[str]:
     """Certificates as they stand in a request."""
     return [base64.b64encode(each).decode() for each in certificates]
 
 
-def _result(reply: _Reply) -> Mapping[str, Any]:
+def _result(reply: Reply) -> Mapping[str, Any]:
     """The result of an answer.
 
     Raises:

@@ -34,6 +34,7 @@ from appliance.storage.outside import SqlOutsideStatus
 from appliance.storage.people import SqlPeople
 from appliance.storage.publications import SqlPublications
 from appliance.storage.requests import SqlRequests
+from appliance.storage.revocations import SqlRevocations
 from appliance.storage.secret_versions import SqlSecretVersions
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
@@ -58,6 +59,7 @@ class SqlRecords:
         self.people = SqlPeople(connection, clock)
         self.credentials = SqlCredentials(connection, clock)
         self.certificates = SqlCertificates(connection, clock)
+        self.revocations = SqlRevocations(connection)
         self.publications = SqlPublications(connection)
         self.former_certificates = SqlFormerCertificates(connection)
         self.revocation_pins = SqlRevocationPins(connection)

@@ -8,23 +8,12 @@ for its page to say; a field that nobody asks for is never looked at.
 import unicodedata
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import parse_qsl
 
-from quart import request
-from werkzeug.exceptions import RequestEntityTooLarge
-from werkzeug.sansio.multipart import (
-    Data,
-    Epilogue,
-    Field,
-    File,
-    MultipartDecoder,
-    NeedData,
-)
+from werkzeug.sansio.multipart import Data, Field, File
 
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.web import body
 
-URLENCODED: Final = "application/x-www-form-urlencoded"
 _FIELDS_AT_MOST: Final = 64
 _LINES: Final = frozenset("\r\n\t")
 
@@ -78,21 +67,10 @@ async def read(*, files: bool = False) -> Form:
     Source: HTML, "URL-encoded form data"; RFC 7578.
     """
     if files and body.is_multipart():
-        return await _read_multipart()
-    body.check_type(URLENCODED)
-    limits = body.face_limits()
-    raw = b"".join(
-        [chunk async for chunk in body.chunks(limits.json, limits.timeout_s)]
-    )
-    try:
-        pairs = parse_qsl(
-            raw.decode("utf-8"),
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=_FIELDS_AT_MOST,
-        )
-    except ValueError as exc:
-        raise FieldInvalidError("(body)", URLENCODED) from exc
+        reader = _Reader(body.face_limits())
+        await body.read_parts(reader.take, _FIELDS_AT_MOST)
+        return reader.form
+    pairs = await body.read_pairs(body.face_limits().json, "utf-8")
     fields: dict[str, str] = {}
     for name, value in pairs:
         _keep(fields, name, value)
@@ -126,30 +104,21 @@ class _Reader:
         self._file: str | None = None
         self._taken = bytearray()
         self.form = Form()
-        self.complete = False
 
-    def take(self, decoder: MultipartDecoder) -> None:
-        """Take what the decoder has ready.
+    def take(self, part: body.Part) -> None:
+        """Take what came.
 
         Raises:
             FieldInvalidError: a field comes twice or is not text.
             ApplianceError: `BODY_TOO_LARGE`, `DOCUMENT_TOO_LARGE`.
         """
-        while True:
-            match decoder.next_event():
-                case File(name=name, filename=file_name):
-                    self._begin(name, file_name)
-                case Field(name=name):
-                    self._begin(name, None)
-                case Data(data=data, more_data=more):
-                    self._add(data, more=more)
-                case Epilogue():
-                    self.complete = True
-                    return
-                case NeedData():
-                    return
-                case _:
-                    continue
+        match part:
+            case File(name=name, filename=file_name):
+                self._begin(name, file_name)
+            case Field(name=name):
+                self._begin(name, None)
+            case Data(data=data, more_data=more):
+                self._add(data, more=more)
 
     def _begin(self, name: str | None, file_name: str | None) -> None:
         # The decoder's types promise a name, but a part may have none.
@@ -177,30 +146,3 @@ class _Reader:
                 raise FieldInvalidError(self._name[:64])
             self.form.files[self._name] = Upload(self._file, bytes(self._taken))
         self._taken = bytearray()
-
-
-async def _read_multipart() -> Form:
-    """Read a multipart form.
-
-    Raises:
-        FieldInvalidError: it is not what its boundary says.
-        ApplianceError: those of `read`.
-    """
-    body.check_type(body.MULTIPART)
-    boundary = request.mimetype_params.get("boundary", "")
-    if not boundary:
-        raise ApplianceError(ErrorCode.CONTENT_TYPE)
-    limits = body.face_limits()
-    reader = _Reader(limits)
-    try:
-        decoder = MultipartDecoder(boundary.encode(), max_parts=_FIELDS_AT_MOST)
-        async for chunk in body.chunks(limits.multipart, body.patience_s(limits)):
-            decoder.receive_data(chunk)
-            reader.take(decoder)
-        decoder.receive_data(None)
-        reader.take(decoder)
-    except (ValueError, RequestEntityTooLarge) as exc:
-        raise FieldInvalidError("(body)", body.MULTIPART) from exc
-    if not reader.complete:
-        raise FieldInvalidError("(body)", body.MULTIPART)
-    return reader.form

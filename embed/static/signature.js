@@ -5,6 +5,7 @@ import { encodeBase64 } from "./base64.js";
 import { byId } from "./dom.js";
 import { Unreachable } from "./failure.js";
 import { t } from "./i18n.js";
+import { fieldId, place } from "./place.js";
 import { alert, notice } from "./screen.js";
 import { LOOK_AGAIN_MS, SESSION_OVER, Stage, pause } from "./stage.js";
 import * as steps from "./steps.js";
@@ -34,10 +35,10 @@ export class Signature extends Stage {
       throw error;
     }
     this._viewer.fields(this.session.document.fields, (index) =>
-      byId(steps.fieldId(index)).click(),
+      byId(fieldId(index)).click(),
     );
     this.step(() =>
-      steps.place({
+      place({
         session: this.session,
         chosen: this.#chosen,
         change: (change) => this.#choose(change),

@@ -290,9 +290,7 @@ def whole(checker: Checker, seen: list[bool]) -> bool:
             view = await records.certificates.view(serial)
             assert view is not None
             answer = await records.publications.answer(serial)
-            entries = await records.certificates.revoked_entries(
-                view.certificate.issuer
-            )
+            entries = await records.revocations.revoked(view.certificate.issuer)
             crl = await records.publications.crl(view.certificate.issuer)
         assert crl is not None
         listed = x509.load_der_x509_crl(crl.der)

@@ -304,7 +304,7 @@ def test_crowd_is_served_whatever_the_module_does(on_sqlite: Trouble) -> None:
     appliance, shim = on_sqlite.appliance, on_sqlite.shim
     before = newest(appliance)
     on_sqlite.looked_at = len(shim.signed())
-    crowd = Crowd(appliance, [on_sqlite.person], pdfs.one_page(), at_least=40)
+    crowd = Crowd(appliance, [on_sqlite.person], pdfs.one_page(), at_least=20)
     faults: list[tuple[Action, int]] = [
         ("code", SESSION_HANDLE_INVALID),
         ("abort", 0),

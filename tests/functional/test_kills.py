@@ -199,7 +199,7 @@ def test_request_that_kills_workers_stalls_nobody(
     poisonous = on_sqlite.new_request(victim, pdfs.one_page())
     poison = order_crash(on_sqlite, f"{BEFORE_SIGN}-{poisonous}")
     body = {"solicitudId": poisonous, "password": victim.signing_password}
-    crowd = Crowd(on_sqlite, others, pdfs.one_page(), at_least=40)
+    crowd = Crowd(on_sqlite, others, pdfs.one_page(), at_least=20)
     with on_sqlite.client(victim) as client, crowd.calling():
         answer = client.post("/solicitudes/firmar", json=body)
         while answer.status_code == 202:
@@ -279,7 +279,7 @@ def test_restart_in_the_midst_keeps_all(
     """Stopped and started under calls: what was signed is there, the rest ends."""
     before = newest(on_sqlite)
     kept = {row.id for row in read_ledger(on_sqlite).with_state(RequestState.SIGNED)}
-    crowd = Crowd(on_sqlite, people, pdfs.one_page(), at_least=30)
+    crowd = Crowd(on_sqlite, people, pdfs.one_page(), at_least=20)
     with crowd.calling():
         time.sleep(0.3)
         assert on_sqlite.stop() == 0

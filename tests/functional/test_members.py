@@ -37,7 +37,7 @@ def take_away(appliance: Appliance, label: str) -> Callable[[], Path]:
 @pytest.mark.parametrize(
     ("calls", "longest_s", "most_back_s"),
     [
-        pytest.param(40, None, None, id="40"),
+        pytest.param(20, None, None, id="20"),
         pytest.param(400, LONGEST_S, BACK_S, id="400", marks=pytest.mark.long),
     ],
 )

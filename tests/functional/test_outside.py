@@ -108,7 +108,7 @@ def until(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + LONGEST_S
     while not holds():
         assert time.monotonic() < end, "it never came"
-        time.sleep(0.1)
+        time.sleep(0.2)
 
 
 def fetched(told: dict[str, Any]) -> bytes:
@@ -223,7 +223,7 @@ def test_kill_in_the_finish_loses_nothing_and_stamps_once(
 def test_revoked_outside_stops_before_the_key_is_used_again(
     trusted: Appliance, world: Abroad, outsider: TestPerson
 ) -> None:
-    """Found at the finish: given back; the next time the key is not used."""
+    """Found at the finish: given back; the next call does not look at its password."""
     with trusted.client(outsider) as client:
         certificate = _certificate(client)
         world.site.revoked.add(certificate.serial_number)
@@ -232,9 +232,11 @@ def test_revoked_outside_stops_before_the_key_is_used_again(
         request = trusted.new_request(outsider, pdfs.one_page(), wishes=wishes)
         problem(sign(client, outsider, request), 409, "CERTIFICATE_NOT_USABLE")
         assert len(trusted.intents(request)) == 1
-        problem(sign(client, outsider, request), 409, "CERTIFICATE_NOT_USABLE")
-        # Of the second activation, which its request names now: none.
-        assert trusted.intents(request) == []
+        wrong = sign(client, outsider, request, password="otra clave de firma")
+        problem(wrong, 409, "CERTIFICATE_NOT_USABLE")
+        assert len(trusted.intents(request)) == 1
+        (held,) = client.get("/credenciales").json()
+        assert held["estado"] in {"en_revocacion", "revocada"}
         assert state(client, request) == "pendiente"
 
 

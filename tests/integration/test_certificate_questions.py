@@ -113,9 +113,7 @@ class Desk:
             )
             if state is CertificateState.REVOKING:
                 why = RevocationReason.UNSPECIFIED
-                await records.certificates.revoking(
-                    credential, now, why, TaskId(new_id())
-                )
+                await records.revocations.begin(credential, now, why, TaskId(new_id()))
 
     async def store_answer(self, serial: int, der: bytes) -> None:
         """An answer that is good for a day."""

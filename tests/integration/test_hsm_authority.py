@@ -30,8 +30,9 @@ from appliance.domain.vocab import VouchedBy
 from hsm_config.certificates import read_ca, read_root
 from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation, verify
-from worker.authority import Authority, CertificateSubject, IssuedCertificate
+from worker.authority import Authority, CertificateSubject
 from worker.certificate_profile import DOCUMENT_SIGNING, POLICIES
+from worker.certifying import IssuedCertificate
 from worker.hsm_session import HsmSession
 
 REF = KeyReference(TokenRole.FIRMA, b"\x01credential")

@@ -173,6 +173,10 @@ async def test_rotation_waits_for_who_has_not_joined(tmp_path: Path) -> None:
     assert "token firma-2 lacks master key 1" in said
     assert "`rubrica hsm join`" in said
     assert held(both) == [(1,), ()]
+    # And it does not join either, where fronts would not know what it signs.
+    firma_keys.identity_path(both.settings).unlink()
+    assert "run `rubrica hsm init`" in await both.rubrica("join", status=1)
+    assert held(both) == [(1,), ()]
 
 
 async def test_nobody_to_join_is_told(tmp_path: Path) -> None:

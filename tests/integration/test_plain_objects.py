@@ -19,10 +19,12 @@ from pyhanko.pdf_utils.generic import (
     TextStringObject,
     TrailerReference,
 )
+from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.pdf_utils.reader import PdfFileReader
 from pyhanko.pdf_utils.xref import XRefSection
 
 from tests import pdfs
+from worker.stamp import open_revision
 from worker.stamp.reading import Reader
 from worker.stamp.writing import Tail, write_object
 
@@ -166,6 +168,20 @@ def test_cross_references_of_real_files_are_read_alike(name: str) -> None:
         (b"/Size 4", b"/Size 4 /XRefStm 9"),
         (b"/Size 4", b""),
         (b"startxref\n", b"startxref "),
+        (b"startxref\n", b"startxref\r\n"),
+        (b"startxref\n", b"startxref\r"),
+        (b"startxref\n", b"startxref\n\n"),
+        (b"startxref\n", b"startxref\n1"),
+        (b"startxref\n", b"startxref\nx"),
+        (b"\nstartxref", b" startxref"),
+        (b"%%EOF\n", b"%%EOF"),
+        (b"%%EOF\n", b"%%EOF\r"),
+        (b"%%EOF\n", b"%%EOF\n\n"),
+        (b"%%EOF\n", b"%%EOF \n"),
+        (b"%%EOF\n", b"%%EOF\njunk\n"),
+        (b"%%EOF\n", b"%%EO"),
+        (b"\n%%EOF", b"\r%%EOF"),
+        (b"\n%%EOF", b" %%EOF"),
         (b"%PDF-1.7", b"%PDF"),
         (b"xref\n0", b"xref\n0 0\n0"),
         (b"xref\n0", b"xr\n0"),
@@ -204,6 +220,19 @@ def test_objects_of_real_files_are_written_alike(name: str) -> None:
             write_object(ours, value)
             value.write_to_stream(theirs)
             assert ours.getvalue() == theirs.getvalue()
+
+
+@pytest.mark.parametrize("name", sorted(pdfs.READABLE))
+def test_end_of_a_revision_is_written_alike(name: str) -> None:
+    """Cross-references, trailer and last lines, to the byte."""
+    pdf = pdfs.READABLE[name]()
+    with open_revision(pdf) as revision:
+        revision.add_object(DictionaryObject())
+        revision.update_root()
+        ours, theirs = Tail(len(pdf)), Tail(len(pdf))
+        revision._write_updated_section(ours)
+        IncrementalPdfFileWriter._write(revision, theirs, skip_header=True)
+        assert ours.getvalue() == theirs.getvalue()
 
 
 def test_tail_counts_from_the_start_of_the_file() -> None:

@@ -167,7 +167,7 @@ async def test_record_knows_of_own_and_outside_ones(core: CoreParts) -> None:
                     core.now, core.now + DAY,
                 )
             )  # fmt: skip
-        await records.certificates.revoking_own(
+        await records.revocations.begin_own(
             serials[:1], core.now, RevocationReason.KEY_COMPROMISE, TaskId("t")
         )
         for subject, at, reason in (

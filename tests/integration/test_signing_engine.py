@@ -1,5 +1,7 @@
 """The signing engine with a software key: what it makes of a sound file."""
 
+import gc
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from pyhanko.sign.validation import SignatureCoverageLevel
 from appliance.domain.command import SignParameters
 from appliance.domain.document import PageBox
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.stamp import place, stamp_lines
 from appliance.domain.vocab import Restriction
 from tests.tools.pdf_samples import (
@@ -20,7 +23,7 @@ from tests.tools.pdf_samples import (
     sign,
 )
 from tests.tools.pdf_validation import assert_valid, read_pdf, run_pdfsig, validate
-from worker.pdf import prepare
+from worker.pdf import prepare, prepare_timestamp
 from worker.stamp import StampFonts
 
 LINES = stamp_lines("María José Ñandú", "20267565393", SIGNED_AT, "es")
@@ -165,3 +168,28 @@ def test_signature_is_refused_when_certified_against_changes(
         prepare(locked, make_plan(signer), fonts)
 
     assert caught.value.code is ErrorCode.PDF_LOCKED
+
+
+@pytest.mark.parametrize("act", ["sign", "refuse", "stamp the time"])
+def test_file_is_let_go_of_at_once(
+    act: str, signer: SoftwareSigner, fonts: StampFonts
+) -> None:
+    """Not by a later search for cycles: a large one could not wait for that."""
+    pdf = make_pdf()
+    if act == "refuse":
+        pdf += sign(pdf, signer, make_plan(signer), fonts)[len(pdf) :]
+    before = sys.getrefcount(pdf)
+
+    gc.disable()
+    try:
+        if act == "sign":
+            prepare(pdf, make_plan(signer), fonts)
+        elif act == "stamp the time":
+            prepare_timestamp(pdf, DigestAlgorithm.SHA256, 8192)
+        else:
+            plan = make_plan(signer, None, Restriction.NO_CHANGES_ALLOWED)
+            with pytest.raises(DocumentRefusedError):
+                prepare(pdf, plan, fonts)
+        assert sys.getrefcount(pdf) == before
+    finally:
+        gc.enable()

@@ -48,7 +48,7 @@ class PlayedSigner:
         """Any key will do."""
         return work.claim.id
 
-    async def sign(self, work: Work, item: Item, key: object) -> None:
+    async def sign(self, work: Work, item: Item, key: object) -> bool:
         """Take an item to its end."""
         assert key == work.claim.id
         assert work.credential is not None
@@ -61,6 +61,7 @@ class PlayedSigner:
         assert await self.claiming.keyed(work.claim, item, MADE, DIGEST)
         view = await self.core.view(item.request)
         assert await self.claiming.finished(work.claim, item, signed_view(view))
+        return True
 
 
 class NoUpkeep:

@@ -55,7 +55,7 @@ async def revoke(core: CoreParts, credential: CredentialId) -> TaskId:
     task = TaskId(new_id())
     async with core.store.write() as records:
         await records.tasks.add(task, TaskKind.REVOKE, {}, core.now)
-        await records.certificates.revoking(
+        await records.revocations.begin(
             credential, core.now, RevocationReason.KEY_COMPROMISE, task
         )
     return task
@@ -80,10 +80,10 @@ async def test_certificate_moves_from_valid_to_revoked(core: CoreParts) -> None:
     await revoke(core, credential)
     async with core.store.read() as records:
         going = await records.certificates.get("1")
-        listed_before = await records.certificates.revoked_entries(ISSUER)
+        listed_before = await records.revocations.revoked(ISSUER)
     async with core.store.write() as records:
-        moved = await records.certificates.revoked(["1", "2", "3"])
-        again = await records.certificates.revoked(["1", "2", "3"])
+        moved = await records.revocations.complete(["1", "2", "3"])
+        again = await records.revocations.complete(["1", "2", "3"])
 
     assert going is not None
     assert (going.state, going.revoked_at, going.reason) == (
@@ -93,9 +93,9 @@ async def test_certificate_moves_from_valid_to_revoked(core: CoreParts) -> None:
     )
     assert (listed_before, moved, again) == ([], 2, 0)
     async with core.store.read() as records:
-        entries = await records.certificates.revoked_entries(ISSUER)
+        entries = await records.revocations.revoked(ISSUER)
         other = await records.certificates.get("2")
-        assert await records.certificates.revoked_entries("b" * 40) == []
+        assert await records.revocations.revoked("b" * 40) == []
     assert [entry.serial for entry in entries] == ["1", "3"]
     assert other is not None
     assert other.state is CertificateState.VALID
@@ -136,15 +136,15 @@ async def test_stalled_revocation_is_found_and_given_a_new_task(
     task = await revoke(core, credential)
     found = []
     async with core.store.read() as records:
-        found.append(await records.certificates.stalled(9))
+        found.append(await records.revocations.stalled(9))
     async with core.store.write() as records:
         claim = TaskClaim(task, TaskKind.REVOKE, {}, 0)
         await records.tasks.close(claim, TaskState.FAILED)
-        found.append(await records.certificates.stalled(9))
+        found.append(await records.revocations.stalled(9))
         successor = TaskId(new_id())
         await records.tasks.add(successor, TaskKind.REVOKE, {}, core.now)
-        await records.certificates.retry(credential, successor)
-        found.append(await records.certificates.stalled(9))
+        await records.revocations.retry(credential, successor)
+        found.append(await records.revocations.stalled(9))
 
     assert found == [[], [credential], []]
 
@@ -175,7 +175,7 @@ async def test_answer_must_tell_the_state_that_is(core: CoreParts) -> None:
         put += [
             await records.publications.put_answer(answer(core, "1", valid)),
             await records.publications.put_answer(answer(core, "1", revoked)),
-            await records.certificates.revoked(["1"]) == 1,
+            await records.revocations.complete(["1"]) == 1,
             await records.publications.put_answer(answer(core, "1", valid)),
             await records.publications.put_answer(answer(core, "1", revoked)),
             await records.publications.put_answer(answer(core, "unknown", valid)),

@@ -46,7 +46,8 @@ from tests.tools.pdf_validation import (
     openssl_accepts,
     run_pdfsig,
 )
-from worker.authority import Authority, CertificateSubject, IssuedCertificate
+from worker.authority import Authority, CertificateSubject
+from worker.certifying import IssuedCertificate
 from worker.hsm_session import HsmSession
 from worker.levels import Levels
 from worker.pdf import assemble, check, prepare

@@ -328,12 +328,15 @@ class Appliance:
             if "role.started" in line and f"name={role}" in line:
                 name = line.split("name=")[1].split()[0]
                 pids[name] = int(line.split("pid=")[1].split()[0])
-        return [
-            process
-            for pid in pids.values()
-            if psutil.pid_exists(pid)
-            and (process := psutil.Process(pid)).ppid() == self.pid
-        ]
+        return [own for pid in pids.values() if (own := self._child(pid)) is not None]
+
+    def _child(self, pid: int) -> psutil.Process | None:
+        """A process of the supervisor's; None once it is gone."""
+        try:
+            process = psutil.Process(pid)
+            return process if process.ppid() == self.pid else None
+        except psutil.NoSuchProcess:
+            return None
 
     # -- what an operator does -------------------------------------------------
 

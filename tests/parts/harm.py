@@ -34,6 +34,8 @@ LONGEST_S: Final = 25.0
 For long tests, which have the machine to themselves; elsewhere callers are patient.
 """
 _PATIENCE_S: Final = 60.0
+_LOOK_S: Final = 0.1
+"""Between two looks; one may open the record, which takes its time."""
 NO_REDIS: Final = '[redis]\nurl = "redis://127.0.0.1:1/0"'
 """Settings with an address where nobody listens."""
 
@@ -171,7 +173,7 @@ def until(true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while not true():
         assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.05)
+        time.sleep(_LOOK_S)
 
 
 def newest(appliance: Appliance) -> int:

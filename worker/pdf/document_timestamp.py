@@ -50,8 +50,7 @@ def prepare_timestamp(
         DocumentRefusedError: the file cannot be read or extended.
     """
     timestamp = DocumentTimestamp(bytes_reserved=2 * token_bytes)
-    revision = open_revision(pdf)
-    with refusing():
+    with open_revision(pdf) as revision, refusing():
         declare_pades(revision)
         fields = form_fields(revision)
         page = find_page(revision, 1)

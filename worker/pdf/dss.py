@@ -56,8 +56,7 @@ def add_dss(pdf: bytes, validated: Sequence[Validated]) -> bytes:
     Raises:
         DocumentRefusedError: the file cannot be read or extended.
     """
-    revision = open_revision(pdf)
-    with refusing():
+    with open_revision(pdf) as revision, refusing():
         store = entry(revision.root, "/DSS", DictionaryObject)
         if store is None:
             store = DictionaryObject()

@@ -121,6 +121,19 @@ def _verify_rsa(
     return False
 
 
+def _by(*schemes: SignatureScheme) -> tuple[SignatureMethod, ...]:
+    """Each scheme with each digest."""
+    return tuple(
+        SignatureMethod(scheme, digest)
+        for scheme in schemes
+        for digest in DigestAlgorithm
+    )
+
+
+_RSA_METHODS: Final = _by(SignatureScheme.RSA_PKCS1, SignatureScheme.RSA_PSS)
+_EC_METHODS: Final = _by(SignatureScheme.ECDSA)
+
+
 @lru_cache
 def _signature_identifier(method: SignatureMethod) -> bytes:
     """See `SignatureMethod.signature_identifier`; asn1crypto is slow at it."""
@@ -188,16 +201,7 @@ def method_for(
 
 def methods_of_key(key: PublicKey) -> tuple[SignatureMethod, ...]:
     """All that a key may sign by."""
-    schemes = (
-        (SignatureScheme.RSA_PKCS1, SignatureScheme.RSA_PSS)
-        if isinstance(key, rsa.RSAPublicKey)
-        else (SignatureScheme.ECDSA,)
-    )
-    return tuple(
-        SignatureMethod(scheme, digest)
-        for scheme in schemes
-        for digest in DigestAlgorithm
-    )
+    return _RSA_METHODS if isinstance(key, rsa.RSAPublicKey) else _EC_METHODS
 
 
 def longest_value(certificate: bytes) -> int:

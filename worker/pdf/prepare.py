@@ -131,8 +131,7 @@ def prepare(
         reason=plan.reason,
         bytes_reserved=2 * longest_signed_data(parts, plan.token_bytes),
     )
-    revision = open_revision(original)
-    with refusing():
+    with open_revision(original) as revision, refusing():
         _refuse_if_closed(revision, plan.restriction)
         declare_pades(revision)
         reference = revision.add_object(signature)

@@ -35,17 +35,17 @@ def prove_signable(pdf: bytes, limit: int) -> None:
     Raises:
         DocumentRefusedError: the update cannot be made or does not read back.
     """
-    revision = open_revision(pdf)
-    pages = walk_pages(revision.root, limit).pages
-    _demand_findable(revision, pages)
     name = f"Proof{secrets.token_hex(8)}"  # no field of the document's own
-    _add_field(revision, name)
-    output = io.BytesIO()
-    revision.write(output)
+    with open_revision(pdf) as revision:
+        pages = walk_pages(revision.root, limit).pages
+        _demand_findable(revision, pages)
+        _add_field(revision, name)
+        output = io.BytesIO()
+        revision.write(output)
     signed = output.getvalue()
     if not signed.startswith(pdf):
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "cannot be extended")
-    del revision, output  # a large file is held often enough
+    del output  # a large file is held often enough
     _read_back(signed, name, len(pages), limit)
 
 

@@ -110,8 +110,7 @@ def draw_on_page(
     Raises:
         DocumentRefusedError: it cannot be read or extended, by a `PDF_*` code.
     """
-    revision = open_revision(pdf)
-    with refusing():
+    with open_revision(pdf) as revision, refusing():
         page = find_page(revision, layout.page)
         appearance = write_stamp(revision, layout, fonts, picture)
         annotation = _dictionary(

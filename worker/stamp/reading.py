@@ -40,6 +40,10 @@ _ROWS: Final = re.compile(rb"(?:\d{10} \d{5} [nf](?: \n| \r|\r\n))*+")
 _ROWS_HEADER: Final = re.compile(SPACE + rb"*+(\d{1,9}) (\d{1,9})" + SPACE + rb"++")
 _TRAILER: Final = re.compile(SPACE + rb"*+trailer" + SPACE + rb"*+(?=<<)")
 _HIGHEST_GENERATION: Final = 0xFFFF
+_LAST_BYTES: Final = 64
+_LAST_LINES: Final = re.compile(
+    rb"[\r\n]startxref(?:\r?\n|\r)(\d{1,10})(?:\r?\n|\r)%%EOF(?:\r?\n|\r)?\Z"
+)
 
 
 class Reader(PdfFileReader):
@@ -62,8 +66,7 @@ class Reader(PdfFileReader):
         self._input_version = None
         self._historical_resolver_cache = {}
         self.stream = stream
-        stream.seek(-1, io.SEEK_END)
-        sections = _Sections(self, stream, content, process_data_at_eof(stream))
+        sections = _Sections(self, stream, content, _newest_section(stream, content))
         self.xrefs = XRefCache(self, sections.read_xrefs())  # type: ignore[no-untyped-call]
         self.last_startxref = sections.last_startxref
         self.trailer = sections.trailer
@@ -117,6 +120,20 @@ class Reader(PdfFileReader):
             idnum, stmnum, idx
         )
         return read
+
+
+def _newest_section(stream: io.BytesIO, content: bytes) -> int:
+    """Where the last lines of a file say that its newest cross-references are.
+
+    Args:
+        stream: the file.
+        content: the same, as bytes.
+    """
+    last = _LAST_LINES.search(content[-_LAST_BYTES:])
+    if last is not None:
+        return int(last[1])
+    stream.seek(-1, io.SEEK_END)
+    return process_data_at_eof(stream)
 
 
 class _ObjectStream:

@@ -30,6 +30,7 @@ from appliance.domain.records.masters import MasterRecords
 from appliance.domain.records.outside import OutsideStatusRecords
 from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
+from appliance.domain.records.revocations import RevocationRecords
 from appliance.domain.records.secret_versions import SecretVersionRecords
 from appliance.domain.records.slots import SlotRecords
 from appliance.domain.records.tasks import (
@@ -84,6 +85,11 @@ class Records(Protocol):
     @property
     def certificates(self) -> CertificateRecords:
         """What the internal CA certified."""
+        ...
+
+    @property
+    def revocations(self) -> RevocationRecords:
+        """Certificates of it that are being revoked, or are."""
         ...
 
     @property

@@ -10,38 +10,10 @@ from typing import Protocol
 
 from appliance.domain.activation import ActivationBinding, BoundItem, Seal
 from appliance.domain.command import SignParameters
+from appliance.domain.consent import NewActivation
 from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
 from appliance.domain.stamp_details import PLAIN, StampDetails
 from appliance.domain.vocab import ActivationState, IntentState, ItemState
-
-
-@dataclass(frozen=True, slots=True)
-class NewItem:
-    """One document to be signed under an activation."""
-
-    request: RequestId
-    document_sha256: str
-    params: SignParameters
-    params_sha256: str
-    details: StampDetails = PLAIN
-    """What its stamp shows besides."""
-    code: str | None = None
-    """Verification code in its QR code."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewActivation:
-    """A person's consent to sign exactly these documents with these parameters."""
-
-    id: ActivationId
-    person: PersonId
-    credential: CredentialId
-    factors: tuple[str, ...]
-    created: datetime
-    claim_by: datetime
-    items: tuple[NewItem, ...]
-    seals: tuple[Seal, ...] = field(repr=False)
-    """The unlock key, once for each host that may sign."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Certificates of the internal CA, its CRLs and its OCSP answers."""
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Protocol
 
@@ -9,10 +8,9 @@ from appliance.domain.certificates import (
     CertificateView,
     Crl,
     OcspAnswer,
-    RevokedEntry,
 )
-from appliance.domain.ids import CredentialId, TaskId
-from appliance.domain.vocab import CertificateKind, RevocationReason
+from appliance.domain.ids import CredentialId
+from appliance.domain.vocab import CertificateKind
 
 
 class CertificateRecords(Protocol):
@@ -73,50 +71,6 @@ class CertificateRecords(Protocol):
 
         Soonest first; those that an outside CA certified are not among them.
         """
-        ...
-
-    async def revoking(
-        self,
-        credential: CredentialId,
-        at: datetime,
-        reason: RevocationReason,
-        task: TaskId,
-    ) -> int:
-        """Have a credential's valid certificates be revoked by a task; how many."""
-        ...
-
-    async def revoking_own(
-        self,
-        serials: Collection[str],
-        at: datetime,
-        reason: RevocationReason,
-        task: TaskId,
-    ) -> int:
-        """Have valid certificates of the appliance's own be revoked; how many."""
-        ...
-
-    async def retry(self, credential: CredentialId, task: TaskId) -> None:
-        """Give what is being revoked another task."""
-        ...
-
-    async def revoked(self, serials: Collection[str]) -> int:
-        """What was being revoked is; how many."""
-        ...
-
-    async def stalled(self, limit: int) -> list[CredentialId]:
-        """Credentials being revoked by a task that was given up."""
-        ...
-
-    async def stalled_own(self) -> list[str]:
-        """Serials of the appliance's own, being revoked by a task given up."""
-        ...
-
-    async def retry_own(self, serials: Collection[str], task: TaskId) -> None:
-        """Give those another task."""
-        ...
-
-    async def revoked_entries(self, issuer: str) -> list[RevokedEntry]:
-        """Every revoked certificate of a CA, by time."""
         ...
 
 

@@ -8,35 +8,37 @@ from appliance.web.body.limits import (
     Limits,
     bounded_request,
     face_limits,
-    patience_s,
 )
-from appliance.web.body.multipart import MULTIPART, Form, is_multipart, read_form
+from appliance.web.body.multipart import (
+    MULTIPART,
+    Form,
+    Part,
+    is_multipart,
+    read_form,
+    read_parts,
+)
 from appliance.web.body.reading import (
-    as_object,
-    check_type,
-    chunks,
     discard,
     read_bytes,
     read_document,
     read_object,
 )
-from appliance.web.body.urlencoded import read_fields
+from appliance.web.body.urlencoded import read_fields, read_pairs
 
 __all__ = [
     "MULTIPART",
     "Form",
     "Limits",
-    "as_object",
+    "Part",
     "bounded_request",
-    "check_type",
-    "chunks",
     "discard",
     "face_limits",
     "is_multipart",
-    "patience_s",
     "read_bytes",
     "read_document",
     "read_fields",
     "read_form",
     "read_object",
+    "read_pairs",
+    "read_parts",
 ]

@@ -1,8 +1,9 @@
 """A document and its options in one body, part by part."""
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from quart import request
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -21,6 +22,8 @@ from appliance.web.body.reading import as_object, check_type, chunks
 
 MULTIPART: Final = "multipart/form-data"
 _PARTS_AT_MOST = 16
+Part: TypeAlias = Field | File | Data
+"""The head of a part, or more of what is in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +54,58 @@ async def read_form() -> Form:
 
     Source: RFC 7578; decisions "document in the call".
     """
+    limits = face_limits()
+    parts = _Parts({"file": limits.document, "options": limits.json})
+    await read_parts(parts.take, _PARTS_AT_MOST)
+    file, options = parts.pick("file"), parts.pick("options")
+    if not file:
+        raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
+    return Form(as_object(options), file)
+
+
+async def read_parts(take: Callable[[Part], None], most: int) -> None:
+    """Read the present request's multipart body, as it comes in.
+
+    Args:
+        take: what comes of it, one after the other.
+        most: parts that it may have.
+
+    Raises:
+        FieldInvalidError: the body is not what its boundary says, or has more.
+        ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
+
+    Source: RFC 7578.
+    """
     check_type(MULTIPART)
     boundary = request.mimetype_params.get("boundary", "")
     if not boundary:
         raise ApplianceError(ErrorCode.CONTENT_TYPE)
     limits = face_limits()
-    parts = _Parts({"file": limits.document, "options": limits.json})
     try:
-        decoder = MultipartDecoder(boundary.encode(), max_parts=_PARTS_AT_MOST)
+        decoder = MultipartDecoder(boundary.encode(), max_parts=most)
         async for chunk in chunks(limits.multipart, patience_s(limits)):
             decoder.receive_data(chunk)
-            parts.take(decoder)
+            _take_ready(decoder, take)
         decoder.receive_data(None)
-        parts.take(decoder)
+        is_whole = _take_ready(decoder, take)
     except (ValueError, RequestEntityTooLarge) as exc:
         raise FieldInvalidError("(body)", MULTIPART) from exc
-    file, options = parts.pick("file"), parts.pick("options")
-    if not parts.complete:
+    if not is_whole:
         raise FieldInvalidError("(body)", MULTIPART)
-    if not file:
-        raise ApplianceError(ErrorCode.DOCUMENT_EMPTY)
-    return Form(as_object(options), file)
+
+
+def _take_ready(decoder: MultipartDecoder, take: Callable[[Part], None]) -> bool:
+    """Take what the decoder has ready; whether that was the end."""
+    while True:
+        match decoder.next_event():
+            case Field() | File() | Data() as part:
+                take(part)
+            case Epilogue():
+                return True
+            case NeedData():
+                return False
+            case _:
+                continue
 
 
 class _Parts:
@@ -82,29 +116,19 @@ class _Parts:
         # A BytesIO grows in place and gives its buffer away uncopied.
         self._content: dict[str, io.BytesIO] = {}
         self._name = ""
-        self.complete = False
 
-    def take(self, decoder: MultipartDecoder) -> None:
-        """Take what the decoder has ready.
+    def take(self, part: Part) -> None:
+        """Take what came.
 
         Raises:
             FieldInvalidError: a part comes twice.
             ApplianceError: `FIELD_UNKNOWN`, `DOCUMENT_TOO_LARGE`,
                 `BODY_TOO_LARGE`.
         """
-        while True:
-            match decoder.next_event():
-                case Field(name=name) | File(name=name):
-                    self._begin(name)
-                case Data(data=data):
-                    self._add(data)
-                case Epilogue():
-                    self.complete = True
-                    return
-                case NeedData():
-                    return
-                case _:
-                    continue
+        if isinstance(part, Data):
+            self._add(part.data)
+        else:
+            self._begin(part.name)
 
     def pick(self, name: str) -> bytes:
         """The whole of one part.

@@ -1,12 +1,13 @@
 """The plain form of a page: fields, each of them once."""
 
+from typing import Final
 from urllib.parse import parse_qsl
 
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.web.body.limits import face_limits
 from appliance.web.body.reading import check_type, chunks
 
-_FORM = "application/x-www-form-urlencoded"
+_URLENCODED: Final = "application/x-www-form-urlencoded"
 _FORM_BYTES = 65_536
 _FIELDS_AT_MOST = 64
 
@@ -25,17 +26,7 @@ async def read_fields(*names: str) -> dict[str, str]:
 
     Source: URL standard, application/x-www-form-urlencoded.
     """
-    check_type(_FORM)
-    raw = b"".join([c async for c in chunks(_FORM_BYTES, face_limits().timeout_s)])
-    try:
-        given = parse_qsl(
-            raw.decode("ascii"),
-            keep_blank_values=True,
-            errors="strict",
-            max_num_fields=_FIELDS_AT_MOST,
-        )
-    except ValueError as exc:
-        raise FieldInvalidError("(body)", _FORM) from exc
+    given = await read_pairs(_FORM_BYTES, "ascii")
     fields: dict[str, str] = {}
     for name, value in given:
         if name not in names:
@@ -52,3 +43,27 @@ async def read_fields(*names: str) -> dict[str, str]:
         if name not in fields:
             raise FieldInvalidError(name)
     return fields
+
+
+async def read_pairs(limit_bytes: int, encoding: str) -> list[tuple[str, str]]:
+    """Read the present request's body as names and values, as they come.
+
+    Args:
+        limit_bytes: largest body.
+        encoding: of what is not escaped.
+
+    Raises:
+        FieldInvalidError: the body is not in that encoding, or has too many fields.
+        ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
+    """
+    check_type(_URLENCODED)
+    raw = b"".join([c async for c in chunks(limit_bytes, face_limits().timeout_s)])
+    try:
+        return parse_qsl(
+            raw.decode(encoding),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_FIELDS_AT_MOST,
+        )
+    except ValueError as exc:
+        raise FieldInvalidError("(body)", _URLENCODED) from exc

@@ -1,0 +1,30 @@
+"""What the core needs from outside; adapters stand in storage and worker.
+
+Each port has one contract test that runs on every adapter of it.
+"""
+
+from appliance.domain.ports.documents import (
+    DocumentKeys,
+    DocumentStore,
+    DocumentStream,
+    DocumentUpkeep,
+)
+from appliance.domain.ports.inspection import PdfInspector
+from appliance.domain.ports.news import Doorbell, Expectation, Outcomes
+from appliance.domain.ports.secrets import LookupIndex, Sealer, WorkerIdentities
+from appliance.domain.ports.timestamps import TimestampAuthority
+
+__all__ = [
+    "DocumentKeys",
+    "DocumentStore",
+    "DocumentStream",
+    "DocumentUpkeep",
+    "Doorbell",
+    "Expectation",
+    "LookupIndex",
+    "Outcomes",
+    "PdfInspector",
+    "Sealer",
+    "TimestampAuthority",
+    "WorkerIdentities",
+]

@@ -1,0 +1,126 @@
+"""Where documents are kept, and under which keys."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from appliance.domain.ids import IntegratorId
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentStream:
+    """A document that is read in pieces, so that it is never held whole."""
+
+    size_bytes: int
+    """Of the document."""
+    pieces: AsyncIterator[bytes] = field(repr=False)
+    """Its bytes; ends early, by an `ApplianceError`, before what is not right."""
+
+
+class DocumentStore(Protocol):
+    """PDFs by integrator and SHA-256 of their bytes; written once, encrypted."""
+
+    async def put(
+        self,
+        integrator: IntegratorId,
+        *parts: bytes | memoryview,
+        signed: bool = False,
+    ) -> str:
+        """Keep the bytes durably before returning.
+
+        Args:
+            integrator: whose.
+            parts: the document's bytes, one after the other.
+            signed: a key was used for it: it may have the reserve's room.
+
+        Returns:
+            Their SHA-256 in hex.
+
+        Raises:
+            ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`, also for what is
+                signed and does not even fit where the reserve was.
+        """
+        ...
+
+    async def get(self, integrator: IntegratorId, sha256: str) -> bytes:
+        """Read them back, hashed again on the way.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+        """
+        ...
+
+    async def stream(self, integrator: IntegratorId, sha256: str) -> DocumentStream:
+        """Read them back in pieces, each known to be right before it is given.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
+        """
+        ...
+
+    async def make_room(self, size_bytes: int) -> None:
+        """Make sure that a document which is yet to be signed will find room.
+
+        Raises:
+            ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`.
+        """
+        ...
+
+
+class DocumentUpkeep(DocumentStore, Protocol):
+    """A store, and what is done to it beside documents that come and go."""
+
+    async def encrypt(self, integrator: IntegratorId, sha256: str) -> bool:
+        """Encrypt a document that was stored before they were; whether it was one.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, `STORAGE_FULL`.
+        """
+        ...
+
+    def older(self, before: datetime) -> AsyncIterator[tuple[IntegratorId, list[str]]]:
+        """What was put in last before then: integrator, and SHA-256 of each.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        ...
+
+    async def remove(
+        self, integrator: IntegratorId, sha256: str, before: datetime
+    ) -> bool:
+        """Remove a document, unless it was put in again since; whether it was.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        ...
+
+    async def clear(self, before: datetime) -> int:
+        """Remove what killed writers left before then; how many files.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        ...
+
+
+class DocumentKeys(Protocol):
+    """The keys that documents are encrypted with: one for each integrator."""
+
+    async def get(self, integrator: IntegratorId) -> bytes | None:
+        """An integrator's key, 32 bytes; None when there is none.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        ...
+
+    async def make(self, integrator: IntegratorId) -> bytes:
+        """An integrator's key, made where there is none yet.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        ...

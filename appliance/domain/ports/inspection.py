@@ -1,0 +1,90 @@
+"""The sandbox, as the core asks it."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from appliance.domain.document import (
+    Inspection,
+    RepairedCopy,
+    VerificationReport,
+)
+from appliance.domain.stamp import StampLayout
+from appliance.domain.stamp_details import LogoPicture
+from appliance.domain.timestamps import RevokedTsa
+
+
+class PdfInspector(Protocol):
+    """The sandbox: the only place where an untrusted PDF is opened."""
+
+    async def inspect(self, pdf: bytes) -> Inspection:
+        """Describe a PDF.
+
+        Raises:
+            DocumentRefusedError: it cannot be taken in, by a `PDF_*` code.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def repair(self, pdf: bytes) -> RepairedCopy:
+        """Write a damaged file that holds no signature anew.
+
+        Raises:
+            DocumentRefusedError: it cannot be repaired, by a `PDF_*` code.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def render(
+        self,
+        pdf: bytes,
+        page: int,
+        stamp: StampLayout | None,
+        dpi: int,
+        picture: LogoPicture | None = None,
+    ) -> bytes:
+        """Draw one page (1-based), with a stamp laid on it, as a PNG.
+
+        The picture is the logo that the stamp names.
+
+        Raises:
+            DocumentRefusedError: it cannot be drawn.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def verify(
+        self,
+        pdf: bytes,
+        roots: Sequence[bytes],
+        stamp_roots: Sequence[bytes] | None = None,
+        revoked: Sequence[RevokedTsa] = (),
+    ) -> VerificationReport:
+        """Check every signature of a PDF against trusted roots.
+
+        Args:
+            pdf: the whole file.
+            roots: trusted for signers, DER.
+            stamp_roots: trusted for timestamps, DER; None: the same.
+            revoked: TSAs whose certificates are known to be revoked.
+
+        Raises:
+            DocumentRefusedError: the file cannot be read as a PDF.
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def picture(self, content: bytes) -> LogoPicture:
+        """Make a logo of a PNG or JPEG file: only its pixels are kept.
+
+        Raises:
+            ApplianceError: `PICTURE_UNUSABLE`, `SANDBOX_UNAVAILABLE`.
+        """
+        ...
+
+    async def ping(self) -> None:
+        """Make sure that the sandbox answers.
+
+        Raises:
+            ApplianceError: `SANDBOX_UNAVAILABLE`.
+        """
+        ...

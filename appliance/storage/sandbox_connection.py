@@ -1,0 +1,133 @@
+"""One connection to the sandbox: a request and a sealed memfd go out, a reply comes in.
+
+It blocks, as descriptors are passed by blocking sockets only.
+"""
+
+import fcntl
+import os
+import socket
+import struct
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from appliance.domain import sandbox
+from appliance.domain.sandbox import LENGTH, MessageInvalidError
+
+_SEALS: Final = (
+    fcntl.F_SEAL_SEAL | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+)
+
+
+class NotReachedError(Exception):
+    """The connection ended before any answer: the server may be restarting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer's JSON and its bytes."""
+
+    head: Mapping[str, Any]
+    binary: bytes = field(repr=False)
+
+
+def exchange(path: str, request: bytes, memory: int | None, deadline: float) -> Reply:
+    """Connect, send, and read the answer.
+
+    Args:
+        path: of the sandbox's socket.
+        request: a whole message.
+        memory: descriptor of what `sealed` gave, or None.
+        deadline: on the monotonic clock, in seconds.
+
+    Raises:
+        NotReachedError: the connection ended before any answer.
+        DocumentRefusedError: the sandbox refused the document.
+        MessageInvalidError: the answer does not follow the protocol.
+        OSError: of the socket; `TimeoutError` past the deadline.
+    """
+    descriptors = [] if memory is None else [memory]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        _allow(connection, deadline)
+        try:
+            connection.connect(path)
+            sent = socket.send_fds(connection, [request], descriptors)
+            connection.sendall(request[sent:])
+            first = connection.recv(1)
+        except (ConnectionError, FileNotFoundError) as exc:
+            raise NotReachedError from exc
+        if not first:
+            raise NotReachedError
+        return _read_reply(connection, first, deadline)
+
+
+def sealed(pdf: bytes) -> int:
+    """Put bytes into a memfd that nobody can change any more.
+
+    Never the stored file's own descriptor: what the sandbox holds must not be
+    a way to the file.
+    """
+    memory = os.memfd_create("pdf", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        view = memoryview(pdf)
+        while view:
+            view = view[os.write(memory, view) :]
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, _SEALS)
+    except OSError:
+        os.close(memory)
+        raise
+    return memory
+
+
+def _allow(connection: socket.socket, deadline: float) -> None:
+    """Let calls block until the deadline at most.
+
+    Not `settimeout`, which makes the socket non-blocking: descriptors are passed
+    by blocking sockets only, and a full queue would refuse instead of waiting.
+
+    Raises:
+        TimeoutError: it has passed.
+    """
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    value = struct.pack("@ll", int(left), int(left % 1 * 1_000_000) or 1)
+    for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        connection.setsockopt(socket.SOL_SOCKET, option, value)
+
+
+def _read_reply(connection: socket.socket, first: bytes, deadline: float) -> Reply:
+    """Read an answer whose first byte is here already.
+
+    Raises:
+        DocumentRefusedError: the sandbox refused the document.
+        MessageInvalidError: it does not follow the protocol.
+    """
+    head = first + _receive(connection, LENGTH.size - 1, deadline)
+    (length,) = LENGTH.unpack(head)
+    if length > sandbox.ANSWER_BYTES_MAX:
+        raise MessageInvalidError
+    message = sandbox.decode(_receive(connection, length, deadline))
+    if "refused" in message:
+        raise sandbox.refusal_from_json(message)
+    size = message.get("binary")
+    if not isinstance(size, int) or not 0 <= size <= sandbox.BINARY_BYTES_MAX:
+        raise MessageInvalidError
+    return Reply(message, _receive(connection, size, deadline))
+
+
+def _receive(connection: socket.socket, count: int, deadline: float) -> bytes:
+    """Read exactly that many bytes.
+
+    Raises:
+        MessageInvalidError: the other side closed before.
+    """
+    received = bytearray()
+    while len(received) < count:
+        _allow(connection, deadline)
+        part = connection.recv(min(count - len(received), 1_048_576))
+        if not part:
+            raise MessageInvalidError
+        received += part
+    return bytes(received)

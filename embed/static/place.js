@@ -1,0 +1,116 @@
+// The step in which the signer says where the mark goes, and the chosen place in words.
+
+import { h } from "./dom.js";
+import { t } from "./i18n.js";
+import { input } from "./screen.js";
+
+const corners = () => ({
+  topLeft: t("Top left"),
+  topRight: t("Top right"),
+  bottomLeft: t("Bottom left"),
+  bottomRight: t("Bottom right"),
+  none: t("Without a visible mark"),
+});
+
+/** What earlier signatures leave of a mark in a place of one's own. */
+function limit({ newField, fields }) {
+  if (newField === "visible") return null;
+  if (newField === "none") return t("Earlier signatures allow signing only in the document's own fields.");
+  return fields.some(({ obstacle }) => obstacle === null)
+    ? t("Earlier signatures allow a mark only in the document's own fields.")
+    : t("Earlier signatures allow no other mark: yours will not be seen on the page.");
+}
+
+/** Where the mark goes. */
+export function place({ session, chosen, change, go, cancel }) {
+  const { pages, fields, newField } = session.document;
+  const page = pages.length > 1 && newField === "visible" ? pageInput(pages.length, chosen, change) : null;
+  const choose = (choice) => {
+    if (page) page.hidden = choice.field !== null;
+    change(choice);
+  };
+  if (page) page.hidden = chosen.field !== null;
+  const told = limit(session.document);
+  return {
+    name: "place",
+    title: t("Where does your signature go?"),
+    body: [
+      told ? h("p", { class: "hint" }, told) : null,
+      ownPlaces(newField, chosen, choose),
+      page,
+      fields.length > 0 ? documentFields(fields, chosen, choose) : null,
+    ],
+    primary: { label: t("Continue"), act: go },
+    secondary: [{ label: t("Cancel"), act: cancel }],
+  };
+}
+
+function ownPlaces(newField, chosen, choose) {
+  const offered = Object.entries(corners()).filter(
+    ([corner]) => newField === "visible" || (newField === "invisible" && corner === "none"),
+  );
+  if (offered.length === 0) return null;
+  return h(
+    "fieldset",
+    { class: "corners" },
+    h("legend", {}, t("Place on the page")),
+    ...offered.map(([corner, label]) =>
+      option(corner, {
+        value: corner,
+        checked: chosen.field === null && corner === chosen.corner,
+        onchange: () => choose({ corner, field: null }),
+      }, label)),
+  );
+}
+
+function pageInput(pages, chosen, change) {
+  return input("page", t("Page, 1 to {pages}", { pages }), {
+    type: "number",
+    min: 1,
+    max: pages,
+    value: chosen.page,
+    onchange: (event) => change({ page: Number(event.target.value) }),
+  });
+}
+
+/** The fields that the document has for signatures, also those that cannot be signed. */
+function documentFields(fields, chosen, choose) {
+  return h(
+    "fieldset",
+    { class: "corners fields" },
+    h("legend", {}, t("Fields of the document")),
+    ...fields.map(({ name, page, locked, obstacle }, index) =>
+      option("own", {
+        id: fieldId(index),
+        value: "field",
+        checked: name === chosen.field,
+        disabled: obstacle !== null,
+        onchange: () => choose({ field: name }),
+      }, name, locked ? t("It is locked") : obstacle ?? whereabouts(page))),
+  );
+}
+
+function whereabouts(page) {
+  return page ? t("Page {page}", { page }) : t("It is seen on no page");
+}
+
+/** @param {number} index among the document's fields. */
+export function fieldId(index) {
+  return `field-${index}`;
+}
+
+function option(kind, attributes, label, more) {
+  return h(
+    "label",
+    { class: `corner ${kind}` },
+    h("input", { type: "radio", name: "corner", ...attributes }),
+    h("span", {}, label, more ? h("span", { class: "hint" }, more) : null),
+  );
+}
+
+/** The chosen place, as the signer reads it. */
+export function placeWords({ corner, page, field }) {
+  if (field !== null) return t("Field {name}", { name: field });
+  const where = corners()[corner];
+  return corner === "none" ? where : `${where}, ${t("page {page}", { page })}`;
+}
