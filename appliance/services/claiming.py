@@ -90,7 +90,7 @@ class Claiming:
     async def claim_next(
         self, *, busy: bool = False, single: bool = False
     ) -> Work | None:
-        """Take an activation that nobody has in hand: a suspect, or else the oldest.
+        """Take an activation that nobody has in hand: a suspect, or what waits longest.
 
         It looks first: a look that finds nothing, as most do, takes no lock. On
         SQLite that lock is everybody's.

@@ -138,6 +138,7 @@ class Turns:
         self._store = store
         self._inspections = inspections
         self._clock = clock
+        self._looked_at = RequestId(0)
 
     async def inspect_for_next(
         self, view: RequestView, *parts: bytes
@@ -161,9 +162,15 @@ class Turns:
             return None
 
     async def give_on(self) -> int:
-        """Give on, or end, every turn that was left behind; how many."""
+        """Give on, or end, turns that were left behind, some at a time; how many.
+
+        Each call goes on after the one before: turns that cannot be given now keep
+        nobody from theirs.
+        """
         async with self._store.read() as records:
-            stalled = await records.requests.stalled(_BATCH)
+            stalled = await records.requests.stalled(self._looked_at, _BATCH)
+        is_last = len(stalled) < _BATCH
+        self._looked_at = RequestId(0) if is_last else stalled[-1]
         given = 0
         for number in stalled:
             try:

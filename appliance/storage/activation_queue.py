@@ -11,7 +11,7 @@ from appliance.domain.ids import ActivationId, CredentialId, PersonId
 from appliance.domain.records.activations import Claim, Terms
 from appliance.domain.vocab import ActivationState
 from appliance.storage.activation_rows import TRIES, is_in, items_of
-from appliance.storage.leases import claim_one
+from appliance.storage.leases import claim_one, free_since
 from appliance.storage.seals import is_sealed_to, seals_of
 from appliance.storage.tables import activation, activation_item, activation_seal
 
@@ -27,7 +27,7 @@ async def next_claims(
     query = (
         select(TRIES)
         .where(_claimable(at, terms, single=single))
-        .order_by(_rank(terms), activation.c.created)
+        .order_by(_rank(terms), free_since(activation))
         .limit(1)
     )
     return (await connection.execute(query)).scalar_one_or_none()
@@ -93,7 +93,7 @@ async def claim_next(
 
 
 def _rank(terms: Terms) -> ColumnElement[Any]:
-    """What comes first, before the older of two.
+    """What comes first, before what waits longest.
 
     Of signing workers, suspects: all else waits as soon as one is found, and must not
     be taken up again before it. Of the role with a network, what was tried least: what

@@ -123,7 +123,7 @@ class SqlActivations:
     async def claim_next(
         self, owner: str, at: datetime, terms: Terms, *, single: bool = False
     ) -> Claim | None:
-        """Take the oldest activation that nobody has in hand."""
+        """Take an activation that nobody has in hand."""
         return await claim_next(self._connection, owner, at, terms, single=single)
 
     async def renew(self, claim: Claim, until: datetime) -> bool:

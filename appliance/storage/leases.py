@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Table, select, update
+from sqlalchemy import ColumnElement, Row, Table, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 
@@ -21,15 +21,16 @@ async def claim_one(
     values: Mapping[str, object],
     rank: ColumnElement[Any] | None = None,
 ) -> Row[Any] | None:
-    """Take the oldest claimable row, of those that rank lowest; None without any.
+    """Take the claimable row that waits longest, of those that rank lowest.
 
-    On PostgreSQL rows that another transaction is claiming are passed over.
+    None when there is none. On PostgreSQL rows that another transaction is claiming
+    are passed over.
     """
     first = [] if rank is None else [rank]
     oldest = (
         select(table.c.id)
         .where(claimable)
-        .order_by(*first, table.c.created)
+        .order_by(*first, free_since(table))
         .limit(1)
         .with_for_update(skip_locked=True)
         .scalar_subquery()
@@ -42,6 +43,14 @@ async def claim_one(
     )
     row: Row[Any] | None = result.one_or_none()
     return row
+
+
+def free_since(table: Table) -> ColumnElement[Any]:
+    """Since when nobody has a claimable row in hand: by that they take turns.
+
+    By their age, what is put off time and again would come before all that is new.
+    """
+    return func.coalesce(table.c.lease_until, table.c.created)
 
 
 async def fenced_update(

@@ -67,7 +67,13 @@ class SqlUpkeep:
         """Take one that is due and that nobody has in hand."""
         due = _claimable(at, outside=outside)
         row = await claim_one(
-            self._connection, level_upkeep, due, owner, at + lease, {}
+            self._connection,
+            level_upkeep,
+            due,
+            owner,
+            at + lease,
+            {},
+            level_upkeep.c.due,
         )
         if row is None:
             return None

@@ -51,7 +51,9 @@ async def take_turn(
     return result.rowcount == 1
 
 
-async def stalled_requests(connection: AsyncConnection, limit: int) -> list[RequestId]:
+async def stalled_requests(
+    connection: AsyncConnection, after: RequestId, limit: int
+) -> list[RequestId]:
     """Requests that wait although the one before them is over."""
     before = signature_request.alias("before")
     rows = await connection.execute(
@@ -64,6 +66,7 @@ async def stalled_requests(connection: AsyncConnection, limit: int) -> list[Requ
             ),
         )
         .where(
+            signature_request.c.id > after,
             signature_request.c.state == RequestState.WAITING.value,
             before.c.state.not_in([state.value for state in UNFINISHED]),
         )

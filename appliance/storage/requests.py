@@ -110,9 +110,9 @@ class SqlRequests:
         )
         return [request_view(row) for row in await self._connection.execute(query)]
 
-    async def stalled(self, limit: int) -> list[RequestId]:
-        """Requests that wait although the one before them is over."""
-        return await stalled_requests(self._connection, limit)
+    async def stalled(self, after: RequestId, limit: int) -> list[RequestId]:
+        """Requests that wait although the one before them is over, in order."""
+        return await stalled_requests(self._connection, after, limit)
 
     async def get(
         self, request: RequestId, *, lock: bool = False

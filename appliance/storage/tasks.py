@@ -133,7 +133,7 @@ class SqlTasks:
         attempts: int,
         kinds: Collection[TaskKind],
     ) -> TaskClaim | None:
-        """Take a task that nobody has in hand: an urgent one, or else the oldest."""
+        """Take a task that nobody has in hand: an urgent one, or what waits longest."""
         row = await claim_one(
             self._connection,
             hsm_task,

@@ -85,6 +85,25 @@ async def test_claim_takes_the_oldest(core: CoreParts) -> None:
     assert [each and each.id for each in taken] == [*made, None]
 
 
+async def test_what_is_put_off_goes_behind_what_came_meanwhile(
+    core: CoreParts,
+) -> None:
+    """However much of it there is, what is new has its turn."""
+    signer = await core.add_signer()
+    older = await core.add_activation(signer)
+    found = await claimed(core)
+    async with core.store.write() as records:
+        until = core.now + timedelta(seconds=10)
+        await records.activations.put_off(
+            found, until, "TSA_UNAVAILABLE", counted=False
+        )
+    core.clock.forward(5)
+    younger = await core.add_activation(signer)
+    core.clock.forward(6)
+
+    assert [(await claimed(core)).id for _ in range(2)] == [younger, older]
+
+
 async def test_claim_has_one_winner_of_thirty(core: CoreParts) -> None:
     """Thirty claimants, five activations, two processes: each is taken once."""
     signer = await core.add_signer()

@@ -205,6 +205,24 @@ async def test_turn_left_behind_is_given_on_later(scene: Scene) -> None:
     assert (await scene.core.view(scene.requests[1])).sha256 == f"{10:064x}"
 
 
+async def test_turn_that_cannot_be_given_keeps_nobody_from_theirs(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look goes on after the one before, however many are stuck."""
+    monkeypatch.setattr("appliance.services.turns._BATCH", 1)
+    people = [signer.person for signer in scene.people]
+    other = replace(scene, requests=await scene.core.add_process(people))
+    for each in (scene, other):
+        await each.sign(0, inspects=False)
+    turns = scene.turns
+    scene.sandbox.refusal = ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)
+    assert await turns.give_on() == 0
+    scene.sandbox.refusal = None
+
+    assert await turns.give_on() == 1
+    assert await other.states() == [R.SIGNED, R.PENDING, R.WAITING]
+
+
 async def test_publication_outlives_a_sandbox_that_is_away(scene: Scene) -> None:
     """What was signed is published, whatever becomes of the next."""
     scene.sandbox.refusal = ApplianceError(ErrorCode.SANDBOX_UNAVAILABLE)

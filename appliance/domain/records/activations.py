@@ -189,7 +189,7 @@ class ActivationRecords(Protocol):
     async def claim_next(
         self, owner: str, at: datetime, terms: Terms, *, single: bool = False
     ) -> Claim | None:
-        """Take an activation that nobody has in hand: a suspect, or else the oldest.
+        """Take an activation that nobody has in hand: a suspect, or what waits longest.
 
         The role with a network takes what was tried least. One conditional UPDATE;
         the fencing number goes up by one.

@@ -165,8 +165,13 @@ class RequestRecords(Protocol):
         """Requests that are not over, by number, those above one."""
         ...
 
-    async def stalled(self, limit: int) -> list[RequestId]:
-        """Requests that wait although the one before them is over."""
+    async def stalled(self, after: RequestId, limit: int) -> list[RequestId]:
+        """Requests that wait although the one before them is over, in order.
+
+        Args:
+            after: the last one of an earlier look; 0 for the first look.
+            limit: how many at most.
+        """
         ...
 
     async def get(
