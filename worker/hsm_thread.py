@@ -20,17 +20,14 @@ from typing import Final, TypeVar
 from appliance.call_watch import CallWatch
 from appliance.domain.errors import (
     ApplianceError,
-    HsmRefusedError,
     HsmUnavailableError,
     KeyNotFoundError,
 )
 from appliance.domain.hsm import TokenRole
-from appliance.settings import SettingsError
 from hsm_config.faults import HsmFault
-from hsm_config.module import PinRefusedError
 from hsm_config.wrapping import DoesNotUnwrapError
 from worker.hsm_connection import HsmConnection, HsmStatus, SessionLostError
-from worker.hsm_rest import rests
+from worker.hsm_starts import HsmStarts
 
 _T = TypeVar("_T")
 
@@ -60,7 +57,7 @@ class HsmThread:
     ) -> None:
         self._connections = tuple(connections)
         self._modules = {id(one.module): one.module for one in connections}
-        self._watch = watch
+        self._starts = HsmStarts(self._connections, watch)
         self._keep_alive_s = keep_alive_s
         self._probe_s = probe_s
         self._is_open = False
@@ -90,7 +87,7 @@ class HsmThread:
     async def start(self) -> None:
         """Connect, for better or worse (see `status`), and begin to watch."""
         self._is_open = True
-        await self._in_thread(self._connect_all)
+        await self._in_thread(self._starts.connect_all)
         self._keeping = asyncio.create_task(self._keep(), name="hsm-watch")
 
     async def stop(self) -> None:
@@ -209,7 +206,7 @@ class HsmThread:
             if isinstance(exc, KeyNotFoundError) and self._is_believed(one):
                 raise
         tries = 1 if has_peer else one.token.profile.quirks.start_tries
-        self._connect(one, tries, anew=True)
+        self._starts.connect(one, tries, anew=True)
         try:
             return one.run(work)
         except SessionLostError as exc:
@@ -240,80 +237,14 @@ class HsmThread:
             ApplianceError: it is still away, or is now.
         """
         idle_s = time.monotonic() - one.last_use
-        if one.status is HsmStatus.UNAVAILABLE and not self._rests(one):
+        if one.status is HsmStatus.UNAVAILABLE and not self._starts.rests(one):
             # The others of the process shall not suffer from it: first without
             # starting anew what they use too, and then only once.
             served = any(peer.status is HsmStatus.READY for peer in self._connections)
             tries = 2 if served else one.token.profile.quirks.start_tries
-            self._connect(one, tries, anew=not served)
+            self._starts.connect(one, tries, anew=not served)
         elif one.status is HsmStatus.READY and idle_s >= self._keep_alive_s:
             self._attempt_on(one, HsmConnection.exercise, has_peer=False)
-
-    def _connect_all(self) -> None:
-        """Connect what can be connected; the first ones are used first."""
-        for one in self._connections:
-            if self._rests(one):
-                hangs, _ = self._watch.hangs(one.token.number)
-                reason = f"a call hung {hangs} times in a row; left alone for a while"
-                one.mark(HsmStatus.UNAVAILABLE, reason)
-                continue
-            with suppress(HsmUnavailableError):
-                # What it shares a module with was started just now.
-                anew = one.module.library is None
-                self._connect(one, one.token.profile.quirks.start_tries, anew=anew)
-
-    def _rests(self, one: HsmConnection) -> bool:
-        return rests(one, self._connections, self._watch)
-
-    def _connect(self, one: HsmConnection, tries: int, *, anew: bool) -> None:
-        """Connect a token, and close its breaker or open it.
-
-        Raises:
-            HsmUnavailableError: it opened.
-            PinRefusedError: it latched.
-        """
-        try:
-            self._connect_once(one, tries, anew=anew)
-        finally:
-            self._connect_siblings(one)
-
-    def _connect_siblings(self, one: HsmConnection) -> None:
-        """Reconnect whom a new start of the module has disconnected."""
-        for other in self._connections:
-            if (
-                other.module is one.module
-                and other.status is HsmStatus.READY
-                and not other.is_connected
-            ):
-                with suppress(HsmUnavailableError):
-                    self._connect_once(other, 1, anew=False)
-
-    def _connect_once(self, one: HsmConnection, tries: int, *, anew: bool) -> None:
-        """Connect one token and no other.
-
-        Raises:
-            HsmUnavailableError: its breaker opened.
-            PinRefusedError: it latched.
-        """
-        try:
-            one.connect(tries, anew=anew)
-        except PinRefusedError as exc:
-            one.forget_all()
-            one.mark(HsmStatus.PIN, exc.reason)
-            raise
-        except HsmUnavailableError as exc:
-            one.mark(HsmStatus.UNAVAILABLE, exc.reason)
-            raise
-        except (HsmRefusedError, SettingsError) as exc:
-            # Twins, or the module's file gone: an operator's matter, which may
-            # be put right while we run.
-            one.forget_all()
-            reason = exc.reason if isinstance(exc, HsmRefusedError) else str(exc)
-            one.mark(HsmStatus.UNAVAILABLE, reason)
-            raise HsmUnavailableError(one.reason) from exc
-        one.mark(HsmStatus.READY, "")
-        one.last_use = time.monotonic()
-        self._watch.answered(one.token.number)
 
     def _stop_modules(self) -> None:
         for module in self._modules.values():
