@@ -170,7 +170,7 @@ class _Table:
 
     def keys(self) -> HsmKeys:
         return HsmKeys(
-            algorithms=self._several("algorithms", KeyAlgorithm),
+            algorithms=self._some("algorithms", KeyAlgorithm),
             pss=self._flag("pss"),
             wrap=self._several("wrap", WrapMethod),
             wrap_numbers=self._numbers("wrap_numbers", _VENDORS),
@@ -226,6 +226,12 @@ class _Table:
             return tuple(kind(str(value)) for value in values)
         except ValueError:
             raise fault from None
+
+    def _some(self, key: str, kind: type[_E]) -> tuple[_E, ...]:
+        values = self._several(key, kind)
+        if not values:
+            raise self._fault(key, "at least one is needed")
+        return values
 
     def _flag(self, key: str) -> bool:
         value = self._raw.get(key)

@@ -72,6 +72,7 @@ def test_unknown_profile_names_those_there_are() -> None:
         ("wrap = []", 'wrap = ["rot13"]', "keys.wrap: a list of these"),
         ("wrap = []", "wrap = 3", "keys.wrap: a list of these"),
         ('["rsa-2048"]', '["dsa"]', "keys.algorithms: a list of these"),
+        ('["rsa-2048"]', "[]", "keys.algorithms: at least one is needed"),
         ("wrap = []", "wrap = []\nwrap_numbers = { dsa = 1 }", "keys.wrap_numbers.dsa"),
         ("wrap = []", "wrap = []\nopens = { dsa = 1 }", "keys.opens.dsa"),
         (
