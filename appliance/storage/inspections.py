@@ -1,6 +1,8 @@
 """An `Inspection` as the JSON value that is stored with its document."""
 
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import groupby, repeat
 from typing import Any
 
 from appliance.domain.document import FindingKind, Inspection, PageBox, SignatureMark
@@ -8,15 +10,17 @@ from appliance.domain.signature_fields import SigningFacts, from_json
 
 
 def inspection_to_json(inspection: Inspection) -> dict[str, object]:
-    """The stored form; page boxes as lists, to keep 5,000 of them small.
+    """The stored form, of which each list of requests reads many.
 
-    A unit of user space stands there only where it is not one point.
+    Pages in a row that look alike are one entry, with their number first. A unit of
+    user space stands there only where it is not one point.
     """
-    fields = asdict(inspection)
-    fields["pages"] = [
-        [box.x0, box.y0, box.x1, box.y1, box.rotate]
+    fields = asdict(replace(inspection, pages=()))
+    del fields["pages"]
+    fields["page_runs"] = [
+        [len(list(run)), box.x0, box.y0, box.x1, box.y1, box.rotate]
         + ([] if box.user_unit == 1 else [box.user_unit])
-        for box in inspection.pages
+        for box, run in groupby(inspection.pages)
     ]
     fields["marks"] = [[mark.page, *mark.rect] for mark in inspection.marks]
     fields["findings"] = [finding.value for finding in inspection.findings]
@@ -27,7 +31,7 @@ def inspection_from_json(fields: dict[str, Any]) -> Inspection:
     """Read back what `inspection_to_json` wrote."""
     return Inspection(
         size_bytes=fields["size_bytes"],
-        pages=tuple(PageBox(*box) for box in fields["pages"]),
+        pages=tuple(_pages(fields)),
         findings=tuple(FindingKind(word) for word in fields["findings"]),
         signatures=fields["signatures"],
         docmdp=fields["docmdp"],
@@ -39,3 +43,14 @@ def inspection_from_json(fields: dict[str, Any]) -> Inspection:
         signing=from_json(fields["signing"]) if "signing" in fields else SigningFacts(),
         inspector_version=fields["inspector_version"],
     )
+
+
+def _pages(fields: dict[str, Any]) -> Iterator[PageBox]:
+    """Every page's box; earlier versions stored each by itself."""
+    runs: Sequence[Sequence[Any]] = (
+        fields["page_runs"]
+        if "page_runs" in fields
+        else [[1, *box] for box in fields["pages"]]
+    )
+    for times, *box in runs:
+        yield from repeat(PageBox(*box), times)
