@@ -19,6 +19,7 @@ from typing import Final
 import structlog
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.settings import SettingsError
 
@@ -48,7 +49,7 @@ class ActivationFolder:
         """The public half of an epoch's key, made now unless it is there.
 
         Raises:
-            OSError: the folder cannot be written.
+            ApplianceError: `STORE_UNAVAILABLE`: the folder cannot be written.
         """
         with self._locked():
             private = self.private(epoch)
@@ -70,6 +71,9 @@ class ActivationFolder:
 
         Args:
             oldest: the first epoch that is kept.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: the folder cannot be read.
         """
         with self._locked():
             for file in self._path.iterdir():
@@ -94,13 +98,23 @@ class ActivationFolder:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep the host's other workers out; the lock ends with its holder."""
-        lock = os.open(self._path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Keep the host's other workers out; the lock ends with its holder.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: the folder is full, or gone.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
+            lock = os.open(self._path / _LOCK, flags, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(lock)
+        except OSError as exc:
+            error = exc.strerror or ""
+            _log.warning("activation.folder_failed", path=str(self._path), error=error)
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
 
 
 def open_folder(path: Path, environment: Environment) -> ActivationFolder:

@@ -68,7 +68,7 @@ class ActivationKeys:
 
         Raises:
             HsmUnavailableError: the HSM cannot sign for a new key now.
-            ApplianceError: `STORE_UNAVAILABLE`.
+            ApplianceError: `STORE_UNAVAILABLE`: the record, or the folder.
         """
         now = self._clock.now()
         present = epoch_at(now)

@@ -5,6 +5,7 @@ Source: design §4 "Activation keys".
 
 import hashlib
 import os
+import shutil
 import stat
 import threading
 from dataclasses import replace
@@ -369,6 +370,22 @@ async def test_key_waits_for_an_hsm_that_is_away(
     await keys.keep()
 
     assert len(await published(core)) == 1
+
+
+async def test_folder_that_is_gone_is_named(
+    sqlite_core: CoreParts, host: SigningHost, tmp_path: Path
+) -> None:
+    """The worker says so with its beat and finishes what it has; it does not die."""
+    folder = folder_in(tmp_path)
+    shutil.rmtree(tmp_path / "activation")
+    keys = keys_of(sqlite_core, host, Identity(host), folder)
+    with pytest.raises(ApplianceError) as caught:
+        await keys.keep()
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+
+    (tmp_path / "activation").mkdir()
+    await keys.keep()
+    assert await published(sqlite_core)
 
 
 def test_folder_and_files_are_of_their_owner_alone(tmp_path: Path) -> None:
