@@ -123,8 +123,7 @@ class SigningWorker:
                         helper.result()
         finally:
             stopping.cancel()
-            if self._running:
-                await asyncio.wait(self._running)
+            await self._finish()
             for helper in helpers:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
@@ -141,7 +140,7 @@ class SigningWorker:
         """
         if not self._tasks and self._running:
             return True
-        return self._free() and not self._suspect_waits
+        return self._free() and not self._yields()
 
     def _yields(self) -> bool:
         """Whether no further document of a batch is to be begun now."""
@@ -172,13 +171,25 @@ class SigningWorker:
                 task = self._start(self._activations.sign(work))
                 if len(work.claim.items) > 1:
                     self._batches.add(task)
-            while self._may_task():
-                asked = await self.tasks.claim_next()
-                if asked is None:
-                    return
-                self._tasks.add(self._start(self.tasks.run(asked)))
+            await self._take_tasks()
         except ApplianceError as exc:
             _log.warning("worker.cannot_claim", code=exc.code.value)
+
+    async def _take_tasks(self) -> None:
+        """Take HSM tasks in hand until there is none, or none may be taken."""
+        while self._may_task() and (asked := await self.tasks.claim_next()) is not None:
+            self._tasks.add(self._start(self.tasks.run(asked)))
+
+    async def _finish(self) -> None:
+        """Let what is in hand come to its end, and run the tasks it may wait for."""
+        while documents := self._running - self._tasks:
+            try:
+                await self._take_tasks()
+            except ApplianceError as exc:
+                _log.warning("worker.cannot_claim", code=exc.code.value)
+            await self._pause(documents)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def _next_work(self) -> Work | None:
         """Take an activation; without the HSM, only when nobody has it.

@@ -261,6 +261,21 @@ async def test_task_is_run_beside_documents_that_wait_for_it(core: CoreParts) ->
     assert scene.signer.begun == [request for _, (request,) in waiting]
 
 
+async def test_task_is_run_for_a_document_that_is_in_hand_at_the_stop(
+    core: CoreParts,
+) -> None:
+    """It is finished as any other, not given up a level lower."""
+    scene = await scene_of(core, hands=1)
+    task = AwaitedTask(scene.signer.gate, left=0)
+    scene.worker.tasks = cast("TaskRunner", task)
+    waiting, _ = await scene.activation(1)
+    async with scene.working():
+        await scene.signer.entered.wait()
+        scene.stop.set()
+        task.left = 1
+        await scene.until(waiting, ActivationState.DONE)
+
+
 async def test_batch_makes_way_for_what_is_signed_alone(core: CoreParts) -> None:
     """And so do all who come meanwhile; none of them waits for the batch's end."""
     scene = await scene_of(core, hands=1)
