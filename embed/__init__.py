@@ -1,1 +1,1 @@
-"""The signing iframe (comes with the session and iframe step)."""
+"""The signing iframe: its pages, its API for them, and the demo integrator."""
