@@ -58,7 +58,7 @@ from tests import pdfs
 from worker.activation_folder import ActivationFolder
 from worker.activation_keys import ActivationKeys
 from worker.finish import ItemFinisher
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
 from worker.item import ItemSigner
 from worker.levels import Levels
 from worker.stamp import StampFonts

@@ -45,7 +45,7 @@ from hsm_config.signatures import verify
 from tests.parts.hsm import HsmInstallation
 from tests.parts.places import short_folder
 from tests.parts.postgres import PostgresServer
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
 from worker.stamp import load_fonts
 
 _FONTS: Final = Path("/usr/share/fonts/truetype/liberation2")

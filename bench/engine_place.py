@@ -37,9 +37,9 @@ from hsm_config.provision import provision
 from tests.fakes import MovingClock
 from tests.parts.hsm import HsmInstallation
 from tests.parts.long_term import LongTermPki
-from worker import wrapped_keys
-from worker.hsm_connection import HsmConnection
-from worker.hsm_tokens import make_connections
+from worker.hsm import wrapped_keys
+from worker.hsm.connection import HsmConnection
+from worker.hsm.tokens import make_connections
 from worker.pdf import (
     FileDigests,
     SignaturePlan,
@@ -54,7 +54,7 @@ from worker.pdf import (
 )
 from worker.pdf.cms import signed_attributes
 from worker.stamp import StampFonts, load_fonts
-from worker.tsa_token import token, token_parts, tst_info
+from worker.timestamps.making import token, token_parts, tst_info
 
 _FONTS: Final = Path("/usr/share/fonts/truetype/liberation2")
 _PAGE: Final = PageBox(0, 0, 595, 842, 0)

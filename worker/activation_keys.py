@@ -26,7 +26,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.envelope import open_seal
 from worker.activation_folder import ActivationFolder
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
 
 _log = structlog.get_logger(__name__)
 _AHEAD: Final = timedelta(seconds=60)

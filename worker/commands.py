@@ -103,25 +103,25 @@ def register_hsm(
 
 
 def _join(args: argparse.Namespace) -> int:
-    from worker.hsm_commands import join  # noqa: PLC0415 (heavy)
+    from worker.hsm.commands import join  # noqa: PLC0415 (heavy)
 
     return join(args)
 
 
 def _rotate_master(args: argparse.Namespace) -> int:
-    from worker.hsm_commands import rotate_master  # noqa: PLC0415 (heavy)
+    from worker.hsm.commands import rotate_master  # noqa: PLC0415 (heavy)
 
     return rotate_master(args)
 
 
 def _renew_tsa(args: argparse.Namespace) -> int:
-    from worker.tsa_renewal import renew_tsa  # noqa: PLC0415 (heavy)
+    from worker.timestamps.renewal import renew_tsa  # noqa: PLC0415 (heavy)
 
     return renew_tsa(args)
 
 
 def _move(args: argparse.Namespace) -> int:
-    from worker.hsm_commands import move  # noqa: PLC0415 (heavy)
+    from worker.hsm.commands import move  # noqa: PLC0415 (heavy)
 
     return move(args)
 
@@ -137,25 +137,25 @@ def _worker(args: argparse.Namespace) -> int:
 
 
 def _try_timestamps(args: argparse.Namespace) -> int:
-    from worker.timestamp_commands import try_timestamps  # noqa: PLC0415 (heavy)
+    from worker.timestamps.commands import try_timestamps  # noqa: PLC0415 (heavy)
 
     return try_timestamps(args)
 
 
 def _list_tsa(args: argparse.Namespace) -> int:
-    from worker.timestamp_commands import list_tsa  # noqa: PLC0415 (heavy)
+    from worker.timestamps.commands import list_tsa  # noqa: PLC0415 (heavy)
 
     return list_tsa(args)
 
 
 def _revoke_tsa(args: argparse.Namespace) -> int:
-    from worker.timestamp_commands import revoke_tsa  # noqa: PLC0415 (heavy)
+    from worker.timestamps.commands import revoke_tsa  # noqa: PLC0415 (heavy)
 
     return revoke_tsa(args)
 
 
 def _list_stamped(args: argparse.Namespace) -> int:
-    from worker.timestamp_commands import list_stamped  # noqa: PLC0415 (heavy)
+    from worker.timestamps.commands import list_stamped  # noqa: PLC0415 (heavy)
 
     return list_stamped(args)
 

@@ -37,7 +37,7 @@ from worker.crash_points import (
     crash_point,
 )
 from worker.finish import FencedOffError, ItemFinisher, stored
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, prepare
 from worker.pdf.reserved import FileDigests

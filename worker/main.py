@@ -43,25 +43,25 @@ from hsm_config.certificates import read_ca, read_root
 from hsm_config.profile import load_profile
 from worker.activation_folder import ActivationFolder, open_folder
 from worker.activation_keys import ActivationKeys
-from worker.authority import Authority
-from worker.authority_chores import AuthorityChores
-from worker.certificate_tasks import CertificateTasks
-from worker.csr import CsrTasks
-from worker.ends import Ends
+from worker.authority.certificate_tasks import CertificateTasks
+from worker.authority.chores import AuthorityChores
+from worker.authority.csr import CsrTasks
+from worker.authority.ends import Ends
+from worker.authority.issuing import Authority
+from worker.authority.publisher import Publisher
 from worker.finish import ItemFinisher
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
+from worker.hsm.watchdog import calls_guarded
 from worker.item import ItemSigner
 from worker.levels import Levels
-from worker.outside import open_outside
-from worker.publisher import Publisher
+from worker.outside.role import open_outside
 from worker.repeating import attempt, repeat
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
-from worker.timestamp_tasks import TimestampTasks
-from worker.tsa import InternalTsa
+from worker.timestamps.internal import InternalTsa
+from worker.timestamps.tasks import TimestampTasks
 from worker.upkeep import LevelUpkeep, OverdueUpkeep
-from worker.watchdog import calls_guarded
 
 _log = structlog.get_logger(__name__)
 _CHORES_S = 5.0

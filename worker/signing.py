@@ -25,8 +25,8 @@ from appliance.services.sweeping import Sweeping
 from worker.activation_keys import ActivationKeys
 from worker.activation_signer import ActivationSigner
 from worker.bell import hear_rings
-from worker.hsm_connection import HsmStatus
-from worker.hsm_session import HsmSession
+from worker.hsm.connection import HsmStatus
+from worker.hsm.session import HsmSession
 from worker.item import ItemSigner
 from worker.tasks import TaskRunner
 from worker.upkeep import LevelUpkeep

@@ -27,14 +27,14 @@ from appliance.domain.vocab import CertificateKind, CredentialState, TaskKind
 from appliance.services.envelope import PERMIT_BYTES, lock_outer
 from appliance.services.hsm_tasks import HsmTasks, IssueOrder
 from worker.activation_keys import ActivationKeys
-from worker.authority import Authority, CertificateSubject
-from worker.certificate_tasks import CertificateTasks
-from worker.certifying import IssuedCertificate
+from worker.authority.certificate_tasks import CertificateTasks
+from worker.authority.certifying import IssuedCertificate
+from worker.authority.csr import CsrTasks
+from worker.authority.issuing import Authority, CertificateSubject
 from worker.crash_points import CERTIFIED, ISSUED, KEY_MADE, crash_point
-from worker.csr import CsrTasks
-from worker.hsm_connection import HsmStatus
-from worker.hsm_session import HsmSession
-from worker.timestamp_tasks import TimestampTasks
+from worker.hsm.connection import HsmStatus
+from worker.hsm.session import HsmSession
+from worker.timestamps.tasks import TimestampTasks
 
 _log = structlog.get_logger(__name__)
 _RENEW_S: Final = 10.0

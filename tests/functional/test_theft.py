@@ -61,7 +61,7 @@ from tests.parts.theft_scene import (
     changed_item,
     staged,
 )
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
 
 _A: Final = tables.activation
 _ITEM: Final = tables.activation_item

@@ -30,10 +30,10 @@ from appliance.services.revocation import Revocations
 from hsm_config.certificates import read_ca, read_root
 from tests.core_parts import CoreParts, cheap_secret
 from tests.parts.hsm import HsmInstallation, earlier_trial
-from worker.authority import Authority, CertificateSubject
-from worker.certificate_profile import POLICIES
-from worker.certificate_tasks import CertificateTasks
-from worker.publisher import Publisher
+from worker.authority.certificate_profile import POLICIES
+from worker.authority.certificate_tasks import CertificateTasks
+from worker.authority.issuing import Authority, CertificateSubject
+from worker.authority.publisher import Publisher
 
 SLOT = "signing/h/1"
 DAY_S = 86_400

@@ -13,7 +13,7 @@ from appliance.services.expiry import Expiry
 from tests.core_parts import CoreParts
 from tests.fakes import NOON
 from tests.parts.held import hold
-from worker.ends import Ends
+from worker.authority.ends import Ends
 
 
 async def no_own(records: Records) -> Sequence[tuple[ExpiringKind, bytes]]:

@@ -30,10 +30,10 @@ from appliance.domain.vocab import VouchedBy
 from hsm_config.certificates import read_ca, read_root
 from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation, verify
-from worker.authority import Authority, CertificateSubject
-from worker.certificate_profile import DOCUMENT_SIGNING, POLICIES
-from worker.certifying import IssuedCertificate
-from worker.hsm_session import HsmSession
+from worker.authority.certificate_profile import DOCUMENT_SIGNING, POLICIES
+from worker.authority.certifying import IssuedCertificate
+from worker.authority.issuing import Authority, CertificateSubject
+from worker.hsm.session import HsmSession
 
 REF = KeyReference(TokenRole.FIRMA, b"\x01credential")
 ANA = CertificateSubject("Ana Muñoz Peña", "20267565393", VouchedBy.DEMO)

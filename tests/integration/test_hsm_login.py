@@ -17,8 +17,8 @@ from appliance.settings import SettingsError
 from hsm_config.module import log_in
 from hsm_config.pin import Pin
 from tests.parts.hsm import KEY, HsmInstallation, lose_module
-from worker import hsm_connection
-from worker.hsm_connection import HsmStatus
+from worker.hsm import connection
+from worker.hsm.connection import HsmStatus
 
 PKCS1 = SignatureScheme.RSA_PKCS1
 DIGEST = hashlib.sha256(b"a document").digest()
@@ -39,7 +39,7 @@ async def test_wrong_pin_is_tried_once(
         tried.append(token.label)
         return log_in(token, pin)
 
-    monkeypatch.setattr(hsm_connection, "log_in", counted)
+    monkeypatch.setattr(connection, "log_in", counted)
     async with keyed.session(probe_s=0.05) as session:
         keyed.settings.hsm.firma.pin_file.write_text(f"{right}\n")
         await asyncio.sleep(0.5)
@@ -109,7 +109,7 @@ from pathlib import Path
 from appliance.domain.hsm import KeyReference, TokenRole
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
 
 async def main():
     settings = load_settings(Path(sys.argv[1]))
@@ -156,7 +156,7 @@ from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.hsm import KeyReference, SignatureScheme, TokenRole
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
 
 async def main():
     settings = load_settings(Path(sys.argv[1]))

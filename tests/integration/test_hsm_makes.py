@@ -27,7 +27,7 @@ from hsm_config.session_calls import SessionCalls
 from hsm_config.wrapping import Wrapping
 from tests.parts.hsm import HsmInstallation
 from tests.parts.nss import NssTokens
-from worker.hsm_connection import HsmStatus
+from worker.hsm.connection import HsmStatus
 
 MESSAGE = b"what is signed"
 DIGEST = hashlib.sha256(MESSAGE).digest()

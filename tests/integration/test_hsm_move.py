@@ -26,7 +26,7 @@ from hsm_config.signatures import verify
 from tests.parts.hsm import HsmInstallation
 from tests.parts.nss import NssTokens
 from tests.parts.wrapped import SCHEME, add_keys, read_keys
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
 
 MAIN = "import sys; from appliance.commands import main; sys.exit(main())"
 DIGEST = hashlib.sha256(b"a document").digest()

@@ -31,8 +31,8 @@ from hsm_config.masters import Masters
 from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation, until, verify
 from tests.parts.pkcs11_shim import Pkcs11Shim
-from worker.hsm_connection import HsmStatus
-from worker.hsm_session import HsmSession
+from worker.hsm.connection import HsmStatus
+from worker.hsm.session import HsmSession
 
 DIGEST = hashlib.sha256(b"a document").digest()
 UNKNOWN = KeyReference(TokenRole.FIRMA, b"\x03nobody's")
@@ -224,7 +224,7 @@ from pathlib import Path
 from appliance.domain.hsm import KeyAlgorithm, SignatureScheme
 from appliance.settings import load_settings
 from hsm_config.profile import load_profile
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
 
 async def main():
     settings = load_settings(Path(sys.argv[1]))

@@ -18,8 +18,8 @@ from appliance.domain.errors import (
 from appliance.domain.hsm import KeyAlgorithm, KeyReference, SignatureScheme, TokenRole
 from hsm_config import objects
 from tests.parts.hsm import KEY, HsmInstallation, lose_module, until, verify
-from worker.hsm_connection import HsmStatus
-from worker.hsm_session import HsmSession
+from worker.hsm.connection import HsmStatus
+from worker.hsm.session import HsmSession
 
 PKCS1 = SignatureScheme.RSA_PKCS1
 DIGEST = hashlib.sha256(b"a document").digest()

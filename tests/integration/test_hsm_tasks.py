@@ -23,8 +23,8 @@ from appliance.services.hsm_tasks import (
 )
 from appliance.services.sweeping import Sweeping
 from tests.core_parts import HOST, CoreParts, new_credential
-from worker.hsm_connection import HsmStatus
-from worker.hsm_session import HsmSession
+from worker.hsm.connection import HsmStatus
+from worker.hsm.session import HsmSession
 from worker.tasks import TOKENS, TaskRunner
 
 

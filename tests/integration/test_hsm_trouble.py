@@ -28,8 +28,8 @@ from appliance.domain.hsm import (
 from hsm_config.return_values import ERRORS, error_of
 from tests.parts.hsm import HsmInstallation, until, verify
 from tests.parts.pkcs11_shim import FUNCTIONS, Pkcs11Shim
-from worker.hsm_connection import HsmConnection, HsmStatus
-from worker.hsm_session import HsmSession
+from worker.hsm.connection import HsmConnection, HsmStatus
+from worker.hsm.session import HsmSession
 
 DIGEST = hashlib.sha256(b"a document").digest()
 DEVICE_ERROR, DEVICE_REMOVED, MECHANISM_INVALID = 0x30, 0x32, 0x70

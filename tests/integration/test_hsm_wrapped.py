@@ -29,8 +29,8 @@ from hsm_config.firma_keys import identity_path
 from hsm_config.masters import Masters, label_of
 from hsm_config.provision import provision
 from tests.parts.hsm import HsmInstallation
-from worker.hsm_connection import HsmStatus
-from worker.hsm_session import HsmSession
+from worker.hsm.connection import HsmStatus
+from worker.hsm.session import HsmSession
 
 MESSAGE = b"what is signed"
 DIGEST = hashlib.sha256(MESSAGE).digest()

@@ -29,10 +29,10 @@ from tests.fakes import MovingClock
 from tests.parts.hsm import HsmInstallation
 from tests.parts.timestamps import DATA, Trusted, openssl, trusting
 from tests.web_parts import Parts, open_parts
-from worker.authority import Authority
+from worker.authority.issuing import Authority
 from worker.pdf.der import encode
-from worker.timestamp_tasks import TimestampTasks
-from worker.tsa import InternalTsa
+from worker.timestamps.internal import InternalTsa
+from worker.timestamps.tasks import TimestampTasks
 
 QUERY = "application/timestamp-query"
 SLOT = "signing/h/1"

@@ -27,8 +27,8 @@ from tests.parts.locked import LockedDesk, locked_desk
 from tests.parts.signing_host import INSTALLATION
 from worker.activation_folder import open_folder
 from worker.activation_keys import ActivationKeys
-from worker.authority import Authority
-from worker.hsm_session import HsmSession
+from worker.authority.issuing import Authority
+from worker.hsm.session import HsmSession
 from worker.tasks import TaskRunner, cka_id_of
 
 DIGEST = bytes(range(32))

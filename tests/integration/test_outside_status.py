@@ -37,8 +37,8 @@ from tests.core_parts import CoreParts
 from tests.parts.fake_ca_site import CaSite, Says
 from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.parts.signing_host import SigningHost, authorizing
-from worker.guarded_http import AddressGuard, GuardedHttp, RefusedAddressError
-from worker.outside_status import OutsideStatus
+from worker.outside.guarded_http import AddressGuard, GuardedHttp, RefusedAddressError
+from worker.outside.status import OutsideStatus
 from worker.quiet import Quiet
 
 CUIL = "20267565393"

@@ -25,8 +25,8 @@ from appliance.services.claiming import Claiming
 from appliance.settings import SigningSettings
 from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
 from worker.activation_keys import ActivationKeys
-from worker.hsm_connection import HsmStatus
-from worker.hsm_session import HsmSession
+from worker.hsm.connection import HsmStatus
+from worker.hsm.session import HsmSession
 from worker.item import ItemSigner
 from worker.signing import SigningWorker
 from worker.tasks import TaskRunner

@@ -46,15 +46,15 @@ from tests.tools.pdf_validation import (
     openssl_accepts,
     run_pdfsig,
 )
-from worker.authority import Authority, CertificateSubject
-from worker.certifying import IssuedCertificate
-from worker.hsm_session import HsmSession
+from worker.authority.certifying import IssuedCertificate
+from worker.authority.issuing import Authority, CertificateSubject
+from worker.authority.publisher import Publisher
+from worker.hsm.session import HsmSession
 from worker.levels import Levels
 from worker.pdf import assemble, check, prepare
-from worker.publisher import Publisher
 from worker.sandbox.verify import verify
 from worker.stamp import load_fonts
-from worker.tsa import InternalTsa
+from worker.timestamps.internal import InternalTsa
 from worker.upkeep import LevelUpkeep
 
 L = SignatureLevel

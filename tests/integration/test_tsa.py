@@ -45,12 +45,12 @@ from hsm_config.provision import provision
 from tests.core_parts import CoreParts
 from tests.parts.hsm import HsmInstallation, earlier_trial
 from tests.parts.timestamps import Trusted, check_authority, imprint, info, signed
-from worker.authority import TSA_VALIDITY, Authority
-from worker.certificate_profile import TSA_POLICY
-from worker.certificate_tasks import CertificateTasks
-from worker.hsm_connection import HsmConnection
-from worker.publisher import Publisher
-from worker.tsa import TSA_LEAST, InternalTsa
+from worker.authority.certificate_profile import TSA_POLICY
+from worker.authority.certificate_tasks import CertificateTasks
+from worker.authority.issuing import TSA_VALIDITY, Authority
+from worker.authority.publisher import Publisher
+from worker.hsm.connection import HsmConnection
+from worker.timestamps.internal import TSA_LEAST, InternalTsa
 
 DAY_S = 86_400
 

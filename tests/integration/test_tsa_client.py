@@ -46,9 +46,9 @@ from tests.parts.outside_ca import (
     usage,
 )
 from tests.parts.timestamps import Trusted, check_authority, imprint, info, openssl
-from worker.authorities import NamedAuthorities
-from worker.tsa_check import BadTimestampError, checked_token
-from worker.tsa_client import ANSWER_BYTES, TsaClient, _encoded, open_tsa_client
+from worker.timestamps.authorities import NamedAuthorities
+from worker.timestamps.check import BadTimestampError, checked_token
+from worker.timestamps.client import ANSWER_BYTES, TsaClient, _encoded, open_tsa_client
 
 IMPRINT = imprint()
 SHA256 = DigestAlgorithm.SHA256

@@ -9,7 +9,7 @@ import pytest
 
 from appliance.call_watch import CallWatch
 from appliance.service_manager import ServiceManager
-from worker.watchdog import calls_guarded
+from worker.hsm.watchdog import calls_guarded
 
 
 @pytest.fixture

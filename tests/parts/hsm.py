@@ -34,7 +34,7 @@ from hsm_config.provision import provision
 from tests.fakes import MovingClock
 from tests.parts.pkcs11_shim import Pkcs11Shim
 from tests.parts.prepared import copy_installation, prepared
-from worker.hsm_session import HsmSession
+from worker.hsm.session import HsmSession
 
 KEY: Final = KeyReference(TokenRole.FIRMA, b"\x01credential")
 """Of a user, where a test wants one."""

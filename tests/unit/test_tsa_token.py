@@ -13,7 +13,7 @@ from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.parts.timestamps import imprint, info, signed
 from worker.pdf.cms import signed_attributes
 from worker.pdf.method import SignatureMethod
-from worker.tsa_token import token, token_parts, tst_info
+from worker.timestamps.making import token, token_parts, tst_info
 
 CA = OutsideCa(NOON)
 CERTIFICATE = der(CA.certify(spki_of(ec_key()), "20267565393"))

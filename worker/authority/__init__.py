@@ -1,0 +1,1 @@
+"""The internal certification authority: certificates, CRLs and OCSP answers."""

@@ -1,0 +1,296 @@
+"""The PKCS#11 side of an `HsmSession`: one token, logged in.
+
+Every method runs in the one HSM thread. No exception of the binding leaves it:
+a traceback holds handles whose release calls the module, and it might be freed
+in another thread.
+"""
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeVar
+
+import pkcs11
+import structlog
+from pkcs11 import exceptions as p11
+
+from appliance.call_watch import CallWatch
+from appliance.domain.errors import (
+    ErrorCode,
+    HsmRefusedError,
+    HsmUnavailableError,
+    KeyNotFoundError,
+)
+from appliance.domain.hsm import KeyReference, SignatureScheme, TokenRole
+from appliance.settings import HsmSettings
+from hsm_config import objects, signatures
+from hsm_config.faults import HsmFault, classify
+from hsm_config.masters import Masters
+from hsm_config.module import (
+    PinRefusedError,
+    describe,
+    find_token,
+    log_in,
+    login_refusal,
+    starting,
+)
+from hsm_config.pin import Pin
+from hsm_config.profile import HsmProfile
+from worker.hsm.module import HsmModule
+
+_T = TypeVar("_T")
+_log: Final = structlog.get_logger(__name__)
+
+
+class HsmStatus(StrEnum):
+    """Whether keys can be used now."""
+
+    READY = "ready"
+    UNAVAILABLE = "unavailable"
+    """Not opened, or away: the breaker is open, the probe is at work."""
+    PIN = "pin"
+    """A PIN was refused: nothing but a new start with the right one helps."""
+
+
+class SessionLostError(HsmUnavailableError):
+    """The module, a token or a session went away under a call.
+
+    Args:
+        reason: for operators.
+        fault: `SESSION` or `DEVICE`.
+    """
+
+    def __init__(self, reason: str, fault: HsmFault = HsmFault.SESSION) -> None:
+        super().__init__(reason)
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class HsmToken:
+    """A token to connect to."""
+
+    number: int
+    """Among the tokens of the process, from 0; for the watch."""
+    role: TokenRole
+    label: str
+    pin: Pin
+    """Hidden from its repr."""
+    hsm: HsmSettings
+    """With the module and the configuration of this token."""
+    profile: HsmProfile
+
+
+class HsmConnection:
+    """One token's session, and handles of keys used before.
+
+    Args:
+        token: which.
+        module: that it is reached through.
+        watch: told of each call, for whoever ends calls that hang.
+    """
+
+    def __init__(self, token: HsmToken, module: HsmModule, watch: CallWatch) -> None:
+        self.token = token
+        self.module = module
+        self._watch = watch
+        self._session: pkcs11.Session | None = None
+        self._keys: dict[KeyReference, pkcs11.PrivateKey] = {}
+        self._masters: Masters | None = None
+        module.join(self)
+        self.status = HsmStatus.UNAVAILABLE
+        """Of its breaker; `HsmThread` sets it by `mark`."""
+        self.reason = "not started"
+        self.last_use = 0.0
+        """Monotonic time of the last call, in seconds."""
+        self.vain_until = 0.0
+        """Monotonic time; until then no start is made for a missing key."""
+
+    def mark(self, status: HsmStatus, reason: str) -> None:
+        """Open its breaker, or close it, and say so where that is news."""
+        if (status, reason) != (self.status, self.reason):
+            label = self.token.label
+            if status is HsmStatus.READY:
+                _log.info("hsm.ready", token=label, was=self.reason)
+            else:
+                _log.error(
+                    "hsm.unavailable", token=label, status=status.value, reason=reason
+                )
+        self.status, self.reason = status, reason
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it has a session, as far as it knows."""
+        return self._session is not None
+
+    def connect(self, tries: int, *, anew: bool) -> None:
+        """Find the token, log in, and make a test signature.
+
+        A start is tried again after a moment, for many processes starting at
+        once disturb each other; a PIN never is.
+
+        Args:
+            tries: at least 1.
+            anew: start the module anew first; each further try does.
+
+        Raises:
+            SessionLostError: it does not start, or the token or our own key in
+                it is away.
+            PinRefusedError: the token refuses its PIN.
+            HsmRefusedError: two tokens share a label.
+            SettingsError: there is no module.
+        """
+        for attempt in range(1, tries + 1):
+            with starting(self.token.hsm, self.token.profile):
+                reason = self._open(anew=anew or attempt > 1)
+            if reason is None:
+                return
+            if attempt < tries:
+                # Jitter, so that those that collided do not meet again.
+                time.sleep((20 * attempt + secrets.randbelow(40 * attempt)) / 1000)
+        self.forget_all()
+        raise SessionLostError(reason or "", HsmFault.DEVICE)
+
+    def _open(self, *, anew: bool) -> str | None:
+        """Log in and sign once; the reason when it failed.
+
+        Raises:
+            PinRefusedError: the token refuses its PIN, or would rather not be
+                asked.
+        """
+        self.forget_all()
+        try:
+            with self._watch.calling(self.token.number):
+                library = self.module.library
+                if anew or library is None:
+                    library = self.module.restart()
+                token = find_token(library, self.token.label)
+                refusal = login_refusal(token.flags)
+                if refusal is not None:
+                    msg = f"token {token.label}: {refusal}"
+                    raise PinRefusedError(msg)
+                self._session = log_in(token, self.token.pin)
+                self._see_own_keys()
+                self.exercise()
+        except p11.PKCS11Error as exc:
+            return describe(exc)
+        except KeyNotFoundError as exc:
+            return f"{exc.reason}; did `rubrica hsm init` run to its end?"
+        return None
+
+    def _see_own_keys(self) -> None:
+        """Look up what `rubrica hsm init` made on firma besides the test key.
+
+        Raises:
+            KeyNotFoundError: it did not run to its end, or not since this version.
+            HsmRefusedError: there are twins.
+        """
+        if self.token.role is TokenRole.FIRMA:
+            self.private_key(objects.IDENTITY_KEY)
+            if not self.token.profile.resident_only:
+                self.masters.get(self.masters.newest())
+
+    def exercise(self) -> None:
+        """Make a test signature on firma; see the CA's key on pki.
+
+        A signature, not a digest: only it needs the login, the token's storage
+        and the very mechanism that the next signer needs. On pki the CA's
+        private key is only looked up (a private object shows to a logged-in
+        session alone): a CA signs nothing for practice.
+
+        Raises:
+            KeyNotFoundError: `rubrica hsm init` did not run to its end.
+            PKCS11Error: the token failed.
+        """
+        if self.token.role is TokenRole.PKI:
+            self.look_up_own()
+            return
+        key = self.private_key(objects.KEEP_ALIVE_KEY)
+        digest = secrets.token_bytes(32)
+        signatures.sign(key, digest, SignatureScheme.RSA_PKCS1)
+
+    def look_up_own(self) -> None:
+        """See a key that every token of ours has, looked up anew.
+
+        Raises:
+            KeyNotFoundError: the token went away, were it for a moment.
+            PKCS11Error: the token failed.
+        """
+        own = objects.KEEP_ALIVE_KEY
+        if self.token.role is TokenRole.PKI:
+            own = objects.CA_KEY
+        objects.private_key(self.session(self.token.role), own.cka_id)
+
+    def forget_all(self) -> None:
+        """Let go of session and handles."""
+        self._keys.clear()
+        self._masters = None
+        self._session = None
+
+    def run(self, work: Callable[["HsmConnection"], _T]) -> _T:
+        """Do some work, naming what goes wrong in our words.
+
+        Raises:
+            SessionLostError: a session, a token or the module was lost.
+            HsmRefusedError: the token is fine and refuses this.
+            ApplianceError: what the work itself raises.
+        """
+        try:
+            with self._watch.calling(self.token.number):
+                return work(self)
+        except p11.PKCS11Error as exc:
+            fault, reason = classify(exc), describe(exc)
+        # Outside the handler, so that no context holds the binding's frames.
+        if fault is HsmFault.REFUSED:
+            raise HsmRefusedError(reason, ErrorCode.SIGNING_FAILED)
+        raise SessionLostError(reason, fault)
+
+    def session(self, role: TokenRole) -> pkcs11.Session:
+        """The token's session.
+
+        Args:
+            role: what the caller takes the token for.
+
+        Raises:
+            SessionLostError: there is none.
+            HsmRefusedError: this is the other token.
+        """
+        if role is not self.token.role:
+            msg = f"work for token {role} was given to {self.token.role}"
+            raise HsmRefusedError(msg, ErrorCode.INTERNAL)
+        if self._session is None:
+            msg = f"no session of token {self.token.label}"
+            raise SessionLostError(msg)
+        return self._session
+
+    @property
+    def masters(self) -> Masters:
+        """The master keys, whose handles are looked up once a connection.
+
+        Raises:
+            SessionLostError: there is no session.
+            HsmRefusedError: this is the pki token.
+        """
+        if self._masters is None:
+            self._masters = Masters(self.session(TokenRole.FIRMA))
+        return self._masters
+
+    def private_key(self, ref: KeyReference) -> pkcs11.PrivateKey:
+        """A private key's handle, looked up once a connection.
+
+        A look-up is linear in the token's objects (70 ms at 2,000 pairs).
+
+        Raises:
+            KeyNotFoundError: this session shows none.
+            HsmRefusedError: it shows twins.
+        """
+        key = self._keys.get(ref)
+        if key is None:
+            key = objects.private_key(self.session(ref.token), ref.cka_id)
+            self._keys[ref] = key
+        return key
+
+    def forget(self, ref: KeyReference) -> None:
+        """Forget a handle, before its key is destroyed or made."""
+        self._keys.pop(ref, None)

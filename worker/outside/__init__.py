@@ -1,0 +1,1 @@
+"""What only the role with a network does: asks TSAs and CAs outside, and finishes."""

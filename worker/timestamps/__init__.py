@@ -1,0 +1,1 @@
+"""Timestamps: of the internal authority, and of those outside."""
