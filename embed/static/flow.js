@@ -23,7 +23,10 @@ export class Flow extends Signature {
   /** Go on from what the server says of a session. */
   async resume(session) {
     this.session = session;
-    if (session.state === "signed") return this.finish();
+    if (session.state === "signed") {
+      this.finish();
+      return this._told;
+    }
     if (session.state === "cancelled") return this.ended();
     if (session.state === "failed") return this.fail(this.recorded(session));
     if (session.document && !this.#shown()) await this.#reopen();
@@ -80,7 +83,7 @@ export class Flow extends Signature {
         call("document", { file: bytes, fileName: name }),
       );
       this.#own = own;
-      if (this.session.state === "signed") return await this.finish();
+      if (this.session.state === "signed") return this.finish();
       await this.#open(await this.#kept(bytes));
       if (this.session.state === "authorised") return await this.authorised();
       return this.read();

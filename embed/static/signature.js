@@ -18,6 +18,8 @@ const PRESET = { corner: "bottomLeft", page: 1, field: null };
 export class Signature extends Stage {
   #chosen = PRESET;
   #placed = false;
+  /** Settles once the host was told of the signature. */
+  _told = null;
 
   /** Begin with the choice of place. */
   async authorised() {
@@ -157,7 +159,7 @@ export class Signature extends Stage {
   }
 
   /** The result is stored: show it, and tell the host. */
-  async finish() {
+  finish() {
     this._machine.move("signed");
     notice(null);
     this._viewer.mark(null);
@@ -167,7 +169,8 @@ export class Signature extends Stage {
         save: () => this.save("download", this.session.completed.document.fileName),
       }),
     );
-    await this.guarded(() => this.replay());
+    // Not waited for by what the signer does next: it can be saved meanwhile.
+    this._told = this.guarded(() => this.replay());
   }
 
   /** Tell the host of the signature; as often as asked, always the same event. */

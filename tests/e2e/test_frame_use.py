@@ -3,11 +3,12 @@
 Source: decisions "Iframe".
 """
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests import pdfs
 from tests.parts import ceremony
@@ -46,6 +47,28 @@ async def test_keyboard_alone_signs(
 
     saved = await download.value
     assert saved.suggested_filename == "contrato.pdf"
+
+
+async def test_signed_document_is_saved_while_the_host_is_still_being_told(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Whatever that takes: the press is not lost, and the host is told after."""
+    saved = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await saved.wait()
+        await route.continue_()
+
+    await page.route("**/embed/api/completed", hold)
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.whole(frame, person)
+    await ceremony.at(frame, "done")
+    async with page.expect_download():
+        await frame.locator("#bar .primary").click()
+    saved.set()
+
+    assert await site.wait(page, "signature.completed")
 
 
 async def test_focus_begins_each_step_at_its_title(
