@@ -205,6 +205,7 @@ _ACTIVATIONS: Final[dict[str, str]] = {
     ActivationState.FAILED: N_("failed"),
 }
 _STATES: Final[dict[Any, str]] = {
+    **_ACTIVATIONS,
     **{state: word for state, (word, _) in words.CREDENTIAL_STATES.items()},
     **{state: word for state, (word, _) in words.PERSON_STATES.items()},
     **{state: word for state, (word, _) in words.REQUEST_STATES.items()},

@@ -131,6 +131,7 @@ def test_every_value_of_a_story_has_a_word() -> None:
     for key, vocabulary in (
         ("was", ActivationState),
         ("now", ActivationState),
+        ("state", ActivationState),
         ("state", RequestState),
         ("state", CredentialState),
         ("state", PersonState),
