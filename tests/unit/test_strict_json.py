@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from appliance.domain import strict_json
 from appliance.domain.errors import ApplianceError, ErrorCode
+from tests.parts.growth import MOST, growth
 
 REFUSED = {
     "malformed": b'{"a":',
@@ -35,6 +36,8 @@ REFUSED = {
     "deep_arrays": b"[" * 33 + b"]" * 33,
     "deep_objects": b'{"a":' * 33 + b"1" + b"}" * 33,
     "very_deep": b"[" * 200_000,
+    "endless_string": b'{"a":"' + b'\\"' * 20_000 + b"[" * 33,
+    "endless_escape": b'{"a":' + b"[" * 33 + b'"\\',
     "single_quotes": b"{'a':1}",
     "comment": b'{"a":1}//',
     "empty": b"",
@@ -63,6 +66,28 @@ ACCEPTED = {
 def test_json_accepted(raw: bytes) -> None:
     """What is unusual but unambiguous is read as Python reads it."""
     assert strict_json.parse(raw) == json.loads(raw)
+
+
+ENDLESS = {
+    "escaped_quotes": (b'{"usuario":"', b'\\"'),
+    "quotes": (b'{"usuario":', b'"'),
+    "escapes": (b'{"usuario":"', b"\\\\"),
+    "words": (b'{"usuario":"', b"ab"),
+    "brackets": (b'{"usuario":', b"[]"),
+    "digits": (b'{"usuario":', b"1,"),
+}
+
+
+@pytest.mark.parametrize(("head", "again"), ENDLESS.values(), ids=ENDLESS.keys())
+def test_json_is_refused_in_linear_time(head: bytes, again: bytes) -> None:
+    """Twice as much of what never ends takes twice as long, not four times."""
+    texts = {n: head + again * n + b"[" * 33 for n in (4000, 8000)}
+
+    def refuse(n: int) -> None:
+        with pytest.raises(ApplianceError):
+            strict_json.parse(texts[n])
+
+    assert growth(refuse, 4000) < MOST
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
