@@ -178,6 +178,8 @@ class EmbedSession:
     state: SessionState
     init_sha256: str | None = None
     """Fingerprint of the init that holds."""
+    successor: str | None = None
+    """Id of the session that goes on in its place, after a renewal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,13 +95,18 @@ class FrameIdentity:
             return None
         return found
 
-    async def prove(self, session: EmbedSession, code: str, address: str) -> None:
+    async def prove(
+        self, session: EmbedSession, code: str, address: str
+    ) -> EmbedSession:
         """Have the matched person prove it with a code that works once.
 
         Args:
             session: with a matched person.
             code: of the authenticator app.
             address: where the call came from.
+
+        Returns:
+            The session with the signer proven, and all that came meanwhile.
 
         Raises:
             ApplianceError: `OTP_INVALID`, `RATE_LIMITED`; `IDENTITY_MISMATCH` when
@@ -117,7 +122,7 @@ class FrameIdentity:
         if not await self._use(person, code, attempt):
             await self._wrong(session, person, attempt)
             raise ApplianceError(ErrorCode.OTP_INVALID)
-        await self._progress.set_otp(session, person)
+        return await self._progress.set_otp(session, person)
 
     async def _use(self, person: PersonId, code: str, attempt: str) -> bool:
         """Use a code up; False if it is not right or was used."""

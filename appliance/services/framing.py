@@ -16,7 +16,7 @@ from appliance.domain.frame import Claim, FrameView, InitOrder, OpenedFrame
 from appliance.domain.ids import RequestId
 from appliance.domain.integration import EmbedSession
 from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
-from appliance.domain.records import Store
+from appliance.domain.records import Records, Store
 from appliance.domain.vocab import EventKind
 from appliance.services.frame_identity import FrameIdentity
 from appliance.services.frame_requests import FrameRequests
@@ -76,10 +76,13 @@ class Framing:
                 `SESSION_IN_USE` for new content after the signer was proven.
         """
         await self._check_page(order)
-        opened = await self._sessions.exchange(order.token)
-        session = await self._progress.init(
-            opened.session, order.nonce, order.idem_key, order.sha256
-        )
+        # One transaction: an init that is refused leaves the page that has the
+        # session its bearer.
+        async with self._store.write() as records:
+            opened = await self._sessions.exchange_in(records, order.token)
+            session = await self._progress.init_in(
+                records, opened.session, order.nonce, order.idem_key, order.sha256
+            )
         return OpenedFrame(opened.bearer, await self._views.view(session))
 
     async def _check_page(self, order: InitOrder) -> None:
@@ -101,6 +104,9 @@ class Framing:
     async def renew(self, bearer: str, token: str) -> OpenedFrame:
         """Go on under a new token; what was done is carried over.
 
+        The same bearer and token again give the same session: whose answer was
+        lost asks again.
+
         Args:
             bearer: of the session so far, whose time may be over.
             token: a fresh one of the same integrator.
@@ -108,7 +114,7 @@ class Framing:
         Raises:
             ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`,
                 `INIT_INVALID` for another integrator's, `SESSION_IN_USE` for one
-                that was used.
+                that was used, or where another token has taken over already.
         """
         old = await self._sessions.by_bearer(bearer, late=True)
         page = await self._sessions.page(token, None)
@@ -118,24 +124,37 @@ class Framing:
                 params={"field": "sessionToken"},
                 extras={"field": "sessionToken"},
             )
-        opened = await self._sessions.exchange(token)
-        new = opened.session
-        if new.id != old.id:
-            async with self._store.write() as records:
-                now = self._clock.now()
-                if not await records.sessions.carry_over(old, new.id, now):
-                    raise ApplianceError(ErrorCode.SESSION_IN_USE)
-                if old.request is not None:
-                    await records.requests.prolong(old.request, new.until)
-                records.audit.add(
-                    AuditEvent(
-                        EventKind.SESSION_RENEWED,
-                        f"integrator:{new.integrator.id}",
-                        integrator=new.integrator.id,
-                        detail={"before": old.public_id, "after": new.public_id},
-                    )
-                )
-        return OpenedFrame(opened.bearer, await self._views.view(new))
+        async with self._store.write() as records:
+            opened = await self._sessions.exchange_in(records, token)
+            if opened.session.id != old.id:
+                await self._carry_over(records, old.id, opened.session)
+        return OpenedFrame(opened.bearer, await self._views.view(opened.session))
+
+    async def _carry_over(self, records: Records, old: str, new: EmbedSession) -> None:
+        """Have a session go on where another one stands; once.
+
+        Raises:
+            ApplianceError: `SESSION_IN_USE`.
+        """
+        # As it stands now: a step may have ended since the caller was admitted.
+        before = await records.sessions.get(old, lock=True)
+        if before is None:
+            raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
+        if before.successor == new.id:
+            return
+        now = self._clock.now()
+        if not await records.sessions.carry_over(before, new.id, now):
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        if before.request is not None:
+            await records.requests.prolong(before.request, new.until)
+        records.audit.add(
+            AuditEvent(
+                EventKind.SESSION_RENEWED,
+                f"integrator:{new.integrator.id}",
+                integrator=new.integrator.id,
+                detail={"before": before.public_id, "after": new.public_id},
+            )
+        )
 
     async def warn_legacy(self, public_id: str) -> None:
         """Record that a page sent an API key to the frame (its value never came).
@@ -191,6 +210,7 @@ class Framing:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
         """
         view = await self._views.view(session)
+        session = view.session
         if view.document is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         if session.request is not None and session.person is not None:
@@ -235,10 +255,30 @@ class Framing:
             ApplianceError: those of `FrameIdentity.prove`; `IDEMKEY_CONFLICT`.
         """
         if session.otp_at is None:
-            await self._identity.prove(session, code, address)
+            session = await self._proven(session, code, address)
+        # Of the code and a document that come at once, whichever is recorded later
+        # finds the other: both go by the session as their own step left it.
         if session.document is not None:
             await self._frame_requests.give(session)
         return await self._views.view(session)
+
+    async def _proven(
+        self, session: EmbedSession, code: str, address: str
+    ) -> EmbedSession:
+        """Have the signer proven, by this call or by the same one a moment ago.
+
+        Raises:
+            ApplianceError: those of `FrameIdentity.prove`.
+        """
+        try:
+            return await self._identity.prove(session, code, address)
+        except ApplianceError as exc:
+            if exc.code is not ErrorCode.OTP_INVALID:
+                raise
+            now = (await self._views.view(session)).session
+            if now.otp_at is None or now.person != session.person:
+                raise
+            return now
 
     async def waiting(self, session: EmbedSession) -> list[tuple[RequestId, str]]:
         """The proven signer's pending requests of this integrator: id and name.

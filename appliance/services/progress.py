@@ -43,19 +43,41 @@ class Progress:
                 proven who they are; `SESSION_TOKEN_EXPIRED`.
         """
         async with self._store.write() as records:
-            now = await self._fresh(records, session)
-            if now.init_sha256 == init_sha256:
-                return now
-            done = await records.sessions.init(
-                session.id, nonce, idem_key, init_sha256, self._clock.now()
-            )
-            return await self._changed(
-                records,
-                session,
-                EventKind.SESSION_INIT,
-                {"before": now.init_sha256, "after": init_sha256},
-                done=done,
-            )
+            return await self.init_in(records, session, nonce, idem_key, init_sha256)
+
+    async def init_in(
+        self,
+        records: Records,
+        session: EmbedSession,
+        nonce: str,
+        idem_key: str | None,
+        init_sha256: str,
+    ) -> EmbedSession:
+        """Take an initial message as one step of a larger change.
+
+        Args:
+            records: of the caller's transaction.
+            session: as `init`.
+            nonce: as `init`.
+            idem_key: as `init`.
+            init_sha256: as `init`.
+
+        Raises:
+            ApplianceError: as `init`.
+        """
+        now = await self._fresh(records, session)
+        if now.init_sha256 == init_sha256:
+            return now
+        done = await records.sessions.init(
+            session.id, nonce, idem_key, init_sha256, self._clock.now()
+        )
+        return await self._changed(
+            records,
+            session,
+            EventKind.SESSION_INIT,
+            {"before": now.init_sha256, "after": init_sha256},
+            done=done,
+        )
 
     async def count_document(self, session: EmbedSession, most: int) -> None:
         """Count one more document that a session brings, before it is looked at.

@@ -27,7 +27,7 @@ from appliance.domain.integration import (
 )
 from appliance.domain.origins import LONGEST, parse_origin
 from appliance.domain.ports import LookupIndex
-from appliance.domain.records import Store
+from appliance.domain.records import Records, Store
 from appliance.domain.records.integration import KeyRow, NewSessionRow
 from appliance.domain.vocab import EventKind
 from appliance.services.presented_keys import PresentedKeys
@@ -233,18 +233,32 @@ class Sessions:
         Raises:
             ApplianceError: `SESSION_TOKEN_INVALID`, `SESSION_TOKEN_EXPIRED`.
         """
-        indexes = self._indexes("session-token", token[:_LONGEST])
         async with self._store.write() as records:
-            session = await records.sessions.by_token(indexes)
-            if session is None:
-                raise ApplianceError(ErrorCode.SESSION_TOKEN_INVALID)
-            bearer = f"{session.public_id}.{secrets.token_urlsafe(_TOKEN_BYTES)}"
-            now = self._clock.now()
-            if not await records.sessions.exchange(
-                session.id, self._indexes("session-bearer", bearer)[0], now
-            ):
-                raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
-            audit(records, EventKind.SESSION_EXCHANGED, session)
+            return await self.exchange_in(records, token)
+
+    async def exchange_in(self, records: Records, token: str) -> Bearer:
+        """Exchange a token as one step of a larger change.
+
+        What refuses that change leaves the earlier bearer as it was.
+
+        Args:
+            records: of the caller's transaction.
+            token: as it came in the initial message.
+
+        Raises:
+            ApplianceError: as `exchange`.
+        """
+        indexes = self._indexes("session-token", token[:_LONGEST])
+        session = await records.sessions.by_token(indexes)
+        if session is None:
+            raise ApplianceError(ErrorCode.SESSION_TOKEN_INVALID)
+        bearer = f"{session.public_id}.{secrets.token_urlsafe(_TOKEN_BYTES)}"
+        now = self._clock.now()
+        if not await records.sessions.exchange(
+            session.id, self._indexes("session-bearer", bearer)[0], now
+        ):
+            raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
+        audit(records, EventKind.SESSION_EXCHANGED, session)
         return Bearer(bearer, session)
 
     async def by_bearer(self, bearer: str, *, late: bool = False) -> EmbedSession:

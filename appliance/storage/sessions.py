@@ -179,6 +179,8 @@ class SqlSessions:
 
     async def carry_over(self, old: EmbedSession, new: str, at: datetime) -> bool:
         """Have a fresh session go on where another one stood; that one is over."""
+        if old.successor is not None:
+            return False
         taken = await self._set(
             new,
             *_open(at),
@@ -193,6 +195,7 @@ class SqlSessions:
             request=old.request,
         )
         if taken:
+            await self._set(old.id, successor=new)
             await self._set(
                 old.id,
                 _C.state == SessionState.OPEN.value,
@@ -265,4 +268,5 @@ def _session(row: Row[Any]) -> EmbedSession:
         completed=row.completed,
         state=SessionState(row.state),
         init_sha256=row.init_sha256,
+        successor=row.successor,
     )

@@ -39,6 +39,9 @@ embed_session = Table(
     Column("completed", JsonText),
     # How many it has brought; the default is for rows of earlier versions.
     Column("documents", Integer, nullable=False, server_default="0"),
+    # The session that a renewal went on with: no foreign key, for the older of two
+    # is forgotten first.
+    Column("successor", Id),
     Index("ix_embed_session_api_key_state", "api_key", "state"),
     Index("ix_embed_session_until", "until"),
 )
