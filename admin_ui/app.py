@@ -34,6 +34,7 @@ from admin_ui.pages import (
 from admin_ui.render import error_page
 from appliance.bootstrap import AdminFront
 from appliance.domain.person import format_cuil
+from appliance.web import brand
 from appliance.web.app import Face, create_app
 from appliance.web.auth import public
 
@@ -116,6 +117,7 @@ def _prepare_templates(app: Quart) -> None:
     env.filters["size"] = words.size
     env.filters["machine"] = times.machine
     env.globals["asset"] = assets.address
+    env.globals["mark"] = brand.MARK
     env.globals["words"] = words
     env.globals["stories"] = story
     env.globals["N_"] = words.N_

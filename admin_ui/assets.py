@@ -12,11 +12,12 @@ from typing import Final
 from quart import Blueprint, Response, url_for
 
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.web import brand
 from appliance.web.auth import public
 from appliance.web.vendor import vendor_path
 
 _FOLDER: Final = Path(__file__).resolve().parent / "static"
-_LAYERS: Final = ("reset", "tokens", "base", "layout", "components", "utilities")
+_LAYERS: Final = ("reset", "base", "layout", "components", "utilities")
 """Layers of the style, one file each, in their order."""
 _TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
@@ -43,10 +44,10 @@ def load() -> dict[str, Asset]:
     order = f"@layer {', '.join(_LAYERS)};\n".encode()
     style = b"".join((_FOLDER / f"{name}.css").read_bytes() for name in _LAYERS)
     files = {
-        "console.css": order + style,
+        "console.css": brand.TOKENS + order + style,
         "console.js": (_FOLDER / "console.js").read_bytes(),
         "htmx.js": vendor_path("htmx/htmx.min.js").read_bytes(),
-        "icon.svg": (_FOLDER / "icon.svg").read_bytes(),
+        "icon.svg": brand.ICON,
     }
     return {name: _asset(name, content) for name, content in files.items()}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from appliance.domain.errors import SENTENCES
-from appliance.web import language
+from appliance.web import brand, language
 from appliance.web.vendor import check_files, manifest, vendor_path
 
 _STATIC: Final = Path(__file__).resolve().parent / "static"
@@ -76,6 +76,7 @@ def load_assets() -> Assets:
 def _contents() -> Iterator[tuple[str, bytes]]:
     for path in sorted(_STATIC.iterdir()):
         yield path.name, path.read_bytes()
+    yield from brand.FILES.items()
     for name in manifest():
         if name.startswith("pdfjs/"):
             yield name, vendor_path(name).read_bytes()

@@ -16,11 +16,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from quart import Response
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.web import language
+from appliance.web import brand, language
 
 CSP: Final = (
-    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
 )
 """A page without scripts: styles from our own origin, nothing inline, no frame."""
 _TYPES: Final = {
@@ -54,11 +54,12 @@ class Pages:
 
         Args:
             template: file name.
-            lang: `es` or `en`; the template has it too, with `t`.
+            lang: `es` or `en`; the template has it too, with `t` and the `mark`.
             values: what it needs.
         """
         t = partial(language.translate, lang)
-        return self.templates.get_template(template).render(lang=lang, t=t, **values)
+        page = self.templates.get_template(template)
+        return page.render(lang=lang, t=t, mark=brand.MARK, **values)
 
     def show(
         self,
@@ -91,13 +92,15 @@ class StaticFiles:
 
     Args:
         folder: where they are.
-        names: which of them are served; no other is.
+        names: which of them are served beside the tokens and the icon that all
+            faces share; no other is.
     """
 
     def __init__(self, folder: Path, *names: str) -> None:
+        own = {name: (folder / name).read_bytes() for name in names}
         self._files = {
-            name: ((folder / name).read_bytes(), _TYPES[Path(name).suffix])
-            for name in names
+            name: (content, _TYPES[Path(name).suffix])
+            for name, content in (brand.FILES | own).items()
         }
 
     def serve(self, name: str) -> Response:

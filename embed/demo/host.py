@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from appliance.web import brand
 from embed.demo.config import HostConfig
 
 _STATIC: Final = Path(__file__).resolve().parent / "static"
@@ -25,9 +26,15 @@ _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_FILES: Final = {
-    f"/{path.name}": path for path in _STATIC.iterdir() if path.suffix in _TYPES
-} | {"/": _STATIC / "index.html"}
+_FILES: Final = (
+    {
+        f"/{path.name}": path.read_bytes()
+        for path in _STATIC.iterdir()
+        if path.suffix in _TYPES
+    }
+    | {f"/{name}": content for name, content in brand.FILES.items()}
+    | {"/": (_STATIC / "index.html").read_bytes()}
+)
 _SESSION_WAIT_S: Final = 15
 _LARGEST_ANSWER: Final = 65_536
 
@@ -77,8 +84,8 @@ class DemoHost(http.server.ThreadingHTTPServer):
             )
         if path not in _FILES:
             return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
-        file = _FILES[path]
-        return Answer(HTTPStatus.OK, file.read_bytes(), _TYPES[file.suffix])
+        kind = _TYPES[Path(path).suffix or ".html"]
+        return Answer(HTTPStatus.OK, _FILES[path], kind)
 
     def _told_to_the_page(self) -> dict[str, object]:
         return {
