@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+    FieldMissingError,
+)
 from appliance.domain.ids import MAX_REQUEST_ID
 
 COLORS: Final = (
@@ -26,6 +31,10 @@ COLORS: Final = (
 )
 """The java.awt.Color names (decisions "fontColor")."""
 PASSWORD_BYTES: Final = (8, 1024)
+_STRING: Final = "string"
+_INTEGER: Final = "integer"
+_BOOLEAN: Final = "boolean"
+_ARRAY: Final = "array"
 _HEX_COLOR = re.compile(r"#[0-9A-Fa-f]{6}", re.ASCII)
 _CONTROL = re.compile(r"[\0-\x1f\x7f-\x9f]")
 _Enum = TypeVar("_Enum", bound=StrEnum)
@@ -62,26 +71,31 @@ class Fields:
         """A whole number in a range; required when there is no default.
 
         Raises:
-            FieldInvalidError: missing, another type, out of range.
+            FieldMissingError: it is not there.
+            FieldInvalidError: another type, out of range.
         """
+        if default is None:
+            self._demand(name, f"{low}..{high}", _INTEGER)
         value = self._values.get(name, default)
         # bool is an int to Python, and 5.0 equals 5; neither is one here.
         if type(value) is not int or not low <= value <= high:
-            raise FieldInvalidError(name, f"{low}..{high}")
+            raise FieldInvalidError(name, f"{low}..{high}", _INTEGER)
         return value
 
     def integers(self, name: str, low: int, high: int, most: int) -> tuple[int, ...]:
         """A required list of whole numbers in a range, 1 to `most` of them.
 
         Raises:
-            FieldInvalidError: missing, another type, empty, too long, out of range.
+            FieldMissingError: it is not there.
+            FieldInvalidError: another type, empty, too long, out of range.
         """
-        value = self._values.get(name)
+        allowed = f"1..{most} of {low}..{high}"
+        value = self._demand(name, allowed, _ARRAY)
         if not isinstance(value, list) or not 1 <= len(value) <= most:
-            raise FieldInvalidError(name, f"1..{most} of {low}..{high}")
+            raise FieldInvalidError(name, allowed, _ARRAY)
         for element in value:
             if type(element) is not int or not low <= element <= high:
-                raise FieldInvalidError(name, f"{low}..{high}")
+                raise FieldInvalidError(name, allowed, _ARRAY)
         return tuple(value)
 
     def coordinate(self, name: str) -> int | None:
@@ -104,7 +118,7 @@ class Fields:
         for word in kind:
             if word.value == value:
                 return word
-        raise FieldInvalidError(name, [word.value for word in kind])
+        raise FieldInvalidError(name, [word.value for word in kind], _STRING)
 
     def boolean(self, name: str, *, default: bool) -> bool:
         """True or false.
@@ -114,7 +128,7 @@ class Fields:
         """
         value = self._values.get(name, default)
         if not isinstance(value, bool):
-            raise FieldInvalidError(name, ["true", "false"])
+            raise FieldInvalidError(name, ["true", "false"], _BOOLEAN)
         return value
 
     def given(self, name: str) -> bool:
@@ -125,15 +139,16 @@ class Fields:
         """A required string without control characters, trimmed.
 
         Raises:
-            FieldInvalidError: missing, another type, empty, too long.
+            FieldMissingError: it is not there.
+            FieldInvalidError: another type, empty, too long.
         """
-        value = self._values.get(name)
         allowed = f"1..{most} characters"
+        value = self._demand(name, allowed, _STRING)
         if not isinstance(value, str) or _CONTROL.search(value):
-            raise FieldInvalidError(name, allowed)
+            raise FieldInvalidError(name, allowed, _STRING)
         trimmed = value.strip()
         if not 1 <= len(trimmed) <= most:
-            raise FieldInvalidError(name, allowed)
+            raise FieldInvalidError(name, allowed, _STRING)
         return trimmed
 
     def optional_text(self, name: str, most: int) -> str | None:
@@ -148,26 +163,29 @@ class Fields:
         """A required string of several lines.
 
         Raises:
-            FieldInvalidError: missing, another type, empty, too long.
+            FieldMissingError: it is not there.
+            FieldInvalidError: another type, empty, too long.
         """
-        value = self._values.get(name)
+        allowed = f"1..{most} characters"
+        value = self._demand(name, allowed, _STRING)
         if not isinstance(value, str) or not 1 <= len(value) <= most:
-            raise FieldInvalidError(name, f"1..{most} characters")
+            raise FieldInvalidError(name, allowed, _STRING)
         return value
 
     def password(self, name: str, least: int = PASSWORD_BYTES[0]) -> bytes:
         """A password: UTF-8 of its NFC form. The error never shows it.
 
         Raises:
-            FieldInvalidError: missing, another type, too short, too long, NUL.
+            FieldMissingError: it is not there.
+            FieldInvalidError: another type, too short, too long, NUL.
         """
-        value = self._values.get(name)
         allowed = f"{least}..{PASSWORD_BYTES[1]} bytes"
+        value = self._demand(name, allowed, _STRING)
         if not isinstance(value, str) or len(value) > PASSWORD_BYTES[1]:
-            raise FieldInvalidError(name, allowed)
+            raise FieldInvalidError(name, allowed, _STRING)
         encoded = unicodedata.normalize("NFC", value).encode()
         if b"\0" in encoded or not least <= len(encoded) <= PASSWORD_BYTES[1]:
-            raise FieldInvalidError(name, allowed)
+            raise FieldInvalidError(name, allowed, _STRING)
         return encoded
 
     def color(self, name: str, default: str) -> str:
@@ -182,4 +200,14 @@ class Fields:
                 return value
             if _HEX_COLOR.fullmatch(value):
                 return value.upper()
-        raise FieldInvalidError(name, [*COLORS, "#RRGGBB"])
+        raise FieldInvalidError(name, [*COLORS, "#RRGGBB"], _STRING)
+
+    def _demand(self, name: str, allowed: str, kind: str) -> object:
+        """The value of a field that must be there, be it null.
+
+        Raises:
+            FieldMissingError: it is not.
+        """
+        if name not in self._values:
+            raise FieldMissingError(name, allowed, kind)
+        return self._values[name]

@@ -20,23 +20,27 @@ _NUMBER = re.compile(r"[0-9]{1,16}", re.ASCII)
 _STRONG_TAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]*"', re.ASCII)
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}", re.ASCII)
 _CURSOR_PREFIX = "s1:"
+_UNKNOWN = ErrorCode.QUERY_UNKNOWN
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
 class QueryInvalidError(ApplianceError):
-    """A query parameter that is unknown, repeated or out of its domain.
+    """A query parameter that is repeated or out of its domain, or is not known.
 
     Args:
         name: the parameter.
-        allowed: what it may be.
+        allowed: what it may be; of an unknown one, the parameters that there are.
+        code: `QUERY_INVALID` or `QUERY_UNKNOWN`.
     """
 
-    def __init__(self, name: str, allowed: str) -> None:
+    def __init__(
+        self, name: str, *allowed: str, code: ErrorCode = ErrorCode.QUERY_INVALID
+    ) -> None:
         shown = name[:64]
         super().__init__(
-            ErrorCode.QUERY_INVALID,
+            code,
             params={"field": shown},
-            extras={"field": shown, "allowed": allowed},
+            extras={"field": shown, "allowed": list(allowed)},
         )
 
 
@@ -67,13 +71,15 @@ def list_query() -> ListQuery:
     """Read the query string of `GET /solicitudes`.
 
     Raises:
-        QueryInvalidError: `QUERY_INVALID`, naming the parameter.
+        QueryInvalidError: `QUERY_INVALID`, `QUERY_UNKNOWN`, naming the parameter.
 
     Source: decisions "GET /solicitudes".
     """
     for name in request.args:
-        if name not in LIST_PARAMETERS or len(request.args.getlist(name)) > 1:
-            raise QueryInvalidError(name, ", ".join(LIST_PARAMETERS))
+        if name not in LIST_PARAMETERS:
+            raise QueryInvalidError(name, *LIST_PARAMETERS, code=_UNKNOWN)
+        if len(request.args.getlist(name)) > 1:
+            raise QueryInvalidError(name, "once")
     limit = _limit(request.args.get("limite"))
     cursor = request.args.get("cursor")
     if cursor is not None and limit is None:
@@ -143,7 +149,7 @@ def _states(text: str | None) -> frozenset[RequestState]:
     for state in allowed:
         if state.value == text:
             return frozenset({state})
-    raise QueryInvalidError("estado", ", ".join(state.value for state in allowed))
+    raise QueryInvalidError("estado", *(state.value for state in allowed))
 
 
 def _before(cursor: str) -> RequestId:

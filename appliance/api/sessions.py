@@ -31,8 +31,9 @@ async def new_session() -> Response:
     Marked public because it has its own credential, the header X-Api-Key.
 
     Raises:
-        ApplianceError: `API_KEY_INVALID`, `API_KEY_IN_URL`,
-            `API_KEY_IN_BROWSER`, `QUERY_INVALID`, `BODY_TOO_LARGE`.
+        ApplianceError: `API_KEY_MISSING`, `API_KEY_INVALID`,
+            `API_KEY_ENVIRONMENT`, `API_KEY_IN_URL`, `API_KEY_IN_BROWSER`,
+            `QUERY_INVALID`, `BODY_TOO_LARGE`.
 
     Source: spec "POST {web_url}/api/integration/session/new".
     """

@@ -11,6 +11,7 @@ from quart import Blueprint, Response, request
 
 from appliance.api import query, wire, words
 from appliance.api.core import core
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.ports import DocumentStream
 from appliance.domain.request import RequestView, SignCommand, SignedDocumentView
@@ -20,7 +21,7 @@ from appliance.web.response import JSON, PDF, file_response, json_response
 blueprint = Blueprint("solicitudes", __name__)
 
 _RETRY_S: Final = 2
-"""`Retry-After` of a 202."""
+"""`Retry-After` of a 202, and of the 503 in its place."""
 _PNG: Final = "image/png"
 
 
@@ -117,9 +118,10 @@ async def sign() -> Response:
     command, document = await _command()
     log.note(solicitudId=command.request)
     outcome = await core().signing.sign(command, signer, document)
+    wants_pdf = _wants_pdf(multipart=document is not None)
     if outcome.document is None:
-        return _going_on(outcome.request)
-    if _wants_pdf(multipart=document is not None):
+        return _going_on(outcome.request, wants_pdf=wants_pdf)
+    if wants_pdf:
         view, pdf = await core().requests.signed(signer.person, outcome.request)
         return _signed_file(view, pdf)
     return json_response(words.signed(outcome.document, await _link(outcome.document)))
@@ -141,8 +143,18 @@ def _wants_pdf(*, multipart: bool) -> bool:
     return negotiate.prefers(PDF, over=JSON)
 
 
-def _going_on(wanted: RequestId) -> Response:
-    """202: the work goes on; where to look and when."""
+def _going_on(wanted: RequestId, *, wants_pdf: bool) -> Response:
+    """202: the work goes on; where to look and when.
+
+    Raises:
+        ApplianceError: `STILL_SIGNING` where a PDF was asked for: clients would save
+            the JSON of a success as one (decisions "PDF in the answer").
+    """
+    if wants_pdf:
+        raise ApplianceError(
+            ErrorCode.STILL_SIGNING,
+            extras={"solicitudId": wanted, "retryAfter": _RETRY_S},
+        )
     response = json_response(
         {"status": "en_proceso", "solicitudId": wanted}, HTTPStatus.ACCEPTED
     )

@@ -241,7 +241,7 @@ def _sign_parameters(fields: Fields) -> SignParameters:
     x, y = fields.coordinate("x"), fields.coordinate("y")
     if (x is None) != (y is None):
         missing = "x" if x is None else "y"
-        raise FieldInvalidError(missing, "x and y come together")
+        raise FieldInvalidError(missing, "x and y come together", "integer")
     return SignParameters(
         font_color=fields.color("fontColor", "BLACK"),
         font_name=fields.word("fontName", FontName, FontName.SERIF),

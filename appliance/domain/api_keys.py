@@ -70,6 +70,20 @@ def read_api_key(text: str, environment: Environment) -> ApiKeyText | None:
     return ApiKeyText(match["id"], text)
 
 
+def is_of_another(text: str, environment: Environment) -> bool:
+    """Whether a text begins as keys of another environment do; that is no secret.
+
+    Args:
+        text: as it came.
+        environment: of this installation.
+    """
+    return any(
+        text.startswith(f"rbk_{kind}_")
+        for other, kind in _KINDS.items()
+        if other is not environment
+    )
+
+
 def checksum(body: str) -> str:
     """The six characters that follow a key's secret.
 

@@ -5,9 +5,10 @@ Source: decisions "API keys".
 
 from typing import Final
 
-from appliance.domain.api_keys import LOOKS_LIKE_ONE, read_api_key
+from appliance.domain.api_keys import LOOKS_LIKE_ONE, is_of_another, read_api_key
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integration import FlagReason
 from appliance.domain.ports import LookupIndex
 from appliance.domain.records import Store
@@ -48,6 +49,20 @@ class PresentedKeys:
         indexes = self.indexes(api_key)
         async with self._store.read() as records:
             return await records.integrators.key_by_index(indexes)
+
+    def check_form(self, api_key: str) -> None:
+        """Refuse what can be no key here by what everybody may read of it.
+
+        Raises:
+            ApplianceError: `API_KEY_MISSING`, `API_KEY_ENVIRONMENT`.
+        """
+        if not api_key:
+            raise ApplianceError(ErrorCode.API_KEY_MISSING)
+        if is_of_another(api_key, self._environment):
+            raise ApplianceError(
+                ErrorCode.API_KEY_ENVIRONMENT,
+                params={"environment": self._environment.value},
+            )
 
     def indexes(self, api_key: str) -> tuple[str, ...]:
         """All that may stand stored for a text; the present one first."""

@@ -82,7 +82,8 @@ class Sessions:
 
         Raises:
             ApplianceError: `API_KEY_INVALID`, whichever of the two is not
-                right; `API_KEY_IN_BROWSER`.
+                right; `API_KEY_MISSING`, `API_KEY_ENVIRONMENT`;
+                `API_KEY_IN_BROWSER`.
 
         Source: spec "POST {web_url}/api/integration/session/new".
         """
@@ -90,6 +91,7 @@ class Sessions:
         if from_browser:
             await self._keys.flag(row, FlagReason.BROWSER)
             raise ApplianceError(ErrorCode.API_KEY_IN_BROWSER)
+        self._keys.check_form(api_key)
         if (
             row is None
             or integrator_id not in {row.integrator.code, row.integrator.id}

@@ -53,12 +53,14 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.BODY_TOO_LARGE: Answer(_S.REQUEST_ENTITY_TOO_LARGE, _FIX),
     ErrorCode.CONTENT_TYPE: Answer(_S.UNSUPPORTED_MEDIA_TYPE, _FIX),
     ErrorCode.FIELD_INVALID: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.FIELD_MISSING: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.FIELD_UNKNOWN: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.JSON_INVALID: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.METHOD_NOT_ALLOWED: Answer(_S.METHOD_NOT_ALLOWED, _FIX),
     ErrorCode.NOT_ACCEPTABLE: Answer(_S.NOT_ACCEPTABLE, _FIX),
     ErrorCode.NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
     ErrorCode.QUERY_INVALID: Answer(_S.BAD_REQUEST, _FIX),
+    ErrorCode.QUERY_UNKNOWN: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.TOKEN_MISSING: Answer(_S.UNAUTHORIZED, _AGAIN),
     ErrorCode.TOKEN_INVALID: Answer(_S.UNAUTHORIZED, _AGAIN),
     ErrorCode.TOKEN_EXPIRED: Answer(_S.UNAUTHORIZED, _AGAIN),
@@ -67,7 +69,9 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.LOGIN_FAILED: Answer(_S.UNAUTHORIZED, _FIX),
     ErrorCode.OTP_INVALID: Answer(_S.UNAUTHORIZED, _FIX),
     ErrorCode.RATE_LIMITED: Answer(_S.TOO_MANY_REQUESTS, _RETRY, 60),
+    ErrorCode.API_KEY_MISSING: Answer(_S.UNAUTHORIZED, _FIX),
     ErrorCode.API_KEY_INVALID: Answer(_S.UNAUTHORIZED, _FIX),
+    ErrorCode.API_KEY_ENVIRONMENT: Answer(_S.UNAUTHORIZED, _FIX),
     ErrorCode.API_KEY_IN_URL: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.API_KEY_IN_BROWSER: Answer(_S.FORBIDDEN, _FIX),
     ErrorCode.API_KEY_NOT_FOUND: Answer(_S.NOT_FOUND, _FIX),
@@ -96,6 +100,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.LOTE_NOT_FOUND: Answer(_S.NOT_FOUND, _TERMINAL),
     ErrorCode.ALREADY_SIGNED: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.IN_PROGRESS: Answer(_S.CONFLICT, _RETRY, 2),
+    ErrorCode.STILL_SIGNING: Answer(_S.SERVICE_UNAVAILABLE, _RETRY, 2),
     ErrorCode.STATE: Answer(_S.CONFLICT, _TERMINAL),
     ErrorCode.IDEMKEY_CONFLICT: Answer(_S.CONFLICT, _FIX),
     ErrorCode.DOCUMENT_CHANGED: Answer(_S.PRECONDITION_FAILED, _FIX),
@@ -286,11 +291,18 @@ _BAD_BEARER: Final = frozenset(
         ErrorCode.SESSION_SUPERSEDED,
     }
 )
+_BAD_API_KEY: Final = frozenset(
+    {
+        ErrorCode.API_KEY_MISSING,
+        ErrorCode.API_KEY_INVALID,
+        ErrorCode.API_KEY_ENVIRONMENT,
+    }
+)
 
 
 def _challenge(code: ErrorCode) -> str:
     """The 401's challenge (RFC 6750, 3: no error code when no token came)."""
-    if code is ErrorCode.API_KEY_INVALID:
+    if code in _BAD_API_KEY:
         return 'ApiKey realm="rubrica"'
     if code in _BAD_BEARER:
         return 'Bearer realm="rubrica", error="invalid_token"'

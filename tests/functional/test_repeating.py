@@ -15,6 +15,7 @@ from tests.functional.calls import at_once, command, head, problem, sign
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.harm import held
 
+PDF = "application/pdf"
 SIGN = "/solicitudes/firmar"
 
 
@@ -186,3 +187,39 @@ def test_work_that_outlasts_the_call_is_202(
     problem(moved, 409, "IN_PROGRESS")
     problem(rejected, 409, "STATE")
     assert later.json()["status"] == "success"
+
+
+@pytest.mark.parametrize("form", ["json", "multipart"])
+def test_pdf_that_outlasts_the_call_is_503(
+    tight: Appliance, tight_signer: TestPerson, form: str
+) -> None:
+    """Who asked for a PDF gets one or an error, never JSON to be saved as a PDF.
+
+    Source: decisions "PDF in the answer".
+    """
+    document = pdfs.one_page()
+    request = tight.new_request(tight_signer, document)
+    body = command(tight_signer, request)
+    with tight.client(tight_signer) as client:
+
+        def ask() -> httpx.Response:
+            if form == "json":
+                return client.post(SIGN, json=body, headers={"Accept": PDF})
+            options = json.dumps(body).encode()
+            parts = [
+                ("file", ("a.pdf", document, PDF)),
+                ("options", ("options", options, "application/json")),
+            ]
+            return client.post(SIGN, files=parts)
+
+        with held(tight):
+            answer = ask()
+        later = answer
+        while later.status_code == 503:
+            later = ask()
+
+    members = problem(answer, 503, "STILL_SIGNING")
+    assert (members["category"], members["solicitudId"]) == ("retry", request)
+    assert int(answer.headers["Retry-After"]) == members["retryAfter"] > 0
+    assert (later.status_code, later.headers["Content-Type"]) == (200, PDF)
+    assert later.content.startswith(document)

@@ -15,11 +15,13 @@ import httpx
 import pytest
 
 from appliance.bootstrap import Front
-from appliance.domain.api_keys import checksum
+from appliance.domain.api_keys import checksum, new_api_key
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integration import KeyView, NewKey, PageKind
+from appliance.domain.vocab import Environment
 from appliance.services.sessions import Sessions
 from tests.fakes import MovingClock
+from tests.functional.calls import problem
 from tests.parts.appliance import Appliance
 from tests.parts.places import free_port
 
@@ -143,7 +145,7 @@ def test_new_token_replaces_an_expired_one(backend: Backend) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    ["id", "key", "both", "no key", "key of another", "revoked", "changed letter"],
+    ["id", "key", "both", "key of another", "revoked", "changed letter"],
 )
 def test_bad_id_and_bad_key_are_one_answer(backend: Backend, wrong: str) -> None:
     """Nothing tells which of the two was not right.
@@ -177,7 +179,6 @@ def _wrong_call(backend: Backend, wrong: str) -> httpx.Response:
     keys = {
         "key": "rbk_test_x",
         "both": "x" * 5000,
-        "no key": "",
         "key of another": _key_of_another(backend.appliance).secret,
         "changed letter": secret[:30] + letter + secret[31:],
     }
@@ -218,6 +219,29 @@ def _like(secret: str) -> str:
     body = secret[:-6]
     body = body[:-3] + ("abc" if not body.endswith("abc") else "abd")
     return body + checksum(body)
+
+
+def test_missing_key_is_said(backend: Backend) -> None:
+    """A forgotten header is no wrong key.
+
+    Source: spec "Header `X-Api-Key`".
+    """
+    with backend.appliance.client() as client:
+        for headers in ({}, {"X-Api-Key": ""}):
+            answer = client.post(f"{NEW}?id=demo", headers=headers)
+
+            problem(answer, 401, "API_KEY_MISSING")
+            assert answer.headers["WWW-Authenticate"].startswith("ApiKey")
+
+
+def test_key_of_the_other_environment_is_said(backend: Backend) -> None:
+    """The public prefix of a key tells where it belongs, and so does the answer."""
+    key = new_api_key(Environment.PROD).text
+
+    told = problem(backend.call(key=key), 401, "API_KEY_ENVIRONMENT")
+
+    assert "PREPROD" in str(told["detail"])
+    assert key not in str(told)
 
 
 def test_session_needs_the_id(backend: Backend) -> None:
@@ -382,7 +406,7 @@ def test_env_sealed(backend: Backend) -> None:
             f"{url}{NEW}", params={"id": "demo"}, headers={"X-Api-Key": live}
         )
 
-    assert (answer.status_code, answer.json()["code"]) == (401, "API_KEY_INVALID")
+    problem(answer, 401, "API_KEY_ENVIRONMENT")
     assert there.status_code == 200
     assert live.startswith("rbk_live_")
     assert backend.call(key=live).status_code == 401

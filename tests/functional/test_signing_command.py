@@ -224,7 +224,7 @@ def test_missing_required_field_refused(
 
     answer = client.post("/solicitudes/firmar", json=body)
 
-    assert problem(answer, 400, "FIELD_INVALID")["field"] == field
+    assert problem(answer, 400, "FIELD_MISSING")["field"] == field
     state = client.get(f"/solicitudes/{request}").json()["estado"]
     assert state == "pendiente"
 

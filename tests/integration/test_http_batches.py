@@ -133,11 +133,11 @@ NO_IDS: list[object] = [
 ]
 BAD: list[tuple[object, str]] = [
     ([], "BODY_NOT_OBJECT"),
-    ({"password": PASSWORD}, "FIELD_INVALID"),
+    ({"password": PASSWORD}, "FIELD_MISSING"),
     *(({**BATCH, "solicitudIds": value}, "FIELD_INVALID") for value in NO_IDS),
     ({**BATCH, "solicitudId": 7}, "FIELD_UNKNOWN"),
     ({**BATCH, "page": 0}, "FIELD_INVALID"),
-    ({"solicitudIds": [7]}, "FIELD_INVALID"),
+    ({"solicitudIds": [7]}, "FIELD_MISSING"),
 ]
 
 

@@ -80,13 +80,11 @@ CURSOR = base64.urlsafe_b64encode(b"s1:7").decode()
         "estado=PENDIENTE",
         "estado=en_espera",
         "estado=",
-        "sort=1;DROP TABLE person",
         f"cursor={CURSOR}",
         "limite=5&cursor=x",
         "limite=5&cursor=%C3%A9",
         "limite=5&cursor=czE6MA==",
         "limite=5&cursor=czE6OTk5OTk5OTk5OTk5OTk5OQ==",
-        "%FF=%FF",
     ],
 )
 async def test_list_query_refused(caller: Caller, query: str) -> None:

@@ -233,7 +233,7 @@ BODIES: dict[str, tuple[dict[str, str], bytes, int, str]] = {
     "twice": (JSON, b'{"usuario":"a","usuario":"b"}', 400, "JSON_INVALID"),
     "deep": (JSON, b"[" * 2000, 400, "JSON_INVALID"),
     "unknown": (JSON, b'{"user":"a"}', 400, "FIELD_UNKNOWN"),
-    "missing": (JSON, b"{}", 400, "FIELD_INVALID"),
+    "missing": (JSON, b"{}", 400, "FIELD_MISSING"),
     "declared_large": (
         {**JSON, "Content-Length": "99999999"},
         b"{}",

@@ -220,8 +220,8 @@ async def test_multipart_options_may_have_more(parts: Parts, caller: Caller) -> 
 
 
 FORMS: dict[str, tuple[bytes, int, str]] = {
-    "no_file": (form(OPTIONS), 400, "FIELD_INVALID"),
-    "no_options": (form(FILE), 400, "FIELD_INVALID"),
+    "no_file": (form(OPTIONS), 400, "FIELD_MISSING"),
+    "no_options": (form(FILE), 400, "FIELD_MISSING"),
     "empty_file": (form((FILE[0], b""), OPTIONS), 422, "DOCUMENT_EMPTY"),
     "large_file": (form((FILE[0], b"x" * 8193), OPTIONS), 413, "DOCUMENT_TOO_LARGE"),
     "two_files": (form(FILE, FILE, OPTIONS), 400, "FIELD_INVALID"),

@@ -150,7 +150,7 @@ async def test_token_and_key_of_the_other_environment_are_invalid(
     )
     there = Sessions(desk.store, desk.lookup, desk.clock, prod)
 
-    assert await refused(there.open("acme", key)) is ErrorCode.API_KEY_INVALID
+    assert await refused(there.open("acme", key)) is ErrorCode.API_KEY_ENVIRONMENT
     exchanging = there.exchange(opened.token)
     assert await refused(exchanging) is ErrorCode.SESSION_TOKEN_INVALID
     page = await there.page(opened.token, None)

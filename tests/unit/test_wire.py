@@ -89,6 +89,15 @@ BAD = [
 ]
 
 
+TYPES = {
+    "solicitudId": "integer",
+    "fontSize": "integer",
+    "zoomPercent": "integer",
+    "page": "integer",
+    "visible": "boolean",
+}
+
+
 @pytest.mark.parametrize(("field", "value"), BAD)
 def test_field_refused(field: str, value: object) -> None:
     """A value of another type or out of its range is refused by name."""
@@ -96,7 +105,9 @@ def test_field_refused(field: str, value: object) -> None:
 
     assert error.code is ErrorCode.FIELD_INVALID
     assert error.extras["field"] == field
-    assert error.extras["allowed"]
+    assert isinstance(error.extras["allowed"], list)
+    assert all(isinstance(each, str) and each for each in error.extras["allowed"])
+    assert error.extras["fieldType"] == TYPES.get(field, "string")
 
 
 @pytest.mark.parametrize("field", ["x", "y"])
@@ -123,7 +134,9 @@ def test_required_field_missing(field: str) -> None:
 
     error = refused(body)
 
-    assert (error.code, error.extras["field"]) == (ErrorCode.FIELD_INVALID, field)
+    assert (error.code, error.extras["field"]) == (ErrorCode.FIELD_MISSING, field)
+    assert error.extras["fieldType"] == TYPES.get(field, "string")
+    assert error.extras["allowed"]
 
 
 def test_unknown_field_refused() -> None:
@@ -200,11 +213,11 @@ _JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(wire.SIGN_FIELDS), _JSON))
 def test_command_never_fails_otherwise(body: dict[str, Any]) -> None:
-    """Any object gives a command or `FIELD_INVALID`."""
+    """Any object gives a command, or a field at fault."""
     code = None
     try:
         wire.sign_command(body, NOTHING)
     except ApplianceError as exc:
         code = exc.code
 
-    assert code in {None, ErrorCode.FIELD_INVALID}
+    assert code in {None, ErrorCode.FIELD_INVALID, ErrorCode.FIELD_MISSING}

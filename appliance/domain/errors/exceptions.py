@@ -4,6 +4,8 @@ If only the code differs, raise `ApplianceError`; a subclass is for what somebod
 catches, or for members that its answers always have.
 """
 
+from collections.abc import Sequence
+
 from appliance.domain.errors.codes import ErrorCode
 from appliance.domain.errors.sentences import SENTENCES
 
@@ -60,17 +62,46 @@ class FieldInvalidError(ApplianceError):
 
     Args:
         field: the field's wire name.
-        allowed: the allowed values, or one phrase such as "4 to 72".
+        allowed: the allowed values, or one phrase such as "4 to 72"; a list in the
+            answer either way.
+        kind: what the value must be in JSON: `string`, `integer`, `boolean`, `array`;
+            the answer's `fieldType`, since `type` is the problem's own (RFC 9457).
+        code: `FIELD_INVALID`, or what a subclass says.
     """
 
-    def __init__(self, field: str, allowed: list[str] | str | None = None) -> None:
+    def __init__(
+        self,
+        field: str,
+        allowed: Sequence[str] | str | None = None,
+        kind: str | None = None,
+        *,
+        code: ErrorCode = ErrorCode.FIELD_INVALID,
+    ) -> None:
         extras: dict[str, object] = {"field": field}
+        if kind is not None:
+            extras["fieldType"] = kind
         if allowed is not None:
-            extras["allowed"] = allowed
-        super().__init__(
-            ErrorCode.FIELD_INVALID, params={"field": field}, extras=extras
-        )
+            extras["allowed"] = [allowed] if isinstance(allowed, str) else [*allowed]
+        super().__init__(code, params={"field": field}, extras=extras)
         self.field = field
+
+
+class FieldMissingError(FieldInvalidError):
+    """A field that must be there is not (400 `FIELD_MISSING`).
+
+    Args:
+        field: the field's wire name.
+        allowed: what it may be, as in `FieldInvalidError`.
+        kind: what it must be in JSON, as there.
+    """
+
+    def __init__(
+        self,
+        field: str,
+        allowed: Sequence[str] | str | None = None,
+        kind: str | None = None,
+    ) -> None:
+        super().__init__(field, allowed, kind, code=ErrorCode.FIELD_MISSING)
 
 
 class DomainInvalidError(ApplianceError):
@@ -83,7 +114,7 @@ class DomainInvalidError(ApplianceError):
     def __init__(self, reason: str) -> None:
         super().__init__(
             ErrorCode.DOMAIN_INVALID,
-            extras={"field": "origin", "allowed": "https://host[:port]"},
+            extras={"field": "origin", "allowed": ["https://host[:port]"]},
         )
         self.reason = reason
 

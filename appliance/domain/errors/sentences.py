@@ -11,12 +11,14 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.BODY_TOO_LARGE: "The body is larger than this service accepts.",
     ErrorCode.CONTENT_TYPE: "The content type of the body is not accepted here.",
     ErrorCode.FIELD_INVALID: "The field {field} does not have an allowed value.",
+    ErrorCode.FIELD_MISSING: "The field {field} is missing.",
     ErrorCode.FIELD_UNKNOWN: "The field {field} is not known here.",
     ErrorCode.JSON_INVALID: "The body is not valid JSON.",
     ErrorCode.METHOD_NOT_ALLOWED: "This address does not answer that method.",
     ErrorCode.NOT_ACCEPTABLE: "None of the accepted content types can be produced.",
     ErrorCode.NOT_FOUND: "There is nothing at this address.",
     ErrorCode.QUERY_INVALID: "The query parameter {field} has no allowed value.",
+    ErrorCode.QUERY_UNKNOWN: "There is no query parameter {field} here.",
     ErrorCode.TOKEN_MISSING: "Sign in first: the request carries no bearer token.",
     ErrorCode.TOKEN_INVALID: "The bearer token is not valid.",
     ErrorCode.TOKEN_EXPIRED: "The bearer token has expired; sign in again.",
@@ -25,7 +27,11 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.LOGIN_FAILED: "The user or the password is not right.",
     ErrorCode.OTP_INVALID: "The code is not right or was used already.",
     ErrorCode.RATE_LIMITED: "Too many attempts; wait a moment and try again.",
+    ErrorCode.API_KEY_MISSING: "The header X-Api-Key is missing.",
     ErrorCode.API_KEY_INVALID: "The integrator or its API key is not right.",
+    ErrorCode.API_KEY_ENVIRONMENT: (
+        "This API key is of the other environment; this is {environment}."
+    ),
     ErrorCode.API_KEY_IN_URL: (
         "The API key came in the address; send it in the header X-Api-Key and "
         "replace this one."
@@ -79,6 +85,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.ALREADY_SIGNED: "It is already signed, with other parameters.",
     ErrorCode.IN_PROGRESS: (
         "Another signature or change is going on; try again in a moment."
+    ),
+    ErrorCode.STILL_SIGNING: (
+        "The document is still being signed; repeat the same call to get it."
     ),
     ErrorCode.STATE: "The request's state ({estado}) does not allow that.",
     ErrorCode.IDEMKEY_CONFLICT: "That idempotency key was used for something else.",

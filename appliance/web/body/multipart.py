@@ -16,7 +16,12 @@ from werkzeug.sansio.multipart import (
     NeedData,
 )
 
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+    FieldMissingError,
+)
 from appliance.web.body.limits import face_limits, patience_s
 from appliance.web.body.reading import as_object, check_type, chunks
 
@@ -47,8 +52,9 @@ async def read_form() -> Form:
         a JSON body.
 
     Raises:
-        FieldInvalidError: a part is missing, is there twice, or the body is
-            not what its boundary says.
+        FieldMissingError: a part is missing.
+        FieldInvalidError: a part is there twice, or the body is not what its
+            boundary says.
         ApplianceError: those of `read_object`, `FIELD_UNKNOWN`,
             `DOCUMENT_TOO_LARGE`, `DOCUMENT_EMPTY`.
 
@@ -134,10 +140,10 @@ class _Parts:
         """The whole of one part.
 
         Raises:
-            FieldInvalidError: it did not come.
+            FieldMissingError: it did not come.
         """
         if name not in self._content:
-            raise FieldInvalidError(name)
+            raise FieldMissingError(name)
         return self._content[name].getvalue()
 
     def _begin(self, name: str | None) -> None:

@@ -3,7 +3,12 @@
 from typing import Final
 from urllib.parse import parse_qsl
 
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+    FieldMissingError,
+)
 from appliance.web.body.limits import face_limits
 from appliance.web.body.reading import check_type, chunks
 
@@ -19,8 +24,8 @@ async def read_fields(*names: str) -> dict[str, str]:
         names: the form's fields; each must be there once, and no other.
 
     Raises:
-        FieldInvalidError: a field is missing or there twice, or the body is
-            not UTF-8.
+        FieldMissingError: a field is missing.
+        FieldInvalidError: a field is there twice, or the body is not UTF-8.
         ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`,
             `FIELD_UNKNOWN`.
 
@@ -41,7 +46,7 @@ async def read_fields(*names: str) -> dict[str, str]:
         fields[name] = value
     for name in names:
         if name not in fields:
-            raise FieldInvalidError(name)
+            raise FieldMissingError(name)
     return fields
 
 
