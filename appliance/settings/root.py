@@ -72,6 +72,18 @@ class Settings(Section):
             raise ValueError(msg)
         return self
 
+    @model_validator(mode="after")
+    def _production_knows_its_proxies(self) -> Self:
+        # Behind a proxy that is not named every client has the proxy's address,
+        # and the wrong tries of one lock out all.
+        if self.environment is Environment.PROD and self.web.trusted_proxies is None:
+            msg = (
+                "web.trusted_proxies: PROD needs the networks of the proxies before "
+                "it, or [] where there is none"
+            )
+            raise ValueError(msg)
+        return self
+
     @property
     def signature_profile(self) -> SignatureProfile:
         """How signatures are made here (decisions "level")."""

@@ -1,13 +1,15 @@
 """`[web]`: addresses and limits of the HTTP faces."""
 
-from typing import Final, Self
+import ipaddress
+from typing import Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from appliance.settings.section import Seconds, Section
 
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
 
+_NETWORKS: Final = (ipaddress.IPv4Network, ipaddress.IPv6Network)
 FACES: Final[tuple[str, ...]] = ("api", "embed", "admin")
 """Roles that answer HTTP, each on a listener of its own (`web.listen_…`)."""
 
@@ -30,6 +32,12 @@ class WebSettings(Section):
     """Address that the `embed` role listens on; empty: `rubrica up` runs none."""
     listen_admin: str = "127.0.0.1:8082"
     """Address that the `admin` role listens on; empty: `rubrica up` runs none."""
+    trusted_proxies: tuple[str, ...] | None = None
+    """Networks of the proxies before the faces, whose word on the client's address is
+    taken (`["10.0.0.0/24"]`; `"unix"` for who connects to a Unix socket). `[]`: none
+    is before them. Without it none is trusted, and PROD does not start."""
+    client_address_header: Literal["x-forwarded-for", "forwarded"] = "x-forwarded-for"
+    """Header in which they name the client; the other one is not looked at."""
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may call the REST API, exact (`https://a.example`)."""
     body_limit_bytes: int = Field(default=1_048_576, ge=1024, le=104_857_600)
@@ -49,6 +57,22 @@ class WebSettings(Section):
         """
         addresses = (self.listen_api, self.listen_embed, self.listen_admin)
         return dict(zip(FACES, addresses, strict=True))[face]
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _proxies_are_networks(
+        cls, given: tuple[str, ...] | None
+    ) -> tuple[str, ...] | None:
+        for text in given or ():
+            try:
+                network = text == "unix" or ipaddress.ip_network(text)
+            except ValueError as exc:
+                msg = f"{text!r}: must be a network (10.0.0.0/24), an address or unix"
+                raise ValueError(msg) from exc
+            if isinstance(network, _NETWORKS) and not network.prefixlen:
+                msg = f"{text!r}: everybody could name any address as theirs"
+                raise ValueError(msg)
+        return given
 
     @model_validator(mode="after")
     def _web_url_is_base_url(self) -> Self:

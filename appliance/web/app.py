@@ -7,7 +7,6 @@ Faces bring blueprints; what holds for all routes is here, so that a new route
 is authenticated, logged, hardened and strict without doing anything for it.
 """
 
-import ipaddress
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
-from quart import Quart, Response, g, request
+from quart import Quart, Response, current_app, g, request
 from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import BaseConverter
@@ -25,6 +24,7 @@ from appliance.domain.request import Signer
 from appliance.settings import Settings
 from appliance.web import auth, cors, language, log, problems, security
 from appliance.web.body import MULTIPART, Limits, bounded_request
+from appliance.web.client_address import Proxies, counted, peer_of
 from appliance.web.lingering import LingeringConnection
 
 _ONCE: Final = (
@@ -147,6 +147,9 @@ def create_app(
     app.url_map.redirect_defaults = False
     app.url_map.converters["digits"] = Digits
     app.extensions["rubrica.limits"] = limits
+    app.extensions["rubrica.proxies"] = Proxies(
+        settings.web.trusted_proxies or (), settings.web.client_address_header
+    )
     app.extensions["rubrica.authenticate"] = authenticate or _nobody
     _install(app, settings, face)
     return app
@@ -189,7 +192,7 @@ def _install(app: Quart, settings: Settings, face: Face) -> None:
     async def end(exc: BaseException | None) -> None:
         del exc
         _begin()
-        log.emit((time.perf_counter() - g.began) * 1000, client_address())
+        log.emit((time.perf_counter() - g.began) * 1000, full_address())
 
     app.before_request(guard)
     app.register_error_handler(Exception, refuse)
@@ -240,14 +243,18 @@ def _keep_allow(exc: Exception, response: Response) -> None:
 def client_address() -> str:
     """Where the present request came from, as attempts are counted by.
 
+    Behind trusted proxies it is whom they name (`appliance.web.client_address`).
     An IPv6 address stands for its /64: one subscriber has all of it.
     """
-    client = request.scope.get("client")
-    host = client[0] if client else ""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return "local"
-    if address.version == 4:  # noqa: PLR2004 (the version of IP)
-        return str(address)
-    return str(ipaddress.ip_network((address, 64), strict=False))
+    return counted(full_address())
+
+
+def full_address() -> str:
+    """Where the present request came from: an IP address, or `local`."""
+    known: str | None = g.get("address")
+    if known is None:
+        proxies: Proxies = current_app.extensions["rubrica.proxies"]
+        headers = request.scope["headers"]
+        known = proxies.client(peer_of(request.scope), tuple(headers))
+        g.address = known
+    return known

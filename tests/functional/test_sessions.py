@@ -424,6 +424,7 @@ def _prod_face(appliance: Appliance) -> Iterator[tuple[str, str]]:
     text = appliance.settings_file.read_text()
     old = appliance.base_url.rpartition(":")[2]
     text = text.replace("trial = true", 'environment = "PROD"')
+    text = text.replace("[web]", "[web]\ntrusted_proxies = []")
     text = text.replace(f":{old}", f":{port}")
     settings_file = appliance.folder / "prod.toml"
     settings_file.write_text(text)

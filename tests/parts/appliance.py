@@ -72,11 +72,11 @@ data_dir = "."
 run_dir = "{run_dir}"
 fonts_dir = "/usr/share/fonts/truetype/liberation2"
 [web]
-base_url = "http://127.0.0.1:{port}"
+base_url = "{base_url}"
 listen_api = "127.0.0.1:{port}"
-iframe_url = "http://localhost:{embed_port}"
+iframe_url = "{iframe_url}"
 listen_embed = "127.0.0.1:{embed_port}"
-admin_url = "http://127.0.0.1:{admin_port}"
+admin_url = "{admin_url}"
 listen_admin = "127.0.0.1:{admin_port}"
 {web}
 [database]
@@ -97,7 +97,7 @@ document_key_file = "secrets/document-key"
 lookup_key_file = "secrets/lookup-key"
 {secrets}
 [auth]
-login_per_minute_address = 10000
+login_per_minute_address = {tries}
 {auth}
 [signing]
 {signing}
@@ -127,7 +127,9 @@ class Appliance:
         folder: a short, private, empty folder.
         database: `sqlite` or a PostgreSQL URL.
         sections: more lines for the sections `web`, `auth`, `signing`, `hsm`,
-            `secrets`, and whole sections as `more`.
+            `secrets`, and whole sections as `more`; `base_url`, `iframe_url`
+            and `admin_url` where clients reach it through a proxy; `tries`, the
+            sign-ins a minute from one address.
         environment: more variables of the process.
     """
 
@@ -154,7 +156,14 @@ class Appliance:
         self.secrets: set[str] = set()
         """What must never stand anywhere in clear."""
         names = ("web", "auth", "signing", "hsm", "secrets", "more")
-        self._texts = {**dict.fromkeys(names, ""), **sections}
+        self._texts = {
+            **dict.fromkeys(names, ""),
+            "base_url": self.base_url,
+            "iframe_url": self.iframe_url,
+            "admin_url": self.admin_url,
+            "tries": "10000",
+            **sections,
+        }
         self._texts |= {
             "run_dir": str(folder / "run"),
             "port": str(port),

@@ -21,6 +21,8 @@ data_key_file = "secrets/data-key"
 lookup_key_file = "secrets/lookup-key"
 """
 
+PROD = 'environment = "PROD"\n' + GOOD + "[web]\ntrusted_proxies = []\n"
+
 
 def load(folder: Path, text: str) -> Settings:
     """Load a file of that text."""
@@ -159,7 +161,7 @@ def test_trial_refused_in_production(tmp_path: Path) -> None:
 
 def test_production_without_trial_is_fine(tmp_path: Path) -> None:
     """PROD by itself is allowed."""
-    assert load(tmp_path, 'environment = "PROD"\n' + GOOD).trial is False
+    assert load(tmp_path, PROD).trial is False
 
 
 @pytest.mark.parametrize("text", ["data_dir = ", "a = 1\na = 2\n", "\ufeff\0"])
@@ -205,3 +207,31 @@ def test_activation_keys_are_in_memory_by_default(tmp_path: Path) -> None:
     assert str(one.parent) == "/dev/shm"  # noqa: S108 (named, not used)
     assert one != two
     assert said.activation_dir == tmp_path / "a"
+
+
+def test_production_must_say_what_is_before_it(tmp_path: Path) -> None:
+    """Behind a proxy that nobody names all clients would be one."""
+    said = refusal(tmp_path, 'environment = "PROD"\n' + GOOD)
+
+    assert "web.trusted_proxies: PROD needs the networks" in said
+    assert load(tmp_path, PROD).web.trusted_proxies == ()
+    assert load(tmp_path, GOOD).web.trusted_proxies is None
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ('["10.0.0.0/24", "fd00::/8", "10.1.1.1", "unix"]', ""),
+        ('["nginx"]', "'nginx': must be a network"),
+        ('["10.0.0.1/24"]', "'10.0.0.1/24': must be a network"),
+        ('["0.0.0.0/0"]', "'0.0.0.0/0': everybody could name"),
+        ('["::/0"]', "'::/0': everybody could name"),
+    ],
+)
+def test_trusted_proxies_are_networks(tmp_path: Path, value: str, said: str) -> None:
+    """Of addresses that exist, and not everybody."""
+    text = f"{GOOD}[web]\ntrusted_proxies = {value}\n"
+    if said:
+        assert said in refusal(tmp_path, text)
+    else:
+        assert load(tmp_path, text).web.trusted_proxies is not None
