@@ -13,6 +13,8 @@ from quart.typing import ResponseReturnValue
 from admin_ui import assets, session, story, times, words
 from admin_ui.core import KEY, core
 from admin_ui.pages import (
+    account,
+    administrators,
     audit,
     authority,
     certificates,
@@ -67,6 +69,8 @@ _PAGES: Final = (
     requests,
     audit,
     health,
+    administrators,
+    account,
     gallery,
 )
 

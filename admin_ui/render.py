@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
+import segno
 from quart import Response, g, make_response, redirect, render_template, url_for
 
 from admin_ui import words
@@ -121,6 +122,18 @@ async def error_page(error: ApplianceError) -> Response:
     if retry is not None:
         response.headers["Retry-After"] = str(retry)
     return response
+
+
+def qr_code(uri: str) -> str:
+    """An address as a picture that authenticator apps read, in SVG.
+
+    Args:
+        uri: `otpauth://…`.
+    """
+    drawn: str = segno.make(uri, error="m").svg_inline(
+        scale=5, border=4, dark="#000", light="#fff", omitsize=True
+    )
+    return drawn
 
 
 def _response(made: Any) -> Response:

@@ -72,6 +72,11 @@ def actor() -> str:
     return current().user.actor
 
 
+def token() -> str:
+    """The cookie's value of the present request."""
+    return request.cookies.get(COOKIE, "")
+
+
 def form() -> forms.Form:
     """The form of the present request, checked to come from a page of ours."""
     sent: forms.Form = g.form

@@ -114,6 +114,7 @@ FIELDS: Final = {
     "fingerprint": N_("Write the fingerprint: 64 hex digits (SHA-256) or 40 (SHA-1)."),
     "label": N_("Write a label of up to 60 characters."),
     "locale": N_("Choose one of the list."),
+    "password": N_("Write a password of 12 characters or more."),
     "name": N_("Write a name, in letters that can be printed and not too long."),
 }
 """What to write in a field whose value was refused, by the error's field."""
@@ -135,6 +136,12 @@ PERSON_STATES: Final[dict[PersonState, tuple[str, str]]] = {
     PersonState.ACTIVE: (N_("Active"), "good"),
     PersonState.DISABLED: (N_("Disabled"), "quiet"),
 }
+
+ADMINISTRATOR_STATES: Final = {
+    True: (N_("Active"), "good"),
+    False: (N_("Disabled"), "quiet"),
+}
+"""Whether an administrator may sign in."""
 
 CREDENTIAL_STATES: Final[dict[CredentialState, tuple[str, str]]] = {
     CredentialState.ACTIVE: (N_("In use"), "good"),

@@ -1,24 +1,19 @@
 """What is done to somebody's key: revoke, renew, certify outside, begin anew."""
 
-from typing import Any, Final
+from typing import Any
 
 from quart import Blueprint, Response
 
-from admin_ui import session, words
+from admin_ui import proof, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId
-from appliance.domain.vocab import Environment, RevocationReason
-from appliance.services.console import SignIn
-from appliance.web.app import client_address
+from appliance.domain.vocab import RevocationReason
 
 blueprint = Blueprint(
     "credentials", __name__, url_prefix="/admin/people/<person_id>/credentials"
-)
-_FAULTS_OF_TYPING: Final = frozenset(
-    {ErrorCode.OTP_INVALID, ErrorCode.LOGIN_FAILED, ErrorCode.RATE_LIMITED}
 )
 
 
@@ -121,65 +116,24 @@ async def new_pin(person_id: str) -> Response:
 async def ask_reissue(person_id: str) -> Response:
     """`GET …/credentials/reissue`: what it means, and the officer's own code."""
     view = await core().views.person(PersonId(person_id))
-    return await page("person_reissue.html", faults=NONE, view=view, two=_two())
+    return await page(
+        "person_reissue.html", faults=NONE, view=view, two=proof.needs_two()
+    )
 
 
 @blueprint.post("/reissue")
 async def reissue(person_id: str) -> Response:
     """`POST …/credentials/reissue`: revoke, forget the secrets, make a link."""
     view = await core().views.person(PersonId(person_id))
-    faults = await _confirm()
+    faults = await proof.confirm()
     if faults:
-        return await again("person_reissue.html", faults, view=view, two=_two())
-    witness, faults = await _witness() if _two() else (None, NONE)
+        return await again(
+            "person_reissue.html", faults, view=view, two=proof.needs_two()
+        )
+    witness, faults = await proof.witness() if proof.needs_two() else (None, NONE)
     if faults:
-        return await again("person_reissue.html", faults, view=view, two=_two())
+        return await again(
+            "person_reissue.html", faults, view=view, two=proof.needs_two()
+        )
     made = await core().reissue.reissue(session.actor(), view.row.id, witness)
     return await page("person_invited.html", made=made, row=view.row)
-
-
-def _two() -> bool:
-    """Whether a second officer has to agree (decisions "a known person")."""
-    return core().settings.environment is Environment.PROD
-
-
-async def _confirm() -> Faults:
-    """Check the officer's own code; what is wrong with it.
-
-    Raises:
-        ApplianceError: what is not the form's fault.
-    """
-    code = session.form().text("code")
-    try:
-        await core().console.confirm(session.current(), code, client_address())
-    except ApplianceError as exc:
-        return _told(exc, "code")
-    return NONE
-
-
-async def _witness() -> tuple[str | None, Faults]:
-    """Check the second officer; who it is, and what is wrong.
-
-    Raises:
-        ApplianceError: what is not the form's fault.
-    """
-    sent = session.form()
-    typed = SignIn(
-        sent.text("witness"), sent.raw("witness_password"), sent.text("witness_code")
-    )
-    try:
-        found = await core().console.witness(session.current(), typed, client_address())
-    except ApplianceError as exc:
-        return None, _told(exc, "witness")
-    return found, NONE
-
-
-def _told(error: ApplianceError, field: str) -> Faults:
-    """Say at a field that what was typed is not right.
-
-    Raises:
-        ApplianceError: the error itself, when the form is not at fault.
-    """
-    if error.code not in _FAULTS_OF_TYPING:
-        raise error
-    return Faults({field: words.error(error)})

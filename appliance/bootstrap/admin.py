@@ -11,6 +11,7 @@ from appliance.domain.ports import (
     LookupIndex,
     Sealer,
 )
+from appliance.identity.console_users import ConsoleUsers
 from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
 from appliance.services.console_views import ConsoleViews
@@ -59,6 +60,7 @@ class AdminFront:
     revocation_pins: RevocationPins
     integrators: Integrators
     console: ConsoleLogin
+    console_users: ConsoleUsers
     invitations: Invitations
     views: ConsoleViews
     officers: Officers
@@ -115,6 +117,9 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
             console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
+            console_users=ConsoleUsers(
+                store, lookup, sealer, clock, passwords, settings
+            ),
             invitations=invitations,
             views=ConsoleViews(store, sealer, lookup, clock),
             officers=Officers(store),

@@ -16,6 +16,7 @@ from appliance.domain.ports import (
     LookupIndex,
     Sealer,
 )
+from appliance.identity.console_users import ConsoleUsers
 from appliance.services.attempts import Attempts
 from appliance.services.authorizing import Authorizing
 from appliance.services.batch_signing import BatchSigning
@@ -100,6 +101,7 @@ class Front:
     progress: Progress
     """How a session of the frame goes on."""
     console: ConsoleLogin
+    console_users: ConsoleUsers
     invitations: Invitations
     enrolment: Enrolment
     issuing: Issuing
@@ -214,6 +216,9 @@ async def open_front(
             sessions=sessions,
             progress=progress,
             console=ConsoleLogin(
+                store, lookup, sealer, clock, login_passwords, settings
+            ),
+            console_users=ConsoleUsers(
                 store, lookup, sealer, clock, login_passwords, settings
             ),
             invitations=Invitations(store, lookup, sealer, clock, settings),

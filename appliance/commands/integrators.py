@@ -9,9 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from appliance.bootstrap import Front
+from appliance.commands import console_users
 from appliance.commands.fronts import handle
 from appliance.commands.profiles import add_profile, wishes_of
-from appliance.commands.terminal import ask, say, show_totp, table
+from appliance.commands.terminal import say, show_totp, table
 from appliance.domain.integration import KeyView, NewKey
 
 _ACTOR = "operator"
@@ -50,6 +51,7 @@ def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
         "--password-file", type=Path, help="file with the password, of 12 bytes or more"
     )
     handle(user, _create_user)
+    console_users.register(user_parts)
 
 
 def _register_keys(parts: "_Subparsers[argparse.ArgumentParser]") -> None:
@@ -206,10 +208,7 @@ async def _list_domains(front: Front, args: argparse.Namespace) -> int:
 
 
 async def _create_user(front: Front, args: argparse.Namespace) -> int:
-    if args.password_file is not None:
-        password = args.password_file.read_text(encoding="utf-8").rstrip("\n")
-    else:
-        password = ask("password")
+    password = console_users.read_password(args.password_file)
     made = await front.console.create_user(_ACTOR, args.name, password)
     say(f"console user {made.user.name}: {made.user.id}")
     show_totp(made.totp_uri)

@@ -233,11 +233,32 @@ class ConsoleUser:
     id: str
     name: str
     created: datetime
+    disabled: datetime | None = None
+    """When they were shut out, or None while they may sign in."""
 
     @property
     def actor(self) -> str:
         """How the audit names them."""
         return f"console:{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleUserView:
+    """An administrator in the list of them."""
+
+    user: ConsoleUser
+    last_login: datetime | None
+    sessions: int
+    """Of theirs that are open now."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactorOffer:
+    """A new TOTP seed of an administrator that counts once a code of it came."""
+
+    totp_uri: str = field(repr=False)
+    sealed: str = field(repr=False)
+    """The seed for `take_factor`, opened by the console alone."""
 
 
 @dataclass(frozen=True, slots=True)

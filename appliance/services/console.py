@@ -27,7 +27,7 @@ from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Store
 from appliance.domain.records.console import ConsoleSecret
 from appliance.domain.records.login import AttemptKind, AttemptOutcome
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import Environment, EventKind
 from appliance.services import totp
 from appliance.services.console_tries import ConsoleTries
 from appliance.services.passwords import Passwords
@@ -55,6 +55,34 @@ class SignIn:
     password: str = field(repr=False)
     code: str = field(repr=False)
     """Six digits."""
+
+
+def console_password(password: str) -> bytes:
+    """A new password of an administrator, as it is hashed.
+
+    Args:
+        password: 12 to 1024 bytes.
+
+    Raises:
+        FieldInvalidError: `password`.
+    """
+    encoded = normalize(password)
+    if len(encoded) < _LEAST_BYTES:
+        raise FieldInvalidError("password", f"{_LEAST_BYTES} to {MAX_BYTES} bytes")
+    return encoded
+
+
+def session_indexes(
+    lookup: LookupIndex, environment: Environment, token: str
+) -> tuple[str, ...]:
+    """HMACs under which the session of a cookie may stand.
+
+    Args:
+        lookup: makes them.
+        environment: of the installation.
+        token: the cookie's value, as it came.
+    """
+    return lookup.indexes(f"console-session/{environment.value}", token[:_LONGEST])
 
 
 class ConsoleLogin:
@@ -104,9 +132,7 @@ class ConsoleLogin:
         """
         if not _NAME.fullmatch(name):
             raise FieldInvalidError("name", "a-z, 0-9, . - and _, 2 to 40")
-        encoded = normalize(password)
-        if len(encoded) < _LEAST_BYTES:
-            raise FieldInvalidError("password", f"{_LEAST_BYTES} to {MAX_BYTES} bytes")
+        encoded = console_password(password)
         user = ConsoleUser(new_id(), name, self._clock.now())
         seed = totp.new_seed()
         secret = ConsoleSecret(
@@ -166,8 +192,9 @@ class ConsoleLogin:
         now = self._clock.now()
         until = now + timedelta(seconds=IDLE_S)
         async with self._store.write() as records:
-            if not await self._tries.right(records, attempt, user.id, step):
+            if not await self._tries.right(records, attempt, secret, step):
                 return None
+            await records.console.note_login(user.id, now)
             await records.console.open_session(
                 self._indexes(token)[0], user.id, now, until
             )
@@ -184,10 +211,10 @@ class ConsoleLogin:
         Raises:
             ApplianceError: `TOKEN_INVALID`, `TOKEN_EXPIRED`.
         """
-        indexes = self._indexes(token[:_LONGEST])
+        indexes = self._indexes(token)
         async with self._store.read() as records:
             row = await records.console.session(indexes)
-        if row is None:
+        if row is None or row.user.disabled is not None:
             raise ApplianceError(ErrorCode.TOKEN_INVALID)
         now = self._clock.now()
         if now >= row.until:
@@ -217,7 +244,9 @@ class ConsoleLogin:
             secret = await records.console.by_name(user.name)
         step = None if secret is None else self._tries.step(secret, code)
         async with self._store.write() as records:
-            if await self._tries.right(records, attempt, user.id, step):
+            if secret is not None and await self._tries.right(
+                records, attempt, secret, step
+            ):
                 return
             await records.logins.end(attempt, AttemptOutcome.WRONG)
             records.audit.add(AuditEvent(EventKind.CONSOLE_CODE_WRONG, user.actor))
@@ -240,15 +269,39 @@ class ConsoleLogin:
             ApplianceError: `LOGIN_FAILED`, whichever was not right, also for the
                 first one once more; `RATE_LIMITED`.
         """
+        return (await self._prove(typed, address, but=session.user.id)).actor
+
+    async def prove(
+        self, session: ConsoleSession, password: str, code: str, address: str
+    ) -> None:
+        """Have a signed-in user prove themselves again, by password and code.
+
+        Args:
+            session: of the user.
+            password: the present one.
+            code: six digits, not used before.
+            address: where the call came from, as tries are counted by.
+
+        Raises:
+            ApplianceError: `LOGIN_FAILED`, whichever was not right;
+                `RATE_LIMITED`.
+        """
+        await self._prove(SignIn(session.user.name, password, code), address)
+
+    async def _prove(self, typed: SignIn, address: str, but: str = "") -> ConsoleUser:
+        """Whose name, password and code these are, where it is not `but`.
+
+        Raises:
+            ApplianceError: `LOGIN_FAILED`, `RATE_LIMITED`.
+        """
         secret, attempt, right = await self._tries.password(
             typed.name, typed.password, address
         )
-        if right and secret is not None and secret.user.id != session.user.id:
-            user = secret.user
+        if right and secret is not None and secret.user.id != but:
             step = self._tries.step(secret, typed.code)
             async with self._store.write() as records:
-                if await self._tries.right(records, attempt, user.id, step):
-                    return user.actor
+                if await self._tries.right(records, attempt, secret, step):
+                    return secret.user
         await self._tries.wrong(attempt, secret)
         raise ApplianceError(ErrorCode.LOGIN_FAILED)
 
@@ -258,7 +311,7 @@ class ConsoleLogin:
         Args:
             token: the cookie's value.
         """
-        indexes = self._indexes(token[:_LONGEST])
+        indexes = self._indexes(token)
         async with self._store.write() as records:
             row = await records.console.session(indexes)
             if row is not None and await records.console.close_session(indexes):
@@ -275,8 +328,7 @@ class ConsoleLogin:
         return hmac.compare_digest(session.csrf.encode(), csrf.encode())
 
     def _indexes(self, token: str) -> tuple[str, ...]:
-        purpose = f"console-session/{self._environment.value}"
-        return self._lookup.indexes(purpose, token)
+        return session_indexes(self._lookup, self._environment, token)
 
     def _csrf(self, token: str) -> str:
         return self._lookup.index(f"console-csrf/{self._environment.value}", token)

@@ -87,17 +87,17 @@ class ConsoleTries:
         return totp.step_of(seed.decode("ascii"), code, self._clock)
 
     async def right(
-        self, records: Records, attempt: str, user: str, step: int | None
+        self, records: Records, attempt: str, secret: ConsoleSecret, step: int | None
     ) -> bool:
         """Use a code's step up and end the try as right; False if it is no more.
 
         Args:
             records: of the caller's transaction.
             attempt: the try.
-            user: whose code it is.
+            secret: whose code it is.
             step: of the code; None if it was none.
         """
-        if step is None or not await records.console.advance_step(user, step):
+        if step is None or not await records.console.advance_step(secret, step):
             return False
         await records.logins.end(attempt, AttemptOutcome.DONE)
         return True

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, update
+from sqlalchemy import Row, and_, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
-from appliance.domain.integration import ConsoleUser
+from appliance.domain.integration import ConsoleUser, ConsoleUserView
 from appliance.domain.records.console import (
     ConsoleSecret,
     ConsoleSessionRow,
@@ -65,11 +65,80 @@ class SqlConsole:
             return None
         return ConsoleSecret(_user(row), row.phc, row.totp_sealed)
 
-    async def advance_step(self, user: str, step: int) -> bool:
+    async def by_id(self, user: str) -> ConsoleSecret | None:
+        """A user by id."""
+        row = (
+            await self._connection.execute(
+                select(console_user).where(console_user.c.id == user)
+            )
+        ).one_or_none()
+        if row is None:
+            return None
+        return ConsoleSecret(_user(row), row.phc, row.totp_sealed)
+
+    async def views(self, at: datetime) -> list[ConsoleUserView]:
+        """Every user, by name, with the sessions open at a time."""
+        of_theirs = and_(
+            console_session.c.user == console_user.c.id, console_session.c.until > at
+        )
+        sessions = (
+            select(func.count()).select_from(console_session).where(of_theirs)
+        ).scalar_subquery()
+        rows = await self._connection.execute(
+            select(console_user, sessions.label("sessions")).order_by(
+                console_user.c.name
+            )
+        )
+        return [
+            ConsoleUserView(_user(row), row.last_login, row.sessions) for row in rows
+        ]
+
+    async def enabled(self) -> list[str]:
+        """Ids of users who can sign in; none is shut out until the commit."""
+        # Rows are locked in one order, or two who shut out each other would
+        # each see the other let in.
+        rows = await self._connection.execute(
+            select(console_user.c.id)
+            .where(console_user.c.disabled.is_(None))
+            .order_by(console_user.c.id)
+            .with_for_update()
+        )
+        return [row.id for row in rows]
+
+    async def set_disabled(self, user: str, at: datetime | None) -> None:
+        """Shut a user out from then on, or let them in again."""
+        await self._change(user, disabled=at)
+
+    async def set_password(self, user: str, phc: str) -> None:
+        """Set a password in the place of the one before."""
+        await self._change(user, phc=phc)
+
+    async def set_totp(self, user: str, sealed: bytes, step: int) -> None:
+        """Set a TOTP seed in the place of the one before."""
+        await self._change(user, totp_sealed=sealed, last_step=step)
+
+    async def note_login(self, user: str, at: datetime) -> None:
+        """Record when a user last signed in."""
+        await self._change(user, last_login=at)
+
+    async def _change(self, user: str, **values: object) -> None:
+        await self._connection.execute(
+            update(console_user).where(console_user.c.id == user).values(**values)
+        )
+
+    async def advance_step(self, secret: ConsoleSecret, step: int) -> bool:
         """Mark a TOTP step as used; False if it or a later one was before."""
+        user = console_user.c
         result = await self._connection.execute(
             update(console_user)
-            .where(console_user.c.id == user, console_user.c.last_step < step)
+            .where(
+                user.id == secret.user.id,
+                user.last_step < step,
+                # What was right when it was read may have been changed since.
+                user.disabled.is_(None),
+                user.phc == secret.phc,
+                user.totp_sealed == secret.totp_sealed,
+            )
             .values(last_step=step)
         )
         return result.rowcount == 1
@@ -115,6 +184,16 @@ class SqlConsole:
             delete(console_session).where(console_session.c.token_index.in_(indexes))
         )
         return result.rowcount == 1
+
+    async def close_sessions(self, user: str, keep: Sequence[str] = ()) -> int:
+        """End a user's sessions but one; how many there were."""
+        result = await self._connection.execute(
+            delete(console_session).where(
+                console_session.c.user == user,
+                console_session.c.token_index.not_in(keep),
+            )
+        )
+        return result.rowcount
 
     async def sweep(self, before: datetime) -> int:
         """Forget sessions that were over by then; how many there were."""
@@ -180,4 +259,4 @@ class SqlEnrolments:
 
 
 def _user(row: Row[Any]) -> ConsoleUser:
-    return ConsoleUser(row.id, row.name, row.created)
+    return ConsoleUser(row.id, row.name, row.created, row.disabled)

@@ -45,6 +45,7 @@ def tour(town: Town) -> list[Stop]:
     locked = f"/admin/people/{town.locked.id}"
     signer = f"/admin/people/{town.signer}"
     credential = f"{signer}/credentials/{town.credential}"
+    other = f"/admin/administrators/{town.administrator}"
     return [
         Stop("home", "/admin/"),
         Stop("integrators", "/admin/integrators"),
@@ -84,6 +85,15 @@ def tour(town: Town) -> list[Stop]:
         Stop("audit", "/admin/audit"),
         Stop("audit-filtered", "/admin/audit?event=domain.added"),
         Stop("health", "/admin/health"),
+        Stop("administrators", "/admin/administrators"),
+        Stop("administrator", other),
+        Stop("administrator-disable", f"{other}/disable"),
+        Stop("administrator-enable", f"{other}/enable"),
+        Stop("administrator-totp", f"{other}/totp"),
+        Stop("administrator-password", f"{other}/password"),
+        Stop("account", "/admin/account"),
+        Stop("account-password", "/admin/account/password"),
+        Stop("account-totp", "/admin/account/totp"),
         Stop("gallery", "/admin/_ui"),
         Stop("not-found", "/admin/nada"),
     ]
@@ -166,6 +176,7 @@ async def test_every_answer_to_a_form_is_sound(
     await administrator.sign_in(page)
     signer = f"/admin/people/{town.signer}"
     credential = f"{signer}/credentials/{town.credential}"
+    other = f"/admin/administrators/{town.administrator}"
     forms = [
         ("integrator-wrong", "/admin/integrators/new", {"code": "Ñ", "name": ""}),
         ("key-created", f"{here}/keys", {"label": administrator.name}),
@@ -178,6 +189,9 @@ async def test_every_answer_to_a_form_is_sound(
         ("trust-wrong", "/admin/trust/new", {"fingerprint": "x"}),
         ("chain-wrong", f"{credential}/chain", {}),
         ("revoke-wrong", f"{credential}/revoke", {}),
+        ("disable-wrong", f"{other}/disable", {"code": "1"}),
+        ("password-wrong", f"{other}/password", {"password": "x", "again": "y"}),
+        ("own-totp-wrong", "/admin/account/totp", {"present": "x", "code": "1"}),
         ("reissue-wrong", f"{signer}/credentials/reissue", {"code": "1"}),
     ]
 
@@ -187,5 +201,10 @@ async def test_every_answer_to_a_form_is_sound(
     await page.goto(administrator.url(signer))
     await page.get_by_role("button", name="Hacer un PIN nuevo").click()
     await look.at("pin-created")
+    await page.goto(administrator.url("/admin/account/totp"))
+    code = administrator.code()
+    await look.send("own-totp-new", present=administrator.password, code=code)
+    await page.goto(administrator.url(f"{other}/totp"))
+    await look.send("administrator-totp-made", code=administrator.code())
 
     assert look.faults == []

@@ -92,6 +92,8 @@ class Town:
     """Id of it."""
     anchor: str
     """Id of a root of the trust store."""
+    administrator: str
+    """Name of one who does nothing."""
     pending: int
     """A request with something to be told about its document."""
     signed: int
@@ -169,6 +171,7 @@ def build_town(appliance: Appliance) -> Town:
         signer.id,
         credential,
         anchor,
+        new_administrator(appliance).name,
         pending,
         signed,
     )

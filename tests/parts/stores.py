@@ -13,6 +13,7 @@ from typing import Any
 from appliance.domain.audit import AuditEvent
 from appliance.domain.key_ring import KeyRing, KeySource
 from appliance.domain.vocab import EventKind
+from appliance.identity.console_users import ConsoleUsers
 from appliance.services.console import ConsoleLogin
 from appliance.services.enrolment import Enrolment
 from appliance.services.integrators import Integrators
@@ -44,6 +45,7 @@ class Desk:
     sessions: Sessions
     progress: Progress
     console: ConsoleLogin
+    console_users: ConsoleUsers
     invitations: Invitations
     enrolment: Enrolment
     host: SigningHost
@@ -119,6 +121,7 @@ async def open_desk(
             Sessions(store, lookup, clock, settings),
             Progress(store, clock),
             ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
+            ConsoleUsers(store, lookup, sealer, clock, passwords, settings),
             Invitations(store, lookup, sealer, clock, settings),
             Enrolment(
                 store,

@@ -78,6 +78,11 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.CSRF_REFUSED: (
         "The page is from an earlier sign-in; go back, reload it and try again."
     ),
+    ErrorCode.CONSOLE_USER_NOT_FOUND: "There is no such administrator.",
+    ErrorCode.CONSOLE_USER_STATE: "The administrator is in that state already.",
+    ErrorCode.CONSOLE_USER_LAST: (
+        "This is the last administrator who can sign in; create another one first."
+    ),
     ErrorCode.NOT_LOCKED: "The signing password is not locked.",
     ErrorCode.PERSON_STATE: "The person's state ({state}) does not allow that.",
     ErrorCode.SOLICITUD_NOT_FOUND: "There is no such signature request.",

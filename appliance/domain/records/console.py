@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from appliance.domain.ids import PersonId
-from appliance.domain.integration import ConsoleUser
+from appliance.domain.integration import ConsoleUser, ConsoleUserView
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,55 @@ class ConsoleRecords(Protocol):
         """A user by name."""
         ...
 
-    async def advance_step(self, user: str, step: int) -> bool:
-        """Mark a TOTP step as used; False if it or a later one was before."""
+    async def by_id(self, user: str) -> ConsoleSecret | None:
+        """A user by id."""
+        ...
+
+    async def views(self, at: datetime) -> list[ConsoleUserView]:
+        """Every user, by name, with the sessions open at a time."""
+        ...
+
+    async def enabled(self) -> list[str]:
+        """Ids of users who can sign in; none is shut out until the commit."""
+        ...
+
+    async def set_disabled(self, user: str, at: datetime | None) -> None:
+        """Shut a user out from then on, or let them in again."""
+        ...
+
+    async def set_password(self, user: str, phc: str) -> None:
+        """Set a password in the place of the one before."""
+        ...
+
+    async def set_totp(self, user: str, sealed: bytes, step: int) -> None:
+        """Set a TOTP seed in the place of the one before.
+
+        Args:
+            user: whose.
+            sealed: the seed.
+            step: of the last code of it that is used up; 0 for none.
+        """
+        ...
+
+    async def advance_step(self, secret: ConsoleSecret, step: int) -> bool:
+        """Mark a TOTP step as used; False if it or a later one was before.
+
+        False, too, for a user who was shut out or whose password or seed was
+        changed since `secret` was read.
+        """
+        ...
+
+    async def note_login(self, user: str, at: datetime) -> None:
+        """Record when a user last signed in."""
+        ...
+
+    async def close_sessions(self, user: str, keep: Sequence[str] = ()) -> int:
+        """End a user's sessions; how many there were.
+
+        Args:
+            user: whose.
+            keep: HMACs of the token of a session that goes on.
+        """
         ...
 
     async def open_session(

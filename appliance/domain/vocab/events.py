@@ -33,6 +33,11 @@ class EventKind(StrEnum):
     LEGACY_CREDENTIALS = "integrator.legacy_credentials"
     """A page of the integrator sent an API key to the frame."""
     CONSOLE_USER_CREATED = "console_user.created"
+    CONSOLE_USER_DISABLED = "console_user.disabled"
+    CONSOLE_USER_ENABLED = "console_user.enabled"
+    CONSOLE_USER_TOTP_SET = "console_user.totp_set"
+    CONSOLE_USER_PASSWORD_SET = "console_user.password_set"  # noqa: S105 (an event)
+    CONSOLE_USER_SESSIONS_ENDED = "console_user.sessions_ended"
     CONSOLE_LOGIN_WRONG = "console.login_wrong"
     CONSOLE_LOGIN_COMPLETED = "console.login_completed"
     CONSOLE_CODE_WRONG = "console.code_wrong"

@@ -55,6 +55,8 @@ console_user = Table(
     Column("totp_sealed", LargeBinary, nullable=False),
     Column("last_step", BigInteger, nullable=False),
     Column("created", Instant, nullable=False),
+    Column("disabled", Instant),
+    Column("last_login", Instant),
 )
 
 console_session = Table(

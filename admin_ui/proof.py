@@ -1,0 +1,99 @@
+"""Administrators prove themselves once more: by a code, or together with a second."""
+
+from typing import Final
+
+from admin_ui import session, words
+from admin_ui.core import core
+from admin_ui.render import NONE, Faults
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.vocab import Environment
+from appliance.services.console import SignIn
+from appliance.web.app import client_address
+
+_FAULTS_OF_TYPING: Final = frozenset(
+    {ErrorCode.OTP_INVALID, ErrorCode.LOGIN_FAILED, ErrorCode.RATE_LIMITED}
+)
+
+
+def needs_two() -> bool:
+    """Whether a second officer has to agree (decisions "a known person")."""
+    return core().settings.environment is Environment.PROD
+
+
+async def confirm() -> Faults:
+    """Check the own code in field `code`; what is wrong with it.
+
+    Raises:
+        ApplianceError: what is not the form's fault.
+    """
+    code = session.form().text("code")
+    try:
+        await core().console.confirm(session.current(), code, client_address())
+    except ApplianceError as exc:
+        return _told(exc, "code")
+    return NONE
+
+
+async def password_and_code() -> Faults:
+    """Check the own `present` password and `code`; what is wrong with them.
+
+    Raises:
+        ApplianceError: what is not the form's fault.
+    """
+    sent = session.form()
+    try:
+        await core().console.prove(
+            session.current(),
+            sent.raw("present"),
+            sent.text("code"),
+            client_address(),
+        )
+    except ApplianceError as exc:
+        if exc.code is not ErrorCode.LOGIN_FAILED:
+            return _told(exc, "code")
+        told = words.say("Password or code are not right. Check both.")
+        return Faults({"present": told})
+    return NONE
+
+
+async def witness() -> tuple[str | None, Faults]:
+    """Check the second officer; who it is, and what is wrong.
+
+    Raises:
+        ApplianceError: what is not the form's fault.
+    """
+    sent = session.form()
+    typed = SignIn(
+        sent.text("witness"), sent.raw("witness_password"), sent.text("witness_code")
+    )
+    try:
+        found = await core().console.witness(session.current(), typed, client_address())
+    except ApplianceError as exc:
+        return None, _told(exc, "witness")
+    return found, NONE
+
+
+async def of_two() -> tuple[str | None, Faults]:
+    """Check the own code and, where two are needed, the second officer.
+
+    Returns:
+        How the audit names the second, where there is one; what is wrong.
+
+    Raises:
+        ApplianceError: what is not the form's fault.
+    """
+    faults = await confirm()
+    if faults or not needs_two():
+        return None, faults
+    return await witness()
+
+
+def _told(error: ApplianceError, field: str) -> Faults:
+    """Say at a field that what was typed is not right.
+
+    Raises:
+        ApplianceError: the error itself, when the form is not at fault.
+    """
+    if error.code not in _FAULTS_OF_TYPING:
+        raise error
+    return Faults({field: words.error(error)})

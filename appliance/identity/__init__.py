@@ -1,0 +1,1 @@
+"""Who people and administrators are, and what proves it."""
