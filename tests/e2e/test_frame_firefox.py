@@ -5,7 +5,7 @@ import base64
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.browsers import Opener
+from tests.parts.browsers import Opener, until
 from tests.parts.frame_host import FrameSite, file_of
 from tests.parts.host_page import HostPage
 from tests.validators import pyhanko_valid
@@ -40,10 +40,10 @@ async def test_firefox_blocks_an_unregistered_origin(
     page = await open_firefox()
     await site.visit(page)
     await site.mount(page, site.token())
-    await page.wait_for_timeout(1500)
+    await until(lambda: open_firefox.watch.errors)
 
-    assert await site.log(page) == []
     assert site.blocked() == [site.origin]
+    assert await site.log(page) == []
     # Firefox tells of it as of an error of the page.
     (told,) = open_firefox.watch.errors
     assert "frame-ancestors" in told

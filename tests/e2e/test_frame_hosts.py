@@ -3,7 +3,6 @@
 Source: spec "Errors"; decisions "repeated init".
 """
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
@@ -12,13 +11,12 @@ from playwright.async_api import Page, expect
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.browsers import Opener
+from tests.parts.browsers import Opener, until
 from tests.parts.frame_host import FrameSite, file_of
 from tests.parts.host_page import HostPage, Reply
 from tests.parts.second_frame import second_frame
 
 PDF = pdfs.one_page()
-QUIET_MS = 700
 
 
 async def test_host_that_repeats_with_new_nonces_until_acked_gets_one_signature(
@@ -168,11 +166,11 @@ async def test_unregistered_domain_is_blocked_and_noted(
     page = await open_page()
     await site.visit(page)
     await site.mount(page, site.token())
-    await page.wait_for_timeout(QUIET_MS)
+    await until(lambda: "frame-ancestors" in "".join(open_page.watch.console))
 
-    assert await site.log(page) == []
-    assert any("frame-ancestors" in line for line in open_page.watch.console)
+    # The browser has thrown the answer away: nothing is left that could speak.
     assert site.blocked() == [site.origin]
+    assert await site.log(page) == []
 
 
 async def test_another_port_of_a_registered_host_is_blocked(
@@ -184,10 +182,10 @@ async def test_another_port_of_a_registered_host_is_blocked(
         page = await open_page()
         await page.goto(elsewhere.url())
         await site.mount(page, site.token())
-        await page.wait_for_timeout(QUIET_MS)
+        await until(lambda: "frame-ancestors" in "".join(open_page.watch.console))
 
-        assert await site.log(page) == []
         assert site.blocked() == [elsewhere.origin()]
+        assert await site.log(page) == []
 
 
 async def test_registered_domain_is_seen(
@@ -209,10 +207,10 @@ async def test_policy_of_the_host_keeps_ready_away(
     page = await open_page()
     await page.goto(site.host.url("/strict"))
     await site.mount(page, site.token())
-    await page.wait_for_timeout(QUIET_MS)
+    await until(lambda: open_page.watch.violations)
 
-    assert await site.log(page) == []
     open_page.watch.expect_violation("frame-src")
+    assert await site.log(page) == []
 
 
 async def test_wrong_target_origin_gets_no_handshake(
@@ -222,9 +220,11 @@ async def test_wrong_target_origin_gets_no_handshake(
     token = await site.ready(page)
     wrong = site.iframe_url.replace("localhost", "127.0.0.1")
     await site.send(page, "init", site.init(token, person), wrong)
-    await page.wait_for_timeout(QUIET_MS)
+    # What is sent later and answered shows that the first was not heard.
+    await site.send(page, "load.file", file_of(PDF))
 
-    assert await site.types(page) == ["svc.ready"]
+    assert (await site.wait(page, "error"))["code"] == "HANDSHAKE_REQUIRED"
+    assert await site.types(page) == ["svc.ready", "svc.error"]
 
 
 async def test_expired_token_is_told_inside_and_outside(
@@ -276,6 +276,6 @@ async def test_unknown_token_shows_words_and_runs_no_script(
     title = page.frame_locator("iframe").locator("h1")
 
     await expect(title).to_have_text("Esta sesión no existe")
-    await asyncio.sleep(QUIET_MS / 1000)
-    assert await site.log(page) == []
+    # Without a script it cannot speak, now or later.
     assert await site.frame(page).locator("script").count() == 0
+    assert await site.log(page) == []

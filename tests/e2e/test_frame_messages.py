@@ -12,17 +12,23 @@ from playwright.async_api import Page
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import TestPerson
-from tests.parts.browsers import Opener
+from tests.parts.browsers import Opener, until
 from tests.parts.frame_host import FrameSite, file_of, user_data
 from tests.parts.host_page import HostPage
 
 PDF = pdfs.one_page()
 OTHER = pdfs.pages(3)
-QUIET_MS = 700
-"""Time in which a message that should not come would have come."""
 FORGE_INIT = """([host, init, target]) =>
   window[host].frames[0].postMessage({ type: "svc.init", payload: init }, target)"""
 """Sent by a window that is not the frame's parent."""
+
+
+async def not_heard(site: FrameSite, page: Page) -> None:
+    """Check that nothing sent so far was heard: what is sent now is answered first."""
+    await site.send(page, "load.file", file_of(PDF))
+
+    assert (await site.wait(page, "error"))["code"] == "HANDSHAKE_REQUIRED"
+    assert await site.types(page) == ["svc.ready", "svc.error"]
 
 
 async def test_messages_keep_the_order_of_the_contract(
@@ -137,9 +143,12 @@ async def test_same_init_again_is_acked_and_changes_nothing(
     await site.send(page, "init", init)
     await site.send(page, "init", {**init, "nonce": "another one"})
     await site.wait(page, "handshake.ack", 3)
+    # Had an init loaded its document again, that one would be there before this one.
+    await site.send(page, "load.file", {**file_of(PDF), "fileName": "después.pdf"})
+    await site.wait(page, "document.loaded", 2)
 
-    await page.wait_for_timeout(QUIET_MS)
-    assert len(await site.payloads(page, "document.loaded")) == 1
+    loaded = await site.payloads(page, "document.loaded")
+    assert [one["fileName"] for one in loaded][1:] == ["después.pdf"]
     assert await site.errors(page) == []
 
 
@@ -313,8 +322,7 @@ async def test_sibling_frame_cannot_forge_init(
         FORGE_INIT, ["parent", site.init(token, person), site.iframe_url]
     )
 
-    await page.wait_for_timeout(QUIET_MS)
-    assert await site.types(page) == ["svc.ready"]
+    await not_heard(site, page)
 
 
 async def test_popup_cannot_forge_init(
@@ -330,8 +338,7 @@ async def test_popup_cannot_forge_init(
         FORGE_INIT, ["opener", site.init(token, person), site.iframe_url]
     )
 
-    await page.wait_for_timeout(QUIET_MS)
-    assert await site.types(page) == ["svc.ready"]
+    await not_heard(site, page)
 
 
 async def test_unknown_and_foreign_messages_are_ignored(
@@ -401,9 +408,11 @@ async def test_api_key_in_init_is_refused_and_administrators_are_warned(
     await site.send(page, "init", site.init(token, person, apiKey=site.key))
 
     assert (await site.wait(page, "error"))["code"] == "LEGACY_CREDENTIALS"
-    await page.wait_for_timeout(QUIET_MS)
+    # The whole of a right handshake comes after it.
+    await site.send(page, "init", site.init(token, person))
+    await site.wait(page, "handshake.ack")
+    await until(lambda: "integrator.legacy_credentials" in site.audit())
     assert not [line for line in sent if site.key in line]
-    assert "integrator.legacy_credentials" in site.audit()
 
 
 async def test_integrator_id_beside_the_token_is_ignored(

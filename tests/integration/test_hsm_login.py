@@ -5,7 +5,6 @@ import dataclasses
 import hashlib
 import subprocess
 import sys
-import time
 
 import pkcs11
 import pytest
@@ -114,6 +113,7 @@ from worker.hsm.session import HsmSession
 async def main():
     settings = load_settings(Path(sys.argv[1]))
     session = HsmSession(settings.hsm, load_profile("softhsm2"))
+    print("here", flush=True)
     sys.stdin.read(1)
     await session.open()
     assert session.status == "ready", session.reason
@@ -137,8 +137,10 @@ def test_eight_processes_at_once_all_open(keyed: HsmInstallation) -> None:
         )
         for _ in range(8)
     ]
-    # Let all of them come to the brink before any opens.
-    time.sleep(3)
+    # All of them come to the brink before any opens.
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "here\n"
     for process in processes:
         assert process.stdin is not None
         process.stdin.write("x")

@@ -357,10 +357,9 @@ async def test_wrong_pin_of_one_member_latches_it_alone(made: HsmInstallation) -
     async with made.session(probe_s=0.05, number=2) as session:
         key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
         await sign(session, key)
-        await asyncio.sleep(0.3)
+        await until(lambda: "firma-2: token firma-2: PinIncorrect" in session.reason)
 
         assert session.status is HsmStatus.READY
-        assert "firma-2: token firma-2: PinIncorrect" in session.reason
 
 
 async def test_member_at_which_a_call_hung_rests(
@@ -373,10 +372,9 @@ async def test_member_at_which_a_call_hung_rests(
     async with made.session(module=shim.path, watch=watch, probe_s=0.1) as session:
         key = await session.generate_wrapped(KeyAlgorithm.RSA_2048)
         await sign(session, key)
-        await asyncio.sleep(0.3)
+        await until(lambda: "a call hung 1 times in a row" in session.reason)
 
         assert places(shim, key) == ["firma-2"]
-        assert "a call hung 1 times in a row" in session.reason
 
 
 async def test_last_member_does_not_rest(made: HsmInstallation) -> None:
