@@ -14,8 +14,12 @@ const STEPS = ["read", "identify", "code", "place", "password"];
  * @param {Array<Node|string|null>} step.body
  * @param {{label: string, act: (form: FormData) => Promise<void>}} [step.primary]
  * @param {Array<{label: string, act: () => unknown}>} [step.secondary]
+ * @param {string} [step.focus] id of the input that is typed into at once.
+ * @param {{again?: boolean}} [how] again: the same step in another language; what was
+ *   typed stays, and so does the focus.
  */
-export function show(step) {
+export function show(step, { again = false } = {}) {
+  const restore = again ? typed() : () => {};
   document.body.dataset.step = step.name;
   clearAlert();
   byId("title").textContent = step.title;
@@ -23,7 +27,21 @@ export function show(step) {
   fill(byId("progress"), ...progress(step.name));
   byId("progress").hidden = !STEPS.includes(step.name);
   bar(step);
-  focusTitle();
+  restore();
+  if (!again) begin(step);
+}
+
+/** What stands in the form, to be put into the same form drawn anew. */
+function typed() {
+  const kept = [...byId("form").elements]
+    .filter((input) => input.id && "value" in input && !["file", "radio"].includes(input.type))
+    .map(({ id, value }) => [id, value]);
+  return () => {
+    for (const [id, value] of kept) {
+      const input = document.getElementById(id);
+      if (input) input.value = value;
+    }
+  };
 }
 
 function progress(name) {
@@ -80,44 +98,67 @@ function setBusy(busy) {
   }
 }
 
-/** A new step begins at its title; a frame that nobody is in takes no focus. */
-function focusTitle() {
+/**
+ * A new step begins at its title, or where it is typed into at once; a frame that
+ * nobody is in takes no focus.
+ */
+function begin(step) {
   byId("main").scrollTop = 0;
-  if (document.hasFocus()) byId("title").focus({ preventScroll: false });
+  byId("panel").scrollTop = 0;
+  const input = step.focus ? document.getElementById(step.focus) : null;
+  if (input) describe(input, "title");
+  if (!document.hasFocus()) return;
+  if (input) focusOn(input);
+  else byId("title").focus();
+}
+
+/** Give an input the focus with all that belongs to it in view, its alert before all. */
+function focusOn(input) {
+  input.focus({ preventScroll: true });
+  (input.closest(".field") ?? input).scrollIntoView({ block: "nearest" });
+  if (!byId("alert").hidden) byId("alert").scrollIntoView({ block: "nearest" });
+}
+
+/** Have an element read with an input, before what is read with it already. */
+function describe(input, id) {
+  const others = described(input).filter((other) => other !== id);
+  input.setAttribute("aria-describedby", [id, ...others].join(" "));
+}
+
+function described(input) {
+  return (input.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean);
 }
 
 /**
- * Say what went wrong, at the top and at its field.
+ * Say what went wrong: above its field, or at the top; always in view.
  * @param {string} text
  * @param {string} [field] id of an input.
  */
 export function alert(text, field) {
+  clearAlert();
+  const box = byId("alert");
   const input = field ? document.getElementById(field) : null;
-  fill(
-    byId("alert"),
-    input
-      ? h("a", { href: `#${field}`, onclick: (event) => goTo(event, input) }, text)
-      : h("span", {}, text),
-  );
-  byId("alert").hidden = false;
+  if (input) (input.closest(".control") ?? input).before(box);
+  fill(box, h("span", {}, text));
+  box.hidden = false;
   if (input) {
     input.setAttribute("aria-invalid", "true");
-    input.setAttribute("aria-describedby", "alert");
-    if (document.hasFocus()) input.focus();
+    describe(input, "alert");
+    if (document.hasFocus()) return focusOn(input);
   }
-}
-
-function goTo(event, input) {
-  // Following the link would change the address.
-  event.preventDefault();
-  input.focus();
+  box.scrollIntoView({ block: "nearest" });
 }
 
 export function clearAlert() {
-  fill(byId("alert"));
-  byId("alert").hidden = true;
+  const box = byId("alert");
+  fill(box);
+  box.hidden = true;
+  byId("messages").append(box);
   for (const input of document.querySelectorAll("[aria-invalid]")) {
     input.removeAttribute("aria-invalid");
+    const others = described(input).filter((id) => id !== "alert");
+    if (others.length) input.setAttribute("aria-describedby", others.join(" "));
+    else input.removeAttribute("aria-describedby");
   }
 }
 
@@ -146,7 +187,11 @@ export function input(id, label, attributes, hint) {
     { class: "field" },
     h("label", { for: id }, label),
     hint ? h("p", { class: "hint", id: `${id}-hint` }, hint) : null,
-    h("input", { id, name: id, required: true, ...described, ...attributes }),
+    h(
+      "div",
+      { class: "control" },
+      h("input", { id, name: id, required: true, ...described, ...attributes }),
+    ),
   );
 }
 

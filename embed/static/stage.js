@@ -25,6 +25,21 @@ export const LOOK_AGAIN_MS = 1500;
 
 export const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
 
+/** What an error is to the signer: with the tries that are left, or the time to wait. */
+function sentenceOf({ code, message, problem: { attemptsLeft, retryAfter } }) {
+  if (code === "RATE_LIMITED" && retryAfter) return tooMany(Math.ceil(retryAfter));
+  if (attemptsLeft === undefined) return message;
+  return `${message} ${t("Attempts left: {count}.", { count: attemptsLeft })}`;
+}
+
+function tooMany(seconds) {
+  if (seconds <= 60) {
+    return t("Too many attempts. Try again in {seconds} seconds.", { seconds });
+  }
+  const minutes = Math.ceil(seconds / 60);
+  return t("Too many attempts. Try again in {minutes} minutes.", { minutes });
+}
+
 export class Stage {
   /** What the server last said of the session. */
   session = null;
@@ -45,13 +60,13 @@ export class Stage {
 
   /** Show a step; `make` is called again when the language changes. */
   step(make) {
-    this._redraw = () => show(make());
+    this._redraw = (how) => show(make(), how);
     this._redraw();
   }
 
-  /** Draw the present step again. */
+  /** Draw the present step again, in another language. */
   redraw() {
-    this._redraw();
+    this._redraw({ again: true });
   }
 
   /** Nothing goes on here: show why, and tell the host. */
@@ -127,9 +142,7 @@ export class Stage {
       this.block(error);
       return;
     }
-    const left = error.problem.attemptsLeft;
-    const more = left === undefined ? "" : ` ${t("Attempts left: {count}.", { count: left })}`;
-    alert(error.message + more, field);
+    alert(sentenceOf(error), field);
     if (!quiet && !MENDED_HERE.has(error.code)) this._host.post("error", error.payload);
   }
 

@@ -117,6 +117,7 @@ export function identify({ claim, go, back }) {
 export function code({ claim, go, back }) {
   return {
     name: "code",
+    focus: "code",
     title: t("Your code"),
     body: [
       claim.email ? h("p", {}, t("For {who}.", { who: claim.name || claim.email })) : null,
@@ -157,6 +158,7 @@ export function password({ session, chosen, go, back, cancel }) {
   const { signer, document } = session;
   return {
     name: "password",
+    focus: "password",
     title: t("Sign"),
     body: [
       facts([
