@@ -239,7 +239,11 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         ),
         revocation_pins=pins,
         self_revocation=SelfRevocation(
-            store, lookup, Throttle(store, clock, settings.auth), pins, revocations
+            store,
+            lookup,
+            Throttle(store, lookup, clock, settings.auth),
+            pins,
+            revocations,
         ),
         password_change=PasswordChange(
             store,

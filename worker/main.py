@@ -202,7 +202,8 @@ async def _do_chores(settings: Settings, slot: str) -> None:
             core.store, core.documents, core.clock, settings.documents
         )
         kept = timedelta(days=settings.signing.idempotency_days)
-        sweeping = Sweeping(core.store, core.outcomes, core.clock, kept)
+        known = timedelta(days=settings.auth.known_address_days)
+        sweeping = Sweeping(core.store, core.outcomes, core.clock, kept, known)
         overdue = OverdueUpkeep(core.store, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)

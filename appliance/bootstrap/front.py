@@ -165,7 +165,7 @@ async def open_front(
         )
         links = Links(store, lookup, clock, settings.signing.link_ttl_s)
         views = FrameViews(store, clock)
-        throttle = Throttle(store, clock, settings.auth)
+        throttle = Throttle(store, lookup, clock, settings.auth)
         pins = RevocationPins(store, clock, login_passwords)
         trust = open_trust(core)
         tasks = HsmTasks(store, clock, role, core.process)
@@ -250,7 +250,13 @@ async def open_front(
                 sessions=sessions,
                 progress=progress,
                 identity=FrameIdentity(
-                    store, lookup, sealer, clock, throttle, progress
+                    store,
+                    lookup,
+                    sealer,
+                    clock,
+                    throttle,
+                    progress,
+                    settings.auth.codes_per_session,
                 ),
                 frame_requests=FrameRequests(store, lookup, clock, progress),
                 intake=intake,

@@ -26,12 +26,13 @@ from appliance.domain.integration import (
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Store
 from appliance.domain.records.console import ConsoleSecret
-from appliance.domain.records.login import AttemptKind, AttemptOutcome
+from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import Environment, EventKind
 from appliance.services import totp
 from appliance.services.console_tries import ConsoleTries
 from appliance.services.passwords import Passwords
 from appliance.services.signing_password import MAX_BYTES, normalize
+from appliance.services.throttle import Attempt, Throttle
 from appliance.settings import Settings
 
 SESSION_S: Final = 8 * 3600
@@ -181,7 +182,7 @@ class ConsoleLogin:
         return made
 
     async def _open(
-        self, secret: ConsoleSecret, code: str, attempt: str
+        self, secret: ConsoleSecret, code: str, attempt: Attempt
     ) -> NewConsoleSession | None:
         """Use a code up and open a session; None if the code is not right."""
         user = secret.user
@@ -239,7 +240,7 @@ class ConsoleLogin:
             ApplianceError: `OTP_INVALID`, `RATE_LIMITED`.
         """
         user = session.user
-        attempt = await self._tries.begin(AttemptKind.CODE, user.name, address)
+        attempt = await self._tries.begin(AttemptKind.CONSOLE_CODE, user.name, address)
         async with self._store.read() as records:
             secret = await records.console.by_name(user.name)
         step = None if secret is None else self._tries.step(secret, code)
@@ -248,7 +249,7 @@ class ConsoleLogin:
                 records, attempt, secret, step
             ):
                 return
-            await records.logins.end(attempt, AttemptOutcome.WRONG)
+            await Throttle.wrong(records, attempt)
             records.audit.add(AuditEvent(EventKind.CONSOLE_CODE_WRONG, user.actor))
         raise ApplianceError(ErrorCode.OTP_INVALID)
 

@@ -11,12 +11,12 @@ from appliance.domain.errors import FieldInvalidError
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Records, Store
 from appliance.domain.records.console import ConsoleSecret
-from appliance.domain.records.login import AttemptKind, AttemptOutcome
+from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import EventKind
 from appliance.services import totp
 from appliance.services.passwords import Passwords
 from appliance.services.signing_password import normalize
-from appliance.services.throttle import Throttle
+from appliance.services.throttle import Attempt, Throttle
 from appliance.settings import Settings
 
 _LONGEST: Final = 128
@@ -49,12 +49,12 @@ class ConsoleTries:
         self._sealer = sealer
         self._clock = clock
         self._passwords = passwords
-        self._throttle = Throttle(store, clock, settings.auth)
+        self._throttle = Throttle(store, lookup, clock, settings.auth)
 
     async def password(
         self, typed_name: str, password: str, address: str
-    ) -> tuple[ConsoleSecret | None, str, bool]:
-        """Whose name it is, the try's id, and whether the password is right.
+    ) -> tuple[ConsoleSecret | None, Attempt, bool]:
+        """Whose name it is, the try, and whether the password is right.
 
         Raises:
             ApplianceError: `RATE_LIMITED`.
@@ -62,13 +62,13 @@ class ConsoleTries:
         name = typed_name.strip().lower()[:_LONGEST]
         async with self._store.read() as records:
             secret = await records.console.by_name(name)
-        attempt = await self.begin(AttemptKind.PASSWORD, name, address)
+        attempt = await self.begin(AttemptKind.CONSOLE_PASSWORD, name, address)
         phc = None if secret is None else secret.phc
         right = await self._passwords.verify(phc, _encoded(password))
         return secret, attempt, right
 
-    async def begin(self, kind: AttemptKind, name: str, address: str) -> str:
-        """Count a try before it is looked at; gives its id.
+    async def begin(self, kind: AttemptKind, name: str, address: str) -> Attempt:
+        """Count a try before it is looked at.
 
         Raises:
             ApplianceError: `RATE_LIMITED`.
@@ -87,7 +87,11 @@ class ConsoleTries:
         return totp.step_of(seed.decode("ascii"), code, self._clock)
 
     async def right(
-        self, records: Records, attempt: str, secret: ConsoleSecret, step: int | None
+        self,
+        records: Records,
+        attempt: Attempt,
+        secret: ConsoleSecret,
+        step: int | None,
     ) -> bool:
         """Use a code's step up and end the try as right; False if it is no more.
 
@@ -99,14 +103,14 @@ class ConsoleTries:
         """
         if step is None or not await records.console.advance_step(secret, step):
             return False
-        await records.logins.end(attempt, AttemptOutcome.DONE)
+        await self._throttle.right(records, attempt)
         return True
 
-    async def wrong(self, attempt: str, secret: ConsoleSecret | None) -> None:
+    async def wrong(self, attempt: Attempt, secret: ConsoleSecret | None) -> None:
         """End a try to sign in as wrong."""
         detail: dict[str, object] = {} if secret is None else {"user": secret.user.id}
         async with self._store.write() as records:
-            await records.logins.end(attempt, AttemptOutcome.WRONG)
+            await self._throttle.wrong(records, attempt)
             records.audit.add(
                 AuditEvent(EventKind.CONSOLE_LOGIN_WRONG, "anonymous", detail=detail)
             )

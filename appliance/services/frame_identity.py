@@ -18,19 +18,29 @@ from appliance.domain.integration import EmbedSession
 from appliance.domain.person import Person
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Records, Store
-from appliance.domain.records.login import AttemptKind, AttemptOutcome
+from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services import totp
 from appliance.services.login import email_indexes
 from appliance.services.progress import Progress
-from appliance.services.throttle import Throttle
+from appliance.services.throttle import Attempt, Throttle
 
 _CLAIM: Final = "frame-claim"
 _CODE: Final = "frame-code"
 
 
 class FrameIdentity:
-    """Finds a session's signer and has them prove it."""
+    """Finds a session's signer and has them prove it.
+
+    Args:
+        store: people and what proves them.
+        lookup: indexes of accounts and e-mail addresses.
+        sealer: opens TOTP seeds.
+        clock: the time.
+        throttle: counts tries.
+        progress: how the session goes on.
+        codes: how many one session may try.
+    """
 
     def __init__(
         self,
@@ -40,6 +50,7 @@ class FrameIdentity:
         clock: Clock,
         throttle: Throttle,
         progress: Progress,
+        codes: int,
     ) -> None:
         self._store = store
         self._lookup = lookup
@@ -47,6 +58,7 @@ class FrameIdentity:
         self._clock = clock
         self._throttle = throttle
         self._progress = progress
+        self._codes = codes
 
     async def match(self, session: EmbedSession, claim: Claim, address: str) -> bool:
         """Match a claim with an enrolled person.
@@ -64,15 +76,16 @@ class FrameIdentity:
             ApplianceError: `IDENTITY_MISMATCH`, `SIGNER_PENDING_APPROVAL`,
                 `RATE_LIMITED`, `SESSION_IN_USE`, `SESSION_TOKEN_EXPIRED`.
         """
-        said = f"{claim.cuil or claim.dni}|{address}"
-        index = self._lookup.index(_CLAIM, said)
+        index = self._lookup.index(_CLAIM, f"{claim.cuil or claim.dni}")
         attempt = await self._throttle.begin(AttemptKind.CLAIM, index, None, address)
         async with self._store.read() as records:
             person = await self._find(records, claim)
         right = person is not None and person.state is not PersonState.DISABLED
-        outcome = AttemptOutcome.DONE if right else AttemptOutcome.WRONG
         async with self._store.write() as records:
-            await records.logins.end(attempt, outcome)
+            if right:
+                await self._throttle.right(records, attempt, proven=False)
+            else:
+                await self._throttle.wrong(records, attempt)
         if person is None or not right:
             if claim.cuil is None:
                 return False
@@ -109,22 +122,32 @@ class FrameIdentity:
             The session with the signer proven, and all that came meanwhile.
 
         Raises:
-            ApplianceError: `OTP_INVALID`, `RATE_LIMITED`; `IDENTITY_MISMATCH` when
+            ApplianceError: `OTP_INVALID`, `RATE_LIMITED`; `SESSION_CODES` when the
+                session has tried as many as it may; `IDENTITY_MISMATCH` when
                 nobody was matched; `SESSION_IN_USE`, `SESSION_TOKEN_EXPIRED`.
         """
         person = session.person
         if person is None:
             raise ApplianceError(ErrorCode.IDENTITY_MISMATCH)
-        # Wrong codes delay this person at this address for this integrator alone:
-        # nobody is kept from signing elsewhere by a stranger's guesses.
-        index = self._lookup.index(_CODE, f"{person}|{address}|{session.integrator.id}")
-        attempt = await self._throttle.begin(AttemptKind.CODE, index, person, address)
+        attempt = await self._throttle.begin(
+            AttemptKind.FRAME_CODE,
+            self._lookup.index(_CODE, person),
+            person,
+            address,
+            session.integrator.id,
+        )
+        try:
+            await self._progress.count_code(session, self._codes)
+        except ApplianceError:
+            async with self._store.write() as records:
+                await self._throttle.drop(records, attempt)
+            raise
         if not await self._use(person, code, attempt):
             await self._wrong(session, person, attempt)
             raise ApplianceError(ErrorCode.OTP_INVALID)
         return await self._progress.set_otp(session, person)
 
-    async def _use(self, person: PersonId, code: str, attempt: str) -> bool:
+    async def _use(self, person: PersonId, code: str, attempt: Attempt) -> bool:
         """Use a code up; False if it is not right or was used."""
         async with self._store.read() as records:
             known = await records.people.get(person)
@@ -140,14 +163,14 @@ class FrameIdentity:
         async with self._store.write() as records:
             if not await records.logins.advance_step(person, step):
                 return False
-            await records.logins.end(attempt, AttemptOutcome.DONE)
+            await self._throttle.right(records, attempt)
         return True
 
     async def _wrong(
-        self, session: EmbedSession, person: PersonId, attempt: str
+        self, session: EmbedSession, person: PersonId, attempt: Attempt
     ) -> None:
         async with self._store.write() as records:
-            await records.logins.end(attempt, AttemptOutcome.WRONG)
+            await self._throttle.wrong(records, attempt)
             records.audit.add(
                 AuditEvent(
                     EventKind.SESSION_OTP_WRONG,

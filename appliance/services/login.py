@@ -21,20 +21,20 @@ from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Records, Store
 from appliance.domain.records.login import (
     AttemptKind,
-    AttemptOutcome,
     LoginSecret,
     PendingLogin,
 )
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services import totp
 from appliance.services.passwords import Passwords
-from appliance.services.throttle import Throttle
+from appliance.services.throttle import Attempt, Throttle
 from appliance.services.tokens import IssuedToken, Tokens
 from appliance.settings import AuthSettings
 
 EMAIL: Final = "email"
 """Purpose of the look-up index of e-mail addresses (`person.email_index`)."""
 _ACCOUNT: Final = "login-account"
+_NOBODY: Final = PersonId("")
 _TOKEN: Final = "login-token"  # noqa: S105 (a purpose, no secret)
 STEP_S: Final = totp.STEP_S
 FACTORS: Final = ("pwd", "otp")
@@ -119,7 +119,7 @@ class Login:
         self._passwords = passwords
         self._tokens = tokens
         self._settings = settings
-        self._throttle = Throttle(store, clock, settings)
+        self._throttle = Throttle(store, lookup, clock, settings)
 
     async def login(self, user: str, password: bytes, address: str) -> Challenge:
         """Check a user and password.
@@ -149,7 +149,7 @@ class Login:
         ttl_s = self._settings.login_ttl_s
         async with self._store.write() as records:
             await records.logins.await_code(
-                attempt,
+                attempt.id,
                 self._lookup.index(_TOKEN, token),
                 self._clock.now() + timedelta(seconds=ttl_s),
             )
@@ -178,8 +178,10 @@ class Login:
         indexes = self._lookup.indexes(_TOKEN, login_token)
         async with self._store.read() as records:
             pending = await records.logins.pending(indexes, self._clock.now())
-        account_index = pending.account_index if pending else indexes[0]
         person = pending.person if pending else None
+        account_index = (
+            self._lookup.index(_ACCOUNT, f"person:{person}") if person else indexes[0]
+        )
         attempt = await self._throttle.begin(
             AttemptKind.CODE, account_index, person, address
         )
@@ -214,32 +216,40 @@ class Login:
         return pyotp.TOTP(self._seed(person, secret)).generate_otp(step), wait_s
 
     async def _account(self, user: str) -> _Account:
-        """Find whom a sign-in is about."""
+        """Find whom a sign-in is about.
+
+        Tries are counted by what was typed, in its one normal form, whether or not
+        somebody is known by it: were a person's CUIL and address counted as one,
+        whoever tries both would learn that they belong together.
+        """
         async with self._store.read() as records:
             try:
-                cuil = parse_cuil(user.strip())
+                typed = parse_cuil(user.strip())
             except FieldInvalidError:
+                typed = user.strip().casefold()
                 indexes = email_indexes(self._lookup, user)
                 person = await records.people.by_email_index(indexes)
             else:
-                person = await records.people.by_cuil(cuil)
-            secret = await records.logins.secret(person.id) if person else None
+                person = await records.people.by_cuil(typed)
+            # Looked for in vain too: an unknown user takes the same time.
+            secret = await records.logins.secret(person.id if person else _NOBODY)
+        index = self._lookup.index(_ACCOUNT, f"typed:{typed}")
         if person is None or secret is None:
-            typed = user.strip().casefold()
-            return _Account(self._lookup.index(_ACCOUNT, f"typed:{typed}"), None, None)
-        index = self._lookup.index(_ACCOUNT, f"person:{person.id}")
+            return _Account(index, None, None)
         return _Account(index, *_usable(person, secret))
 
     async def _wrong(
-        self, attempt: str, person: PersonId | None, event: EventKind
+        self, attempt: Attempt, person: PersonId | None, event: EventKind
     ) -> None:
         """Record that a try was wrong."""
         detail: dict[str, object] = {} if person is None else {"person": person}
         async with self._store.write() as records:
-            await records.logins.end(attempt, AttemptOutcome.WRONG)
+            await self._throttle.wrong(records, attempt)
             records.audit.add(AuditEvent(event, "anonymous", detail=detail))
 
-    async def _use_code(self, pending: PendingLogin, code: str, attempt: str) -> bool:
+    async def _use_code(
+        self, pending: PendingLogin, code: str, attempt: Attempt
+    ) -> bool:
         """Use a code up, and the login token with it; False if it is not right."""
         async with self._store.read() as records:
             person = await records.people.get(pending.person)
@@ -256,7 +266,7 @@ class Login:
                 return False
             if not await records.logins.consume(pending.attempt):
                 return False
-            await records.logins.end(attempt, AttemptOutcome.DONE)
+            await self._throttle.right(records, attempt)
             records.audit.add(
                 AuditEvent(
                     EventKind.LOGIN_COMPLETED,

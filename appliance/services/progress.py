@@ -96,6 +96,23 @@ class Progress:
             if not await records.sessions.count_document(session.id, most, now):
                 raise ApplianceError(ErrorCode.SESSION_DOCUMENTS)
 
+    async def count_code(self, session: EmbedSession, most: int) -> None:
+        """Count one more code that a session tries, before it is looked at.
+
+        Args:
+            session: that tries it.
+            most: that it may try.
+
+        Raises:
+            ApplianceError: `SESSION_CODES` when it tried as many already;
+                `SESSION_TOKEN_EXPIRED`.
+        """
+        async with self._store.write() as records:
+            await self._fresh(records, session)
+            now = self._clock.now()
+            if not await records.sessions.count_code(session.id, most, now):
+                raise ApplianceError(ErrorCode.SESSION_CODES)
+
     async def set_document(
         self, session: EmbedSession, document: DocumentId, name: str
     ) -> EmbedSession:

@@ -2,7 +2,8 @@
 
 Whoever lost the phone cannot sign in any more and still has the paper with the
 PIN. An unknown CUIL, a wrong PIN and a person without a PIN are one answer, by
-the same work; tries are counted as those of a sign-in.
+the same work. A PIN has 60 bits, so tries are limited by address alone: who knows
+a CUIL keeps nobody from revoking.
 
 Source: research "Login, OTP"; RFC 3647, 4.9.
 """
@@ -15,11 +16,11 @@ from appliance.domain.ids import PersonId
 from appliance.domain.person import parse_cuil
 from appliance.domain.ports import LookupIndex
 from appliance.domain.records import Records, Store
-from appliance.domain.records.login import AttemptKind, AttemptOutcome
+from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import CredentialState, EventKind, RevocationReason
 from appliance.services.revocation import Revocations
 from appliance.services.revocation_pins import RevocationPins
-from appliance.services.throttle import Throttle
+from appliance.services.throttle import Attempt, Throttle
 
 _ACCOUNT: Final = "revocation-account"
 _NOBODY: Final = PersonId("")
@@ -86,7 +87,7 @@ class SelfRevocation:
             await self._wrong(attempt, known)
             raise ApplianceError(ErrorCode.REVOCATION_PIN_WRONG)
         async with self._store.write() as records:
-            await records.logins.end(attempt, AttemptOutcome.DONE)
+            await self._throttle.right(records, attempt, proven=False)
             return await self._revoke_all(records, known, reason)
 
     async def _revoke_all(
@@ -103,10 +104,10 @@ class SelfRevocation:
                 revoked += 1
         return revoked
 
-    async def _wrong(self, attempt: str, person: PersonId | None) -> None:
+    async def _wrong(self, attempt: Attempt, person: PersonId | None) -> None:
         detail: dict[str, object] = {} if person is None else {"person": person}
         async with self._store.write() as records:
-            await records.logins.end(attempt, AttemptOutcome.WRONG)
+            await self._throttle.wrong(records, attempt)
             records.audit.add(
                 AuditEvent(EventKind.REVOCATION_PIN_WRONG, "anonymous", detail=detail)
             )

@@ -31,6 +31,7 @@ _BATCH: Final = 200
 _SLOTS_KEPT: Final = timedelta(days=1)
 _SESSIONS_KEPT: Final = timedelta(days=1)
 _TRIES_KEPT: Final = timedelta(days=2)
+_KNOWN_KEPT: Final = timedelta(days=30)
 _BATCHES_KEPT: Final = timedelta(days=7)
 _STATUS_KEPT: Final = timedelta(days=1)
 _KEYS_KEPT: Final = timedelta(days=30)
@@ -49,6 +50,7 @@ class Sweeping:
         outcomes: tells who waits.
         clock: the time.
         keys_kept: how long an idempotency key stands for what it was first used for.
+        known_kept: how long it is remembered where an account was signed in to.
     """
 
     def __init__(
@@ -57,8 +59,10 @@ class Sweeping:
         outcomes: Outcomes,
         clock: Clock,
         keys_kept: timedelta = _KEYS_KEPT,
+        known_kept: timedelta = _KNOWN_KEPT,
     ) -> None:
         self._keys_kept = keys_kept
+        self._known_kept = known_kept
         self._store = store
         self._outcomes = outcomes
         self._clock = clock
@@ -215,6 +219,7 @@ class Sweeping:
             return (
                 await records.slots.sweep(now - _SLOTS_KEPT)
                 + await records.logins.sweep(now - _TRIES_KEPT)
+                + await records.logins.forget_known(now - self._known_kept)
                 + await records.links.sweep(now)
                 + await records.batches.sweep(now - _BATCHES_KEPT)
                 + await records.sessions.sweep(now - _SESSIONS_KEPT)

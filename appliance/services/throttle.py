@@ -1,26 +1,77 @@
 """Tries at a sign-in, counted before it is known how they end.
 
 A try is recorded in the database first, so that no number of parallel guesses
-gets past the count; wrong ones make the next wait longer.
+gets past a count. Wrong tries alone make anybody wait, of three kinds:
 
-Source: decisions "Limits"; research "Login, OTP".
+- those from one address (of IPv6 its /56 and /48 too), whomever they are about;
+- those on one account from one address, so that a stranger's guesses keep nobody
+  from their own account;
+- beyond a ceiling, those on one account from anywhere: then only addresses from
+  which it was proven in the last 30 days are let through, so that a stranger with
+  many addresses neither guesses on nor locks the owner out.
+
+Source: decisions "Limits", "attempts"; research "Login, OTP".
 """
 
+import asyncio
 import math
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.domain.addresses import wider
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, new_id
-from appliance.domain.records import Store
-from appliance.domain.records.login import AttemptKind, NewAttempt, Tries
+from appliance.domain.ports import LookupIndex
+from appliance.domain.records import Records, Store
+from appliance.domain.records.login import (
+    AttemptKind,
+    AttemptOutcome,
+    Counted,
+    LoginRecords,
+    NewAttempt,
+)
 from appliance.settings import AuthSettings
 
 _MINUTE: Final = timedelta(minutes=1)
+_HOUR: Final = timedelta(hours=1)
+_DAY: Final = timedelta(days=1)
 _WRONG_FROM_ADDRESS: Final = timedelta(minutes=10)
-_WRONG_ON_ACCOUNT: Final = timedelta(hours=24)
 _LONGEST_WAIT_S: Final = 900
+_RUNS: Final = timedelta(minutes=1)
+"""A try that runs longer has lost its process."""
+_WIDER: Final = (2, 4)
+"""How many times the limit of an address a /56 and a /48 have."""
+_BY_ADDRESS: Final = frozenset({AttemptKind.CLAIM, AttemptKind.REVOCATION})
+"""Kinds without a ceiling: they prove nothing, or what is tried cannot be guessed."""
+_KNOWN: Final = "known-address"
+_LOOK_AGAIN_S: Final = 0.05
+_WAIT_S: Final = 5.0
+"""Longest wait for tries that are running."""
+_WAITING_MOST: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A try that was let through."""
+
+    id: str
+    known_as: str
+    """Index by which its address is known once the try was right."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """So many wrong tries within a time are let through."""
+
+    counted: Counted
+    limit: int
+    window: timedelta
+    grows: timedelta | None = None
+    """Further wrong ones within this time make the wait longer."""
+    forgiving: bool = False
+    """A right one makes an end of that."""
 
 
 class Throttle:
@@ -28,14 +79,19 @@ class Throttle:
 
     Args:
         store: where tries are kept.
+        lookup: indexes addresses by account.
         clock: the time.
         settings: the limits.
     """
 
-    def __init__(self, store: Store, clock: Clock, settings: AuthSettings) -> None:
+    def __init__(
+        self, store: Store, lookup: LookupIndex, clock: Clock, settings: AuthSettings
+    ) -> None:
         self._store = store
+        self._lookup = lookup
         self._clock = clock
         self._settings = settings
+        self._waiting = 0
 
     async def begin(
         self,
@@ -43,58 +99,158 @@ class Throttle:
         account_index: str,
         person: PersonId | None,
         address: str,
-    ) -> str:
-        """Record a try unless there were too many.
+        scope: str = "",
+    ) -> Attempt:
+        """Record a try unless there were too many wrong ones.
+
+        Where it is tries still running that leave no room, wait for their end a
+        while: of many at once that are right, none is refused.
 
         Args:
             kind: what is tried.
             account_index: HMAC of the account, or of what was typed.
             person: whose account it is, or None.
-            address: where the call came from.
+            address: where the call came from, as `client_address` gives it.
+            scope: the integrator whose frame it is, whose delays are apart.
 
         Returns:
-            The attempt's id, to say later how it ended.
+            The try, for `right`, `wrong` or `drop`.
 
         Raises:
             ApplianceError: `RATE_LIMITED`, with `retryAfter`.
         """
-        now = self._clock.now()
-        limits = self._settings
-        async with self._store.write() as records:
-            logins = records.logins
-            await logins.lock(address, account_index)
-            place = await logins.tries_from(
-                address, kind, now - _MINUTE, now - _WRONG_FROM_ADDRESS
-            )
-            account = await logins.tries_on(
-                account_index, kind, now - _MINUTE, now - _WRONG_ON_ACCOUNT
-            )
-            wait_s = max(
-                _wait_s(place, limits.login_per_minute_address, now),
-                _wait_s(account, limits.login_per_minute_account, now),
-            )
-            if wait_s > 0:
+        known = self._known_indexes(person or account_index, address)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _WAIT_S
+        pause_s = _LOOK_AGAIN_S
+        while True:
+            now = self._clock.now()
+            new = NewAttempt(new_id(), now, address, account_index, kind, person, scope)
+            wait_s, running = await self._try(new, known)
+            if wait_s <= 0:
+                return Attempt(new.id, known[0])
+            full = self._waiting >= _WAITING_MOST or loop.time() >= deadline
+            if not running or full:
                 raise ApplianceError(
                     ErrorCode.RATE_LIMITED, extras={"retryAfter": math.ceil(wait_s)}
                 )
-            attempt = new_id()
-            await logins.begin(
-                NewAttempt(attempt, now, address, account_index, kind, person)
+            self._waiting += 1
+            try:
+                await asyncio.sleep(pause_s)
+            finally:
+                self._waiting -= 1
+            pause_s = min(pause_s * 2, 1.0)
+
+    async def right(
+        self, records: Records, attempt: Attempt, *, proven: bool = True
+    ) -> None:
+        """End a try as right.
+
+        Args:
+            records: of the caller's transaction.
+            attempt: of `begin`.
+            proven: it proves who somebody is: the address is known from now on.
+        """
+        await records.logins.end(attempt.id, AttemptOutcome.DONE)
+        if proven:
+            await records.logins.remember(attempt.known_as, self._clock.now())
+
+    @staticmethod
+    async def wrong(records: Records, attempt: Attempt) -> None:
+        """End a try as wrong."""
+        await records.logins.end(attempt.id, AttemptOutcome.WRONG)
+
+    @staticmethod
+    async def drop(records: Records, attempt: Attempt) -> None:
+        """Take a try back that was not looked at."""
+        await records.logins.drop(attempt.id)
+
+    async def _try(self, new: NewAttempt, known: tuple[str, ...]) -> tuple[float, bool]:
+        """Record a try; else how long it must wait, and if that is for running ones."""
+        async with self._store.write() as records:
+            logins = records.logins
+            await logins.lock(
+                new.address, *wider(new.address), f"{new.kind}|{new.account_index}"
             )
-        return attempt
+            wait_s, running = 0.0, True
+            for rule in self._rules(new):
+                rule_s, held = await self._wait_s(logins, rule, new.at)
+                if rule_s > 0:
+                    wait_s, running = max(wait_s, rule_s), running and held
+            if wait_s <= 0 and new.kind not in _BY_ADDRESS:
+                wait_s, running = await self._ceiling_s(logins, new, known)
+            if wait_s <= 0:
+                await logins.begin(new)
+        return wait_s, running
 
+    def _rules(self, new: NewAttempt) -> list[_Rule]:
+        """What a try is counted by, the ceiling of its account apart."""
+        limits = self._settings
+        networks = (new.address, *wider(new.address))
+        rules = [
+            _Rule(
+                Counted(new.kind, network=network),
+                limits.login_per_minute_address * times,
+                _MINUTE,
+                grows=_WRONG_FROM_ADDRESS,
+            )
+            for network, times in zip(networks, (1, *_WIDER), strict=False)
+        ]
+        if new.kind is not AttemptKind.REVOCATION:
+            own = Counted(new.kind, new.address, new.account_index, new.scope)
+            limit = limits.login_per_minute_account
+            rules.append(_Rule(own, limit, _MINUTE, grows=_DAY, forgiving=True))
+        return rules
 
-def _wait_s(tries: Tries, limit: int, now: datetime) -> float:
-    """How long a further try must wait: the minute's limit, growing delays.
+    async def _wait_s(
+        self, logins: LoginRecords, rule: _Rule, now: datetime
+    ) -> tuple[float, bool]:
+        """How long a further try must wait by a rule, and if for running ones alone.
 
-    Each `limit` wrong tries double the wait after the last of them, from a
-    minute to a quarter of an hour.
-    """
-    wait = timedelta(0)
-    if tries.count >= limit and tries.oldest is not None:
-        wait = tries.oldest + _MINUTE - now
-    rounds = tries.wrong // limit
-    if rounds and tries.last_wrong is not None:
-        delay_s = min(60 * 2 ** min(rounds - 1, 10), _LONGEST_WAIT_S)
-        wait = max(wait, tries.last_wrong + timedelta(seconds=delay_s) - now)
-    return wait.total_seconds()
+        Each `limit` wrong tries double the wait after the last of them, from a
+        minute to a quarter of an hour.
+        """
+        wait = timedelta(0)
+        if rule.grows is not None:
+            wrong = await logins.wrong(
+                rule.counted, now - rule.grows, forgiving=rule.forgiving
+            )
+            rounds = wrong.count // rule.limit
+            if rounds and wrong.last is not None:
+                delay_s = min(60 * 2 ** min(rounds - 1, 10), _LONGEST_WAIT_S)
+                wait = wrong.last + timedelta(seconds=delay_s) - now
+        held = wait <= timedelta(0)
+        nth, since = rule.limit, now - rule.window
+        last = await logins.nth_last(rule.counted, nth, since, now - _RUNS)
+        if last is not None:
+            # None before `now`: are there as many without those that run?
+            ended = await logins.nth_last(rule.counted, nth, since, now)
+            held = held and ended is None
+            wait = max(wait, last + rule.window - now)
+        return wait.total_seconds(), held
+
+    async def _ceiling_s(
+        self, logins: LoginRecords, new: NewAttempt, known: tuple[str, ...]
+    ) -> tuple[float, bool]:
+        """How long a try from a strange address must wait for its account's ceiling."""
+        limits = self._settings
+        counted = Counted(new.kind, account_index=new.account_index)
+        wait_s, running = 0.0, True
+        for limit, window in (
+            (limits.wrong_per_hour_account, _HOUR),
+            (limits.wrong_per_day_account, _DAY),
+        ):
+            rule_s, held = await self._wait_s(
+                logins, _Rule(counted, limit, window), new.at
+            )
+            if rule_s > 0:
+                wait_s, running = max(wait_s, rule_s), running and held
+        if wait_s > 0:
+            since = new.at - timedelta(days=limits.known_address_days)
+            if await logins.is_known(known, since):
+                return 0.0, False
+        return wait_s, running
+
+    def _known_indexes(self, subject: str, address: str) -> tuple[str, ...]:
+        """What the record knows an account's address by; the first is stored."""
+        return self._lookup.indexes(_KNOWN, f"{subject}|{address}")

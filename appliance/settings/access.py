@@ -39,8 +39,18 @@ class AuthSettings(Section):
     factor_age_s: int = Field(default=28_800, ge=60, le=86_400)
     """Oldest second factor that may still sign, in seconds."""
     login_per_minute_address: int = Field(default=10, ge=1, le=10_000)
-    """Sign-in attempts a minute from one address."""
+    """Wrong tries a minute from one address, of each kind; of IPv6 this is for a /64,
+    a /56 may have twice and a /48 four times as many."""
     login_per_minute_account: int = Field(default=5, ge=1, le=10_000)
-    """Sign-in attempts a minute on one account."""
+    """Wrong tries a minute on one account from one address."""
+    wrong_per_hour_account: int = Field(default=30, ge=1, le=10_000)
+    """Wrong tries an hour on one account from anywhere; beyond them only addresses
+    from which it was signed in to of late are let through."""
+    wrong_per_day_account: int = Field(default=100, ge=1, le=100_000)
+    """The same for a day."""
+    known_address_days: int = Field(default=30, ge=1, le=365)
+    """Days that such an address is remembered."""
+    codes_per_session: int = Field(default=10, ge=3, le=100)
+    """Codes that one session of the frame may try."""
     enrolment_ttl_s: int = Field(default=259_200, ge=3600, le=2_592_000)
     """Lifetime of an enrolment link, in seconds."""

@@ -19,17 +19,25 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appliance.domain.addresses import wider
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.records.login import (
-    AttemptKind,
     AttemptOutcome,
+    Counted,
     JwtKeyRow,
     LoginSecret,
     NewAttempt,
     PendingLogin,
-    Tries,
+    WrongTries,
 )
-from appliance.storage.tables import download_link, jwt_key, login_attempt, login_secret
+from appliance.storage.inserting import insert_into
+from appliance.storage.tables import (
+    download_link,
+    jwt_key,
+    known_address,
+    login_attempt,
+    login_secret,
+)
 
 _KEYS_LOCK = 0x52_4B_45_59
 """Advisory lock of whoever makes a token key."""
@@ -67,67 +75,100 @@ class SqlLogins:
         for key in sorted({_lock_key(index) for index in indexes}):
             await _advisory_lock(self._connection, key)
 
-    async def tries_from(
-        self, address: str, kind: AttemptKind, since: datetime, wrong_since: datetime
-    ) -> Tries:
-        """What was tried from an address."""
-        where = login_attempt.c.address == address
-        return await self._tries(where, kind, since, wrong_since)
-
-    async def tries_on(
-        self,
-        account_index: str,
-        kind: AttemptKind,
-        since: datetime,
-        wrong_since: datetime,
-    ) -> Tries:
-        """What was tried on an account; a completed sign-in forgives."""
-        where = login_attempt.c.account_index == account_index
-        done = (
-            await self._connection.execute(
-                select(func.max(login_attempt.c.at)).where(
-                    where, login_attempt.c.outcome == AttemptOutcome.DONE.value
-                )
-            )
-        ).scalar_one()
-        if done is not None:
-            wrong_since = max(wrong_since, done)
-        return await self._tries(where, kind, since, wrong_since)
-
-    async def _tries(
-        self,
-        where: ColumnElement[bool],
-        kind: AttemptKind,
-        since: datetime,
-        wrong_since: datetime,
-    ) -> Tries:
+    async def nth_last(
+        self, counted: Counted, nth: int, since: datetime, running_since: datetime
+    ) -> datetime | None:
+        """When the nth last try was that is wrong or still running."""
         column = login_attempt.c
-        recent = (
-            await self._connection.execute(
-                select(func.count(), func.min(column.at)).where(
-                    where, column.kind == kind.value, column.at > since
-                )
+        query = (
+            select(column.at)
+            .where(
+                *_counted(counted),
+                column.at > since,
+                or_(
+                    column.outcome == AttemptOutcome.WRONG.value,
+                    and_(
+                        column.outcome == AttemptOutcome.RUNNING.value,
+                        column.at > running_since,
+                    ),
+                ),
             )
-        ).one()
-        wrong = (
+            .order_by(column.at.desc())
+            .offset(nth - 1)
+            .limit(1)
+        )
+        return (await self._connection.execute(query)).scalar_one_or_none()
+
+    async def wrong(
+        self, counted: Counted, since: datetime, *, forgiving: bool
+    ) -> WrongTries:
+        """Wrong tries since then; `forgiving`: since the last completed one."""
+        column, where = login_attempt.c, _counted(counted)
+        if forgiving:
+            done = (
+                await self._connection.execute(
+                    select(func.max(column.at)).where(
+                        *where, column.outcome == AttemptOutcome.DONE.value
+                    )
+                )
+            ).scalar_one()
+            since = since if done is None else max(since, done)
+        found = (
             await self._connection.execute(
                 select(func.count(), func.max(column.at)).where(
-                    where,
-                    column.kind == kind.value,
+                    *where,
                     column.outcome == AttemptOutcome.WRONG.value,
-                    column.at > wrong_since,
+                    column.at > since,
                 )
             )
         ).one()
-        return Tries(recent[0], recent[1], wrong[0], wrong[1])
+        return WrongTries(found[0], found[1])
+
+    async def remember(self, known_index: str, at: datetime) -> None:
+        """Remember where somebody has proven who they are."""
+        new = insert_into(self._connection, known_address).values(
+            known_index=known_index, at=at
+        )
+        await self._connection.execute(
+            new.on_conflict_do_update(
+                index_elements=[known_address.c.known_index], set_={"at": at}
+            )
+        )
+
+    async def is_known(self, known_indexes: Sequence[str], since: datetime) -> bool:
+        """Whether they have since then."""
+        found = await self._connection.execute(
+            select(literal(1)).where(
+                known_address.c.known_index.in_(known_indexes),
+                known_address.c.at > since,
+            )
+        )
+        return found.first() is not None
+
+    async def drop(self, attempt: str) -> None:
+        """Take a try back that was not looked at."""
+        await self._connection.execute(
+            delete(login_attempt).where(login_attempt.c.id == attempt)
+        )
+
+    async def forget_known(self, before: datetime) -> int:
+        """Forget where somebody was last proven before that; how many."""
+        result = await self._connection.execute(
+            delete(known_address).where(known_address.c.at < before)
+        )
+        return int(result.rowcount)
 
     async def begin(self, attempt: NewAttempt) -> None:
         """Record a try, running."""
+        net_56, net_48 = wider(attempt.address) or (None, None)
         await self._connection.execute(
             insert(login_attempt).values(
                 id=attempt.id,
                 at=attempt.at,
                 address=attempt.address,
+                net_56=net_56,
+                net_48=net_48,
+                scope=attempt.scope,
                 account_index=attempt.account_index,
                 kind=attempt.kind.value,
                 person=attempt.person,
@@ -168,7 +209,7 @@ class SqlLogins:
         ).one_or_none()
         if row is None:
             return None
-        return PendingLogin(row.id, PersonId(row.person), row.account_index)
+        return PendingLogin(row.id, PersonId(row.person))
 
     async def consume(self, attempt: str) -> bool:
         """End a login token; False if another call did."""
@@ -265,6 +306,21 @@ class SqlLinks:
             delete(download_link).where(download_link.c.until < before)
         )
         return int(result.rowcount)
+
+
+def _counted(counted: Counted) -> list[ColumnElement[bool]]:
+    """The condition for tries that are counted together."""
+    column = login_attempt.c
+    where = [column.kind == counted.kind.value]
+    if counted.network is not None:
+        width = counted.network.rpartition("/")[2]
+        columns = {"56": column.net_56, "48": column.net_48}
+        where.append(columns.get(width, column.address) == counted.network)
+    if counted.account_index is not None:
+        where.append(column.account_index == counted.account_index)
+    if counted.scope is not None:
+        where.append(column.scope == counted.scope)
+    return where
 
 
 def _lock_key(index: str) -> int:

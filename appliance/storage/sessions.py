@@ -17,6 +17,7 @@ from appliance.storage.tables import embed_session, integrator, signature_reques
 
 _WHOSE = [column.label(f"i_{column.name}") for column in integrator.c]
 _C = embed_session.c
+_OLD = embed_session.alias()
 
 
 class SqlSessions:
@@ -102,6 +103,10 @@ class SqlSessions:
         return await self._set(
             session, *_open(at), _C.documents < most, documents=_C.documents + 1
         )
+
+    async def count_code(self, session: str, most: int, at: datetime) -> bool:
+        """Count one more code that it tries; False when it may try no more."""
+        return await self._set(session, *_open(at), _C.codes < most, codes=_C.codes + 1)
 
     async def set_document(
         self, session: str, document: DocumentId, name: str, at: datetime
@@ -193,6 +198,7 @@ class SqlSessions:
             document=old.document,
             document_name=old.document_name,
             request=old.request,
+            codes=select(_OLD.c.codes).where(_OLD.c.id == old.id).scalar_subquery(),
         )
         if taken:
             await self._set(old.id, successor=new)

@@ -80,6 +80,7 @@ ANSWERS: Final[dict[ErrorCode, Answer]] = {
     ErrorCode.SESSION_SUPERSEDED: Answer(_S.UNAUTHORIZED, _AGAIN),
     ErrorCode.SESSION_IN_USE: Answer(_S.CONFLICT, _AGAIN),
     ErrorCode.SESSION_DOCUMENTS: Answer(_S.CONFLICT, _AGAIN),
+    ErrorCode.SESSION_CODES: Answer(_S.CONFLICT, _AGAIN),
     ErrorCode.DOMAIN_INVALID: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.INIT_INVALID: Answer(_S.BAD_REQUEST, _FIX),
     ErrorCode.LEGACY_CREDENTIALS: Answer(_S.BAD_REQUEST, _FIX),

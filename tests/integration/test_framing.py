@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.domain.errors import ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.frame import FrameState
 from appliance.domain.vocab import EventKind, PersonState
 from tests.parts.frame_desk import ADDRESS, FrameDesk, open_frame_desk, refused
@@ -141,6 +141,53 @@ async def test_wrong_codes_delay_here_and_nowhere_else(desk: FrameDesk) -> None:
 
     view = await desk.framing.prove(session, desk.code(someone), "192.0.2.99")
     assert view.session.otp_at is not None
+
+
+async def test_two_hundred_guesses_from_forty_addresses(desk: FrameDesk) -> None:
+    """Thirty an hour are looked at; the owner's own address signs on."""
+    someone = await desk.add_person()
+    await desk.proven(someone)
+    looked_at = 0
+    for number in range(200):
+        address = f"198.51.100.{number % 40}"
+        if number % 5 == 0:
+            opened = await desk.open()
+            claim = desk.claim(someone)
+            # A claim is counted apart, and a right one makes nobody wait.
+            await desk.framing.identify(opened.view.session, claim, address)
+            session = await desk.again(opened.view.session)
+        with pytest.raises(ApplianceError) as caught:
+            await desk.framing.prove(session, "000000", address)
+        looked_at += caught.value.code is ErrorCode.OTP_INVALID
+        desk.desk.clock.forward(1)
+
+    assert looked_at == 30
+    assert len(await desk.desk.audited(EventKind.SESSION_OTP_WRONG)) == 30
+    assert (await desk.proven(someone)).otp_at is not None
+
+
+async def test_session_tries_ten_codes(desk: FrameDesk) -> None:
+    """The eleventh is not looked at, from whatever address, also after a renewal."""
+    someone = await desk.add_person()
+    opened = await desk.open()
+    await desk.framing.identify(opened.view.session, desk.claim(someone), ADDRESS)
+    session = await desk.again(opened.view.session)
+    for number in range(10):
+        await refused(
+            desk.framing.prove(session, "000000", f"198.51.100.{number}"),
+            ErrorCode.OTP_INVALID,
+        )
+    await refused(
+        desk.framing.prove(session, desk.code(someone), "198.51.100.99"),
+        ErrorCode.SESSION_CODES,
+    )
+    renewed = await desk.framing.renew(opened.bearer, await desk.token())
+    await refused(
+        desk.framing.prove(renewed.view.session, desk.code(someone), "198.51.100.99"),
+        ErrorCode.SESSION_CODES,
+    )
+    # What the session refuses is no try of the person's.
+    assert len(await desk.desk.audited(EventKind.SESSION_OTP_WRONG)) == 10
 
 
 async def test_init_with_new_content_forgets_the_matched_person(

@@ -1,7 +1,9 @@
 """Sign-in over real storage: passwords, codes, tries."""
 
 import asyncio
+import ipaddress
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pyotp
@@ -12,6 +14,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services.login import STEP_S
+from appliance.web.client_address import counted
 from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
 
 PASSWORD = LOGIN_PASSWORD.encode()
@@ -226,21 +229,159 @@ async def test_code_used_by_exactly_one_of_200(parts: Parts) -> None:
     ends = await asyncio.gather(*(use(number) for number in range(200)))
 
     assert ends.count("won") == 1
-    assert set(ends) <= {"won", ErrorCode.OTP_INVALID, ErrorCode.LOGIN_FAILED}
+    refusals = {ErrorCode.OTP_INVALID, ErrorCode.LOGIN_FAILED, ErrorCode.RATE_LIMITED}
+    assert set(ends) <= {"won", *refusals}
     assert (await events(parts)).count(EventKind.LOGIN_COMPLETED) == 1
 
 
-async def test_sixth_try_on_account_waits(strict: Parts) -> None:
-    """Five tries a minute on one account; the sixth is told how long to wait."""
+async def test_sixth_wrong_try_on_account_waits_there(strict: Parts) -> None:
+    """Five wrong ones a minute on one account from one address; then it is told."""
     await strict.add_person()
     for _ in range(5):
         assert await code_of(strict, CUIL, b"otra clave") is ErrorCode.LOGIN_FAILED
 
     with pytest.raises(ApplianceError) as caught:
-        await strict.login.login(EMAIL, PASSWORD, "198.51.100.9")
+        await strict.login.login(CUIL, PASSWORD, HERE)
 
     assert caught.value.code is ErrorCode.RATE_LIMITED
     assert caught.value.extras == {"retryAfter": 60}
+
+
+async def test_wrong_tries_elsewhere_delay_nobody(strict: Parts) -> None:
+    """Who knows a CUIL does not lock its owner out, from however many addresses."""
+    _, seed = await strict.add_person()
+    await sign_in(strict, seed)
+    refused = 0
+    for number in range(60):
+        strict.clock.forward(1)
+        with pytest.raises(ApplianceError) as caught:
+            await strict.login.login(CUIL, b"otra clave", f"203.0.113.{number}")
+        refused += caught.value.code is ErrorCode.RATE_LIMITED
+
+    assert refused == 30
+    strict.clock.forward(STEP_S)
+    await sign_in(strict, seed)
+    assert await code_of(strict, CUIL, b"otra clave") is ErrorCode.LOGIN_FAILED
+
+
+async def sign_in(parts: Parts, seed: str, address: str = HERE) -> None:
+    """Sign in by both factors."""
+    made = await parts.login.login(CUIL, PASSWORD, address)
+    code = pyotp.TOTP(seed).at(parts.clock.now())
+    await parts.login.otp(made.login_token, code, address)
+
+
+async def test_ceiling_of_a_day_lets_known_addresses_through(strict: Parts) -> None:
+    """A hundred wrong ones a day; what was signed in from is known for 30 days."""
+    _, seed = await strict.add_person()
+    await sign_in(strict, seed)
+    codes = []
+    for number in range(150):
+        strict.clock.forward(300)
+        with pytest.raises(ApplianceError) as caught:
+            await strict.login.login(CUIL, b"otra clave", f"203.0.113.{number}")
+        codes.append(caught.value.code)
+
+    assert codes.count(ErrorCode.LOGIN_FAILED) == 100
+    assert codes[-1] is ErrorCode.RATE_LIMITED
+    await sign_in(strict, seed)
+    with pytest.raises(ApplianceError, match="RATE_LIMITED"):
+        await strict.login.login(CUIL, PASSWORD, "198.51.100.7")
+    strict.clock.forward(86_400)
+    await strict.login.login(CUIL, PASSWORD, "198.51.100.7")
+
+
+async def test_known_address_is_forgotten(strict: Parts) -> None:
+    """Thirty days after the last success an address is a stranger's."""
+    _, seed = await strict.add_person()
+    await sign_in(strict, seed)
+    strict.clock.forward(30 * 86_400 + 1)
+    for number in range(30):
+        with pytest.raises(ApplianceError):
+            await strict.login.login(CUIL, b"otra clave", f"203.0.113.{number}")
+
+    assert await code_of(strict, CUIL) is ErrorCode.RATE_LIMITED
+
+
+async def test_known_addresses_are_kept_as_hashes(strict: Parts) -> None:
+    """The record has no address beyond the two days of its tries."""
+    _, seed = await strict.add_person()
+    await sign_in(strict, seed)
+
+    async with strict.store.write() as records:
+        assert await records.logins.sweep(strict.clock.now() + timedelta(days=1)) == 2
+        assert await records.logins.forget_known(strict.clock.now()) == 0
+        later = strict.clock.now() + timedelta(seconds=1)
+        assert await records.logins.forget_known(later) == 1
+
+
+async def test_right_tries_are_not_counted(strict: Parts) -> None:
+    """However often somebody signs in, nobody at their address waits."""
+    _, seed = await strict.add_person()
+    for _ in range(15):
+        await sign_in(strict, seed)
+        strict.clock.forward(STEP_S)
+    for _ in range(15):
+        await strict.login.login(CUIL, PASSWORD, HERE)
+
+    assert await code_of(strict, "nadie@example.com") is ErrorCode.LOGIN_FAILED
+
+
+async def test_right_tries_at_once_wait_for_one_another(strict: Parts) -> None:
+    """Of many right passwords from one address at once none is refused."""
+    await strict.add_person()
+
+    made = await asyncio.gather(
+        *(strict.login.login(CUIL, PASSWORD, HERE) for _ in range(8))
+    )
+
+    assert len({each.login_token for each in made}) == 8
+
+
+@pytest.mark.parametrize(
+    ("known", "spelled"),
+    [(CUIL, "20-26756539-3"), (EMAIL, " ANA@Example.com ")],
+    ids=["cuil", "email"],
+)
+async def test_unknown_users_are_counted_as_known_ones(
+    strict: Parts, known: str, spelled: str
+) -> None:
+    """However a user is spelled, the sixth try waits, known or not."""
+    unknown = {CUIL: "20055361682", EMAIL: "otra@example.com"}[known]
+    other = {CUIL: "20-05536168-2", EMAIL: " OTRA@Example.com "}[known]
+    await strict.add_person()
+
+    async def ends(first: str, then: str, address: str) -> list[ErrorCode]:
+        codes = []
+        for user in [first] * 5 + [then]:
+            with pytest.raises(ApplianceError) as caught:
+                await strict.login.login(user, b"otra clave", address)
+            codes.append(caught.value.code)
+        return codes
+
+    assert await ends(known, spelled, HERE) == await ends(unknown, other, "192.0.2.2")
+    assert await ends(spelled, known, HERE) == [ErrorCode.RATE_LIMITED] * 6
+
+
+@pytest.mark.parametrize(
+    ("width", "limit"), [(64, 10), (56, 20), (48, 40)], ids=["64", "56", "48"]
+)
+async def test_tries_are_counted_by_network(
+    strict: Parts, width: int, limit: int
+) -> None:
+    """IPv6 is counted by /64, and by the /56 and /48 around it, with wider limits."""
+    base = int(ipaddress.ip_address("2001:db8:1::"))
+    codes = []
+    for number in range(limit + 1):
+        # Spread over the width's networks, so that no narrower one is full.
+        net = number % {64: 1, 56: 256, 48: 65_536}[width]
+        spread = net << {64: 64, 56: 64, 48: 72}[width]
+        address = counted(str(ipaddress.ip_address(base + spread)))
+        with pytest.raises(ApplianceError) as caught:
+            await strict.login.login(f"n{number}@example.com", b"x" * 8, address)
+        codes.append(caught.value.code)
+
+    assert codes == [ErrorCode.LOGIN_FAILED] * limit + [ErrorCode.RATE_LIMITED]
 
 
 async def test_right_password_after_the_wait(strict: Parts) -> None:
@@ -281,18 +422,22 @@ async def test_eleventh_try_from_address_waits(strict: Parts) -> None:
 
 
 async def test_parallel_tries_stay_within_the_limit(strict: Parts) -> None:
-    """Of 40 guesses at the same time on one account five are checked."""
+    """Of 40 guesses at once on one account thirty are checked, five from one place."""
     await strict.add_person()
 
-    async def guess(number: int) -> ErrorCode:
+    async def guess(user: str, address: str) -> ErrorCode:
         with pytest.raises(ApplianceError) as caught:
-            await strict.login.login(CUIL, b"guess", f"192.0.2.{number}")
+            await strict.login.login(user, b"guess", address)
         return caught.value.code
 
-    codes = await asyncio.gather(*(guess(number) for number in range(40)))
-
-    assert codes.count(ErrorCode.LOGIN_FAILED) == 5
-    assert codes.count(ErrorCode.RATE_LIMITED) == 35
+    apart = await asyncio.gather(
+        *(guess(CUIL, f"192.0.2.{number}") for number in range(40))
+    )
+    assert apart.count(ErrorCode.LOGIN_FAILED) == 30
+    assert apart.count(ErrorCode.RATE_LIMITED) == 10
+    together = await asyncio.gather(*(guess(EMAIL, "198.51.100.1") for _ in range(20)))
+    assert together.count(ErrorCode.LOGIN_FAILED) == 5
+    assert together.count(ErrorCode.RATE_LIMITED) == 15
 
 
 async def test_wrong_codes_wait_and_never_lock(strict: Parts) -> None:

@@ -237,7 +237,7 @@ async def open_frame_desk(
             FakeInspector(),
         )
         views = FrameViews(store, clock)
-        throttle = Throttle(store, clock, settings.auth)
+        throttle = Throttle(store, desk.lookup, clock, settings.auth)
         stamping = Stamping(settings.stamp, settings.verify_url)
         requests = Requests(store, documents, inspector, clock, stamping)
         passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots())
@@ -265,7 +265,13 @@ async def open_frame_desk(
                 sessions=desk.sessions,
                 progress=desk.progress,
                 identity=FrameIdentity(
-                    store, desk.lookup, desk.sealer, clock, throttle, desk.progress
+                    store,
+                    desk.lookup,
+                    desk.sealer,
+                    clock,
+                    throttle,
+                    desk.progress,
+                    settings.auth.codes_per_session,
                 ),
                 frame_requests=FrameRequests(store, desk.lookup, clock, desk.progress),
                 intake=Intake(store, documents, inspector, clock, settings.documents),

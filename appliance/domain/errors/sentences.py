@@ -52,6 +52,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.SESSION_DOCUMENTS: (
         "The session has brought as many documents as it may; open a new one."
     ),
+    ErrorCode.SESSION_CODES: (
+        "Too many wrong codes; close this window and begin again, with the code that "
+        "your app shows then."
+    ),
     ErrorCode.DOMAIN_INVALID: (
         "That origin cannot be allowed; write one such as https://app.example."
     ),

@@ -190,6 +190,10 @@ class SessionRecords(Protocol):
         """Count one more document that it brings; False when it may bring no more."""
         ...
 
+    async def count_code(self, session: str, most: int, at: datetime) -> bool:
+        """Count one more code that it tries; False when it may try no more."""
+        ...
+
     async def set_document(
         self, session: str, document: DocumentId, name: str, at: datetime
     ) -> bool:

@@ -18,6 +18,10 @@ class AttemptKind(StrEnum):
     """Who somebody in a frame says to be."""
     REVOCATION = "revocation"
     """A revocation PIN."""
+    FRAME_CODE = "frame-code"
+    """A code in a frame."""
+    CONSOLE_PASSWORD = "console-password"  # noqa: S105 (a word)
+    CONSOLE_CODE = "console-code"
 
 
 class AttemptOutcome(StrEnum):
@@ -50,24 +54,32 @@ class NewAttempt:
     id: str
     at: datetime
     address: str
-    """Where it came from; an IPv6 address stands for its /64."""
+    """Where it came from, as `appliance.web.app.client_address` gives it."""
     account_index: str
-    """HMAC of the person's id, or of what was typed when nobody has it."""
+    """HMAC of the person's id, or of what was typed."""
     kind: AttemptKind
     person: PersonId | None
+    scope: str = ""
+    """Within the account: the integrator's id of a code in a frame."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tries:
-    """What was tried of late, of one kind or both, from one place or account."""
+class Counted:
+    """Which tries are counted together: those that have all that is set here."""
+
+    kind: AttemptKind
+    network: str | None = None
+    """An address, or the /64, /56 or /48 that it came from."""
+    account_index: str | None = None
+    scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrongTries:
+    """Wrong tries of late, since the last one that proved who it was."""
 
     count: int
-    """Tries in the window of a minute."""
-    oldest: datetime | None
-    """The earliest of those."""
-    wrong: int
-    """Wrong tries in the long window, since the last completed sign-in."""
-    last_wrong: datetime | None
+    last: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +88,6 @@ class PendingLogin:
 
     attempt: str
     person: PersonId
-    account_index: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +122,42 @@ class LoginRecords(Protocol):
         """Keep others from counting the same tries until this transaction ends."""
         ...
 
-    async def tries_from(
-        self, address: str, kind: AttemptKind, since: datetime, wrong_since: datetime
-    ) -> Tries:
-        """What was tried from an address."""
+    async def nth_last(
+        self, counted: Counted, nth: int, since: datetime, running_since: datetime
+    ) -> datetime | None:
+        """When the nth last try was that is wrong or still running.
+
+        Args:
+            counted: which ones.
+            nth: 1 for the last one.
+            since: none before that.
+            running_since: no running one before that, for its process died.
+
+        Returns:
+            The time, or None where there are fewer.
+        """
         ...
 
-    async def tries_on(
-        self,
-        account_index: str,
-        kind: AttemptKind,
-        since: datetime,
-        wrong_since: datetime,
-    ) -> Tries:
-        """What was tried on an account; a completed sign-in forgives."""
+    async def wrong(
+        self, counted: Counted, since: datetime, *, forgiving: bool
+    ) -> WrongTries:
+        """Wrong tries since then; `forgiving`: since the last completed one."""
+        ...
+
+    async def remember(self, known_index: str, at: datetime) -> None:
+        """Remember where somebody has proven who they are."""
+        ...
+
+    async def is_known(self, known_indexes: Sequence[str], since: datetime) -> bool:
+        """Whether they have since then."""
+        ...
+
+    async def drop(self, attempt: str) -> None:
+        """Take a try back that was not looked at."""
+        ...
+
+    async def forget_known(self, before: datetime) -> int:
+        """Forget where somebody was last proven before that; how many."""
         ...
 
     async def begin(self, attempt: NewAttempt) -> None:

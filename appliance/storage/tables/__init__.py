@@ -41,6 +41,7 @@ from appliance.storage.tables.integrators import (
 from appliance.storage.tables.people import (
     attempt_slot,
     enrolment,
+    known_address,
     login_attempt,
     login_secret,
     person,
@@ -91,6 +92,7 @@ __all__ = [
     "integrator_domain",
     "intent",
     "jwt_key",
+    "known_address",
     "level_upkeep",
     "login_attempt",
     "login_secret",

@@ -65,8 +65,25 @@ login_attempt = Table(
     # HMAC of the login token while the code is still to come.
     Column("token_index", String(64), unique=True),
     Column("until", Instant),
+    # Of an IPv6 address the networks around its /64.
+    Column("net_56", String(64)),
+    Column("net_48", String(64)),
+    # Within the account: the integrator of a code in a frame. The default is for
+    # rows of earlier versions.
+    Column("scope", String(36), nullable=False, server_default=""),
+    Index("ix_login_attempt_net_56_at", "net_56", "at"),
+    Index("ix_login_attempt_net_48_at", "net_48", "at"),
     Index("ix_login_attempt_address_at", "address", "at"),
     Index("ix_login_attempt_account_index_at", "account_index", "at"),
+)
+
+known_address = Table(
+    "known_address",
+    metadata,
+    # HMAC of the account and the address from which it was proven.
+    Column("known_index", String(64), primary_key=True),
+    Column("at", Instant, nullable=False),
+    Index("ix_known_address_at", "at"),
 )
 
 signing_secret = Table(

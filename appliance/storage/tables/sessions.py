@@ -42,7 +42,10 @@ embed_session = Table(
     # The session that a renewal went on with: no foreign key, for the older of two
     # is forgotten first.
     Column("successor", Id),
+    # Codes that it has tried.
+    Column("codes", Integer, nullable=False, server_default="0"),
     Index("ix_embed_session_api_key_state", "api_key", "state"),
+    Index("ix_embed_session_person_state", "person", "state"),
     Index("ix_embed_session_until", "until"),
 )
 
