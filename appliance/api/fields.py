@@ -1,7 +1,6 @@
 """JSON objects of bodies, read strictly: exact types, ranges, no unknown names."""
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -13,6 +12,7 @@ from appliance.domain.errors import (
     FieldMissingError,
 )
 from appliance.domain.ids import MAX_REQUEST_ID
+from appliance.domain.normal_form import nfc
 
 COLORS: Final = (
     "BLACK",
@@ -183,7 +183,7 @@ class Fields:
         value = self._demand(name, allowed, _STRING)
         if not isinstance(value, str) or len(value) > PASSWORD_BYTES[1]:
             raise FieldInvalidError(name, allowed, _STRING)
-        encoded = unicodedata.normalize("NFC", value).encode()
+        encoded = (nfc(value, PASSWORD_BYTES[1]) or "").encode()
         if b"\0" in encoded or not least <= len(encoded) <= PASSWORD_BYTES[1]:
             raise FieldInvalidError(name, allowed, _STRING)
         return encoded

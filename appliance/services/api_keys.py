@@ -6,7 +6,6 @@ was before and what is after.
 Source: decisions "API keys".
 """
 
-import unicodedata
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,6 +15,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integration import IntegratorView, KeyView, NewKey
+from appliance.domain.normal_form import nfc
 from appliance.domain.ports import LookupIndex
 from appliance.domain.records import Records, Store
 from appliance.domain.records.integration import KeyRow
@@ -248,7 +248,7 @@ def words(text: str, field: str, longest: int) -> str:
     Raises:
         FieldInvalidError: empty, too long, or not printable.
     """
-    text = " ".join(unicodedata.normalize("NFC", text).split())
+    text = " ".join((nfc(text, longest) or "").split())
     if not text or len(text) > longest or not text.isprintable():
         raise FieldInvalidError(field, f"1 to {longest} printable characters")
     return text

@@ -17,6 +17,7 @@ from appliance.domain.errors import (
 )
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
 from appliance.domain.levels import NO_WISHES, ProfileWishes
+from appliance.domain.normal_form import nfc
 from appliance.domain.person import Person
 from appliance.domain.ports import DocumentStore, PdfInspector
 from appliance.domain.records import Store
@@ -41,7 +42,7 @@ def check_file_name(name: str) -> str:
         ApplianceError: `FILENAME`: over 255 bytes, a path, control or
             direction characters, or not ending in `.pdf`.
     """
-    name = unicodedata.normalize("NFC", name)
+    name = nfc(name, _NAME_BYTES) or ""
     bad = (
         not name.lower().endswith(".pdf")
         or name.startswith(".")

@@ -6,7 +6,6 @@ or `officer`: whoever runs the command answers for the identity.
 """
 
 import re
-import unicodedata
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,6 +13,7 @@ from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import PersonId, TaskId, new_id
+from appliance.domain.normal_form import nfc
 from appliance.domain.person import Person, parse_cuil
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Store
@@ -204,7 +204,7 @@ def checked_person(
     Raises:
         FieldInvalidError: a field has no allowed value.
     """
-    name = " ".join(unicodedata.normalize("NFC", name).split())
+    name = " ".join((nfc(name, _NAME_BYTES) or "").split())
     if not name or len(name.encode()) > _NAME_BYTES or not name.isprintable():
         raise FieldInvalidError("name", f"1 to {_NAME_BYTES} printable bytes")
     email = email.strip().lower()

@@ -11,7 +11,6 @@ Source: design §4 "Password".
 import hashlib
 import hmac
 import secrets
-import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import CredentialId
 from appliance.domain.key_ring import KeySource
+from appliance.domain.normal_form import nfc
 from appliance.domain.records.people import SigningSecret
 from appliance.services.passwords import HashSlots
 
@@ -38,8 +38,9 @@ def normalize(password: str, field_name: str = "password") -> bytes:
     Raises:
         FieldInvalidError: not 8 to 1024 bytes, or with a NUL in it.
     """
+    composed = nfc(password, MAX_BYTES) or ""
     try:
-        encoded = unicodedata.normalize("NFC", password).encode()
+        encoded = composed.encode()
     except UnicodeEncodeError as exc:
         raise FieldInvalidError(field_name, "8 to 1024 bytes of UTF-8") from exc
     if not MIN_BYTES <= len(encoded) <= MAX_BYTES or b"\0" in encoded:

@@ -7,27 +7,40 @@ from typing import Final
 MOST: Final = 3.0
 """Time for 2n over time for n: 2 is linear, 4 quadratic; between them lies noise."""
 _TURNS: Final = 5
+_SHORTEST_S: Final = 20e-6
+"""Less than this is the calling, not the reading."""
 
 
-def growth(read: Callable[[int], None], n: int) -> float:
+def growth(read: Callable[[int], object], n: int) -> float:
     """How many times longer `read(2 * n)` takes than `read(n)`.
-
-    Each is timed by the processor time of this thread, several times in turn, and the
-    shortest counts: what else the machine does makes no difference.
 
     Args:
         read: reads something of the size that it is given; made beforehand, or its
             making is timed too.
         n: a size at which the reading, not the calling, takes the time.
     """
+    once, twice = times(read, n)
+    return twice / once
+
+
+def times(read: Callable[[int], object], n: int) -> tuple[float, float]:
+    """Seconds of `read(n)` and of `read(2 * n)`.
+
+    Each is timed by the processor time of this thread, several times in turn, and the
+    shortest counts: what else the machine does makes no difference.
+
+    Args:
+        read: as in `growth`.
+        n: as there.
+    """
     once, twice = [], []
     for _ in range(_TURNS):
         once.append(_seconds(read, n))
         twice.append(_seconds(read, 2 * n))
-    return min(twice) / max(min(once), 1e-6)
+    return max(min(once), _SHORTEST_S), max(min(twice), _SHORTEST_S)
 
 
-def _seconds(read: Callable[[int], None], n: int) -> float:
+def _seconds(read: Callable[[int], object], n: int) -> float:
     began = time.thread_time()
     read(n)
     return time.thread_time() - began

@@ -1,0 +1,18 @@
+"""Whatever reads bytes from outside takes twice as long for twice as much, no more.
+
+Source: research "bad inputs".
+"""
+
+import pytest
+
+from tests.parts.growth import MOST, growth
+from tests.parts.readers import READERS
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_reader_is_linear(name: str) -> None:
+    """Twice the worst that is known takes about twice the time."""
+    reader = READERS[name]
+    given = {n: reader.make(n) for n in (reader.n, 2 * reader.n)}
+
+    assert growth(lambda n: reader.read(given[n]), reader.n) < MOST
