@@ -4,6 +4,8 @@ async with open_core(settings, clock) as core:
     await serve(create_api(core), config)
 """
 
+from dataclasses import replace
+
 from quart import Quart
 
 from appliance.api import (
@@ -11,6 +13,7 @@ from appliance.api import (
     clave,
     credenciales,
     enrolment,
+    home,
     lotes,
     pages,
     pki,
@@ -22,7 +25,7 @@ from appliance.api import (
     verificar,
 )
 from appliance.api.core import KEY, ApiCore
-from appliance.web.app import create_app
+from appliance.web.app import create_app, rest_face
 from appliance.web.rate import AddressRate
 
 
@@ -36,7 +39,10 @@ def create_api(core: ApiCore) -> Quart:
         The application, for Hypercorn.
     """
     app = create_app(
-        "appliance.api", settings=core.settings, authenticate=core.tokens.verify
+        "appliance.api",
+        settings=core.settings,
+        authenticate=core.tokens.verify,
+        face=replace(rest_face(core.settings), refuse=pages.refuse_anybody),
     )
     app.extensions[KEY] = core
     per_minute = core.settings.pki.requests_per_minute_address
@@ -53,6 +59,7 @@ def create_api(core: ApiCore) -> Quart:
     app.extensions[verificar.RATE] = AddressRate(
         core.settings.stamp.looks_per_minute_address, core.clock
     )
+    app.register_blueprint(home.blueprint)
     app.register_blueprint(revocar.blueprint)
     app.register_blueprint(verificar.blueprint)
     app.register_blueprint(pages.files)

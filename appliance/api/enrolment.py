@@ -38,10 +38,12 @@ _GROUP: Final = 4
 _DIFFER: Final = "The two entries are not the same."
 _WRONG: Final = SENTENCES[ErrorCode.SIGN_PASSWORD_WRONG]
 """Also of one that is too short or long to be any."""
-_BY_ERROR: Final = {
+_BY_FIELD: Final = {
     "login_password": "Use 8 characters or more.",
     "signing_password": "Use 8 characters or more, and not the login password.",
+    "totp_code": SENTENCES[ErrorCode.OTP_INVALID],
 }
+"""What is wrong with a field, as msgids."""
 
 
 @blueprint.route("/alta/<code>", methods=["GET", "POST"])
@@ -81,7 +83,7 @@ async def _again(code: str, person: Person) -> Response:
             raise
         return _again_form(person, error.sentence)
     state = await _issued(enrolled.task)
-    return _done(state, person.name, enrolled.revocation_pin)
+    return _done(state, person, enrolled.revocation_pin)
 
 
 def _again_form(person: Person, error: str | None = None) -> Response:
@@ -96,22 +98,22 @@ async def _complete(code: str, view: EnrolmentView) -> Response:
         ApplianceError: what the form cannot mend, for `refuse`.
     """
     fields = await body.read_fields(*_FIELDS)
-    errors = _entries_differ(fields)
-    if errors:
-        return _form(view, errors)
     choice = Choice(
         fields["login_password"], fields["signing_password"], fields["totp_code"]
     )
+    wrong = await core().enrolment.faults(code, choice)
+    told = {name: _BY_FIELD[name] for name in wrong} | _entries_differ(fields)
+    if told:
+        return _form(view, {name: told[name] for name in _FIELDS if name in told})
     try:
         enrolled = await core().enrolment.complete(code, choice)
-    except FieldInvalidError as error:
-        return _form(view, {error.field: _BY_ERROR[error.field]})
     except ApplianceError as error:
+        # The code can be over by now.
         if error.code is not ErrorCode.OTP_INVALID:
             raise
         return _form(view, {"totp_code": error.sentence})
     state = await _issued(enrolled.task)
-    return _done(state, view.name, enrolled.revocation_pin)
+    return _done(state, view, enrolled.revocation_pin)
 
 
 @blueprint.errorhandler(ApplianceError)
@@ -151,13 +153,14 @@ def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
     )
 
 
-def _done(state: str, name: str, pin: str) -> Response:
+def _done(state: str, person: EnrolmentView | Person, pin: str) -> Response:
     """The page at the end; a PIN that was made before is not shown again."""
     return pages.show(
         "alta_hecha.html",
         HTTPStatus.OK,
         state=state,
-        name=name,
+        name=person.name,
+        cuil=format_cuil(person.cuil),
         pin=pin,
         revocation_url=f"{core().settings.web.base_url}{revocar.PATH}",
     )

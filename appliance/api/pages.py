@@ -1,22 +1,33 @@
 """What the pages of this address share: their look, and errors in words."""
 
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, g, request
 
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError
 from appliance.web import language, log, problems
 from appliance.web.auth import public
+from appliance.web.negotiate import wants_page
 from appliance.web.pages import Pages, StaticFiles
 
 files = Blueprint("files", __name__)
 """What pages load; its errors are those of the API."""
 
+_DOWNLOAD: Final = "solicitudes.download_signed"
+"""The route to which download links lead."""
 _HERE: Final = Path(__file__).parent
-_pages = Pages(_HERE / "templates")
-_files = StaticFiles(_HERE / "static", "alta.css")
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Nothing inline, nothing from elsewhere, no frame. Every page works without its
+script, which keeps what was typed and helps to copy."""
+_pages = Pages(_HERE / "templates", csp=_POLICY)
+_files = StaticFiles(_HERE / "static", "alta.css", "alta.js")
 
 
 def show(template: str, status: int, **values: object) -> Response:
@@ -30,8 +41,9 @@ def show(template: str, status: int, **values: object) -> Response:
     settings = core().settings
     return _pages.show(
         template,
-        language.requested(),
+        reader_language(),
         status,
+        base=base_path(),
         environment=settings.environment.value,
         trial=settings.trial,
         installation=settings.installation,
@@ -48,7 +60,7 @@ def refuse(error: ApplianceError, template: str, **values: object) -> Response:
         values: what else it needs.
     """
     log.note(code=error.code.value)
-    lang = language.requested()
+    lang = reader_language()
     answer = problems.ANSWERS[error.code]
     response = show(
         template,
@@ -61,6 +73,51 @@ def refuse(error: ApplianceError, template: str, **values: object) -> Response:
     if wait_s is not None:
         response.headers["Retry-After"] = str(wait_s)
     return response
+
+
+async def refuse_anybody(error: ApplianceError) -> Response:
+    """Answer to an error: a page for a person's browser, else the usual problem.
+
+    Args:
+        error: raised anywhere at this address.
+    """
+    problem = problems.render(error, g.request_id, language.requested())
+    if request.method not in {"GET", "HEAD"} or not wants_page():
+        return problem
+    lang = reader_language()
+    link = request.endpoint == _DOWNLOAD and "clave" in request.args
+    page = show(
+        "error.html",
+        problem.status_code,
+        title=language.translate(
+            lang, problems.TITLES[HTTPStatus(problem.status_code)]
+        ),
+        told=error.told(language.translate(lang, error.sentence)),
+        link_over=link and problem.status_code == HTTPStatus.UNAUTHORIZED,
+        programs=problem.status_code == HTTPStatus.UNAUTHORIZED,
+        reference=g.request_id,
+    )
+    for name in ("Retry-After", "WWW-Authenticate"):
+        if name in problem.headers:
+            page.headers[name] = problem.headers[name]
+    return page
+
+
+def reader_language() -> str:
+    """The language of a page: that of its `?lang=`, else the browser's."""
+    chosen = request.args.get("lang", "")
+    return chosen if chosen in language.LANGUAGES else language.requested()
+
+
+def language_query() -> str:
+    """What keeps a choice of language in the address of another page."""
+    chosen = request.args.get("lang", "")
+    return f"?lang={chosen}" if chosen in language.LANGUAGES else ""
+
+
+def base_path() -> str:
+    """The path that stands before ours in the public address; usually none."""
+    return urlsplit(core().settings.web.base_url).path.rstrip("/")
 
 
 @files.get("/static/<name>")

@@ -13,6 +13,7 @@ from quart import Blueprint, Response, current_app
 from appliance.api import pages
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError
+from appliance.domain.stamp_details import CODE_LENGTH
 from appliance.web.app import client_address
 from appliance.web.auth import public
 from appliance.web.rate import AddressRate
@@ -21,6 +22,7 @@ blueprint = Blueprint("verificar", __name__)
 
 RATE: Final = "rubrica.verify_rate"
 """Where the application keeps the counts."""
+_SHOWN_AT_MOST: Final = 100
 _BUENOS_AIRES: Final = timezone(timedelta(hours=-3))
 
 
@@ -31,7 +33,15 @@ async def verify(code: str) -> Response:
     cast("AddressRate", current_app.extensions[RATE]).count(client_address())
     known = await core().verification.look(code)
     if known is None:
-        return _unindexed(pages.show("verificar_nada.html", HTTPStatus.NOT_FOUND))
+        return _unindexed(
+            pages.show(
+                "verificar_nada.html",
+                HTTPStatus.NOT_FOUND,
+                code=code[:_SHOWN_AT_MOST],
+                length=CODE_LENGTH,
+                errors={},
+            )
+        )
     return _unindexed(
         pages.show(
             "verificar.html",

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integration import Enrolled, EnrolmentView
 from appliance.domain.person import Person
 from appliance.domain.ports import LookupIndex, Sealer
@@ -109,6 +109,34 @@ class Enrolment:
             totp_uri=totp.provisioning_uri(found.seed, email, self._installation),
             totp_secret=found.seed,
         )
+
+    async def faults(self, code: str, choice: Choice) -> frozenset[str]:
+        """Everything that is wrong with a choice, before any of it is taken.
+
+        Args:
+            code: of the link.
+            choice: as it was typed.
+
+        Returns:
+            Names of fields of `Choice`; none if `complete` would take it.
+
+        Raises:
+            ApplianceError: `ENROLMENT_UNKNOWN`, `ENROLMENT_EXPIRED`,
+                `ENROLMENT_USED`.
+        """
+        found = await self._find(code)
+        wrong = set()
+        typed: dict[str, bytes] = {}
+        for name in ("login_password", "signing_password"):
+            try:
+                typed[name] = normalize(getattr(choice, name), name)
+            except FieldInvalidError:
+                wrong.add(name)
+        if not wrong and typed["login_password"] == typed["signing_password"]:
+            wrong.add("signing_password")
+        if totp.step_of(found.seed, choice.totp_code, self._clock) is None:
+            wrong.add("totp_code")
+        return frozenset(wrong)
 
     async def complete(self, code: str, choice: Choice) -> Enrolled:
         """Take the secrets, once, and ask the HSM for key and certificate.

@@ -8,6 +8,7 @@ neither the document nor its name, nor any number of the signer.
 Source: decisions "verification page".
 """
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -19,6 +20,27 @@ from appliance.domain.stamp_words import mask_name
 
 # What people and Crockford's base 32 hold for the same.
 _SAME: Final = str.maketrans("OIL", "011")
+_BETWEEN: Final = re.compile(r"[\s\u200b\ufeff._\u00ad\u2010-\u2015\u2212-]+")
+"""What people and their programs put between the characters of a code."""
+_LONGEST_TYPED: Final = 200
+
+
+def read_code(typed: str) -> str | None:
+    """The code that somebody means.
+
+    Args:
+        typed: as it was scanned, copied or typed: in any case, with blanks and
+            hyphens wherever they are.
+
+    Returns:
+        As it is kept; None for what cannot be a code.
+    """
+    if len(typed) > _LONGEST_TYPED:
+        return None
+    code = _BETWEEN.sub("", typed).upper().translate(_SAME)
+    if len(code) != CODE_LENGTH or not set(code) <= set(CODE_CHARACTERS):
+        return None
+    return code
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +75,8 @@ class Verification:
         Returns:
             None for a code of nothing, or of nothing that was published.
         """
-        asked = code.upper().translate(_SAME)
-        if len(asked) != CODE_LENGTH or not set(asked) <= set(CODE_CHARACTERS):
+        asked = read_code(code)
+        if asked is None:
             return None
         async with self._store.read() as records:
             found = await records.activations.by_code(asked)

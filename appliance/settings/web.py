@@ -26,6 +26,9 @@ class WebSettings(Section):
     """Origin of the iframe ({iframe_url}): no other address here may have it."""
     admin_url: str = Field(default="http://127.0.0.1:8082", pattern=_ORIGIN)
     """Origin of the console; best reachable from inside alone."""
+    documentation_url: str = Field(default="", pattern=r"^(https?://[^\s]+)?$")
+    """Where this installation's documentation is; the page at {base_url} links to
+    it. Empty: no link."""
     listen_api: str = "127.0.0.1:8080"
     """Address that the `api` role listens on: `host:port` or `unix:/path`."""
     listen_embed: str = "127.0.0.1:8081"

@@ -1,6 +1,11 @@
 """Which representation a caller asks for (RFC 9110, 12.5.1)."""
 
+from typing import Final
+
 from quart import request
+
+_HTML: Final = "text/html"
+_XHTML: Final = "application/xhtml+xml"
 
 
 def prefers(media_type: str, over: str) -> bool:
@@ -24,6 +29,23 @@ def wants_only(media_type: str) -> bool:
         media_type: the type asked about.
     """
     return set(_named()) == {media_type}
+
+
+def wants_page() -> bool:
+    """Tell whether a person's browser asks, to whom a page says more than JSON.
+
+    HTML has to be all that Accept names, or be named with XHTML as browsers do: some
+    HTTP libraries name `text/html` among others without meaning it. Who brings
+    credentials is a program.
+    """
+    if "Authorization" in request.headers or "X-Api-Key" in request.headers:
+        return False
+    named = _named()
+    if named.keys() - {_HTML, _XHTML} and _XHTML not in named:
+        return False
+    return named.get(_HTML, 0.0) > max(
+        named.get("application/json", 0.0), named.get("application/problem+json", 0.0)
+    )
 
 
 def _named() -> dict[str, float]:

@@ -27,6 +27,8 @@ PUBLIC = {
     "/.well-known/jwks.json",
     "/api/integration/session/new",
     "/alta/7",
+    "/",
+    "/verificar",
     "/revocar",
     "/verificar/7",
     "/static/7",
@@ -44,8 +46,8 @@ HEADERS = {
 }
 POLICY = "default-src 'none'; frame-ancestors 'none'"
 PAGE_POLICY = (
-    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 Route = tuple[str, frozenset[str]]
 

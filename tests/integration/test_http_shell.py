@@ -22,6 +22,8 @@ PUBLIC = {
     "auth.otp",
     "enrolment.enrol",
     "files.static_file",
+    "home.find",
+    "home.home",
     "pki.ca_certificate",
     "pki.ca_crl",
     "pki.ocsp_get",
