@@ -116,16 +116,14 @@ def test_style_is_small_and_layered() -> None:
     assert len(whole) <= 35_000
     assert whole.startswith(brand.TOKENS)
     style = whole.removeprefix(brand.TOKENS).decode()
-    assert style.startswith(
-        "@layer reset, tokens, base, layout, components, utilities;"
-    )
+    assert style.startswith("@layer reset, base, layout, components, utilities;")
     depth, outside = 0, ""
     for char in style.split("\n", 1)[1]:
         depth += {"{": 1, "}": -1}.get(char, 0)
         outside += char if depth == 0 else ""
     assert set(outside.replace("}", "").split()) <= {
         "@layer",
-        *("reset", "tokens", "base", "layout", "components", "utilities"),
+        *("reset", "base", "layout", "components", "utilities"),
     }
 
 
