@@ -24,11 +24,12 @@ async def show() -> Response:
     """`GET /admin/audit`; filters in the address."""
     asked = lists.asked(
         "audit.show",
-        *("event", "actor", "request", "integrator", "writer", "since", "until"),
+        *("q", "event", "actor", "request", "integrator", "writer", "since", "until"),
     )
     number = read_number(asked.text("request"))
     until = times.read_day(asked.text("until"), "until")
     wanted = AuditFilter(
+        text=asked.text("q"),
         event=asked.word("event", EventKind),
         actor=asked.text("actor"),
         request=None if number is None else RequestId(number),
@@ -40,6 +41,7 @@ async def show() -> Response:
     found = await core().views.audit(wanted, lists.cursor())
     chips = asked.chips(
         [
+            ("q", words.say("Search"), lists.plain),
             ("event", words.say("Event"), _say_event),
             ("actor", words.say("Who"), lists.plain),
             ("request", words.say("Request"), lists.plain),

@@ -5,7 +5,7 @@ from quart import Blueprint, Response
 from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, again, faults_of, go, page
-from appliance.domain.console import IntegratorNumbers
+from appliance.domain.console import IntegratorFilter, IntegratorNumbers
 from appliance.domain.errors import ApplianceError
 
 blueprint = Blueprint("integrators", __name__, url_prefix="/admin/integrators")
@@ -15,33 +15,34 @@ _FIELDS = {"code": "code", "name": "name", "ALREADY_EXISTS": "code"}
 
 @blueprint.get("")
 async def show() -> Response:
-    """`GET /admin/integrators`; `?only=blocked` or `?only=flagged`."""
-    asked = lists.asked("integrators.show", "only")
+    """`GET /admin/integrators`; `?q=`, `?only=blocked` or `?only=flagged`."""
+    asked = lists.asked("integrators.show", "q", "only")
+    only = asked.text("only")
+    wanted = IntegratorFilter(
+        text=asked.text("q"), blocked=only == "blocked", flagged=only == "flagged"
+    )
+    found = await core().views.listed_integrators(wanted, lists.cursor())
     numbers = await core().views.integrators()
-    rows = [
-        (view, numbers.get(view.id, _NOTHING))
-        for view in await core().integrators.list()
-    ]
     labels = {
         "blocked": words.N_("blocked origins"),
         "flagged": words.N_("flagged keys"),
     }
-    only = asked.text("only")
-    if only in labels:
-        rows = [row for row in rows if getattr(row[1], only)]
     return await page(
         "integrators.html",
-        rows=rows,
+        rows=[(view, numbers.get(view.id, _NOTHING)) for view in found.rows],
+        asked=asked,
         chips=asked.chips(
             [
+                ("q", words.say("Search"), lists.plain),
                 (
                     "only",
                     words.say("Only with"),
                     lambda value: words.say(labels.get(value, value)),
-                )
+                ),
             ]
         ),
-        first=asked.first,
+        following=asked.after(found.following),
+        paged=bool(lists.cursor()),
     )
 
 

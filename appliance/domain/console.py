@@ -4,9 +4,10 @@ Everything is shaped for reading by administrators; nothing here is a secret,
 and addresses come masked.
 """
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from appliance.domain.audit import AuditRow
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
@@ -29,12 +30,63 @@ class Page(Generic[Row]):
     """Cursor of the rows after these, or None at the end."""
 
 
+_SERIAL: Final = re.compile(r"(?=[0-9a-f]*[0-9])[0-9a-f]{8,40}", re.ASCII)
+_CUIL_DIGITS: Final = 11
+_DNI_DIGITS: Final = 7
+_NUMBER_DIGITS: Final = 15
+"""More would not fit the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What one box of a list may mean; empty fields are not meant.
+
+    A text may mean several: digits are a number, part of a CUIL and of a name.
+    """
+
+    text: str = ""
+    """Part of a name, of whoever or whatever is listed."""
+    number: int | None = None
+    """A `solicitudId`, with or without `#` before it."""
+    cuil: str = ""
+    """A whole CUIL, 11 digits."""
+    cuil_part: str = ""
+    """From 7 digits: a DNI is the middle of a CUIL."""
+    serial: str = ""
+    """A certificate's serial number, as it is stored."""
+
+    @property
+    def is_key(self) -> bool:
+        """Somebody is named by what nobody else has."""
+        return bool(self.cuil or self.serial)
+
+
+def read_search(text: str) -> Search:
+    """Read what was typed into the box of a list.
+
+    Args:
+        text: with or without the dashes, blanks and colons of printed numbers.
+    """
+    text = text.strip()
+    bare = re.sub(r"[-:.\s]", "", text).lower()
+    digits = bare if bare.isascii() and bare.isdigit() else ""
+    numbered = text.removeprefix("#")
+    is_number = numbered.isascii() and numbered.isdigit()
+    return Search(
+        text=text,
+        number=int(numbered) if is_number and len(numbered) <= _NUMBER_DIGITS else None,
+        cuil=digits if len(digits) == _CUIL_DIGITS else "",
+        cuil_part=digits if _DNI_DIGITS <= len(digits) < _CUIL_DIGITS else "",
+        serial=bare.lstrip("0") if _SERIAL.fullmatch(bare) else "",
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PeopleFilter:
     """Which persons are listed; empty fields ask for nothing."""
 
     text: str = ""
-    """Part of a name or CUIL, or a whole e-mail address."""
+    """Part of a name or CUIL, a certificate's serial, or a whole e-mail address."""
     state: PersonState | None = None
     locked: bool = False
 
@@ -46,6 +98,8 @@ class PeopleQuery:
     name: str = ""
     cuil: str = ""
     email_indexes: tuple[str, ...] = field(default=(), repr=False)
+    among: tuple[PersonId, ...] | None = None
+    """Only these, where a key named them."""
     state: PersonState | None = None
     locked: bool = False
 
@@ -92,7 +146,9 @@ class RequestFilter:
     """Which requests are listed; empty fields ask for nothing."""
 
     text: str = ""
-    """A `solicitudId`, or part of a document's name."""
+    """A `solicitudId`, part of a document's or signer's name, a CUIL, a serial."""
+    among: tuple[PersonId, ...] | None = None
+    """Only these signers, where a key named them; the text is not looked for."""
     state: RequestState | None = None
     integrator: str = ""
     """Its code."""
@@ -122,6 +178,8 @@ class RequestRow:
 class AuditFilter:
     """Which audit rows are listed; empty fields ask for nothing."""
 
+    text: str = ""
+    """A `solicitudId`, a name, a CUIL or a serial of who did it or had it done."""
     event: EventKind | None = None
     actor: str = ""
     """As it stands in the row (`console:…`, `person:…`, `system`)."""
@@ -131,6 +189,15 @@ class AuditFilter:
     writer: str = ""
     since: datetime | None = None
     before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Whom a text names, to look for them in the audit."""
+
+    people: tuple[PersonId, ...] = ()
+    administrators: tuple[str, ...] = ()
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +250,18 @@ class IntegratorNumbers:
     blocked: int
     """Origins that tried and are not listed."""
     last_used: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class IntegratorFilter:
+    """Which integrators are listed; empty fields ask for nothing."""
+
+    text: str = ""
+    """Part of a name or code."""
+    blocked: bool = False
+    """Only those with origins that tried and are not listed."""
+    flagged: bool = False
+    """Only those with usable keys that were seen where they must never be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Nothing here changes anything. Addresses leave masked.
 
 import asyncio
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, TypeVar
 
@@ -18,6 +18,7 @@ from appliance.domain.console import (
     BlockedRow,
     ChainView,
     HomeNumbers,
+    IntegratorFilter,
     IntegratorNumbers,
     Names,
     Page,
@@ -27,12 +28,16 @@ from appliance.domain.console import (
     PersonView,
     RequestFilter,
     RequestRow,
+    Search,
+    read_search,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.integration import IntegratorView
 from appliance.domain.levels import Upkeep, UpkeepCount
 from appliance.domain.ports import LookupIndex, Sealer
 from appliance.domain.records import Records, Store
+from appliance.domain.records.console_views import ConsoleViewRecords
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.services import cursors
@@ -41,6 +46,10 @@ from appliance.services.upkeep import upkeep_overdue
 
 PAGE: Final = 50
 """Rows of a page."""
+SPAN: Final = 20_000
+"""Rows in which a page looks for a text; the next page goes on below them."""
+_NAMED: Final = 20
+"""People, and administrators, whose rows are looked for in the audit."""
 _BLOCKED_SHOWN: Final = 5
 _CHAIN_STEP: Final = 500
 _Row = TypeVar("_Row")
@@ -84,6 +93,16 @@ class ConsoleViews:
             numbers = await records.console_views.numbers(self._clock.now())
             return numbers, await records.console_views.blocked(_BLOCKED_SHOWN)
 
+    async def listed_integrators(
+        self, wanted: IntegratorFilter, cursor: str = ""
+    ) -> Page[IntegratorView]:
+        """Integrators, by code; the cursor is the last code of the page before."""
+        async with self._store.read() as records:
+            rows = await records.console_views.integrators(
+                wanted, self._clock.now(), PAGE + 1, cursor
+            )
+        return _page(rows, lambda row: row.code)
+
     async def integrators(self) -> dict[IntegratorId, IntegratorNumbers]:
         """How each integrator stands; one without anything is not there."""
         async with self._store.read() as records:
@@ -113,19 +132,30 @@ class ConsoleViews:
         after = cursors.read_instant(cursor)
         place = None if after is None else (after[0], PersonId(after[1]))
         async with self._store.read() as records:
-            rows = await records.console_views.people(
-                self._people_query(wanted), PAGE + 1, place
-            )
-        return _page(rows, lambda row: cursors.instant(row.created, row.id))
+            views = records.console_views
+            query = await self._people_query(views, wanted)
+            looked = query.name or query.cuil
+            floor = await views.people_floor(query, place, SPAN) if looked else None
+            rows = await views.people(query, PAGE + 1, place, floor)
+        return _page(
+            rows,
+            lambda row: cursors.instant(row.created, row.id),
+            None if floor is None else cursors.instant(*floor),
+        )
 
-    def _people_query(self, wanted: PeopleFilter) -> PeopleQuery:
-        """Read one box: an address, digits of a CUIL, or part of a name."""
+    async def _people_query(
+        self, views: ConsoleViewRecords, wanted: PeopleFilter
+    ) -> PeopleQuery:
+        """Read one box: an address, a CUIL or serial, or part of a name or CUIL."""
         text = wanted.text.strip()
         digits = text.replace("-", "").replace(" ", "")
         by_cuil = digits.isascii() and digits.isdigit()
+        among = await _among(views, read_search(text))
+        by_text = among is None and "@" not in text
         return PeopleQuery(
-            name="" if by_cuil or "@" in text else text,
-            cuil=digits if by_cuil else "",
+            name=text if by_text and not by_cuil else "",
+            cuil=digits if by_text and by_cuil else "",
+            among=among,
             email_indexes=email_indexes(self._lookup, text) if "@" in text else (),
             state=wanted.state,
             locked=wanted.locked,
@@ -154,16 +184,27 @@ class ConsoleViews:
     async def requests(
         self, wanted: RequestFilter, cursor: str = ""
     ) -> Page[RequestRow]:
-        """Requests of everybody, newest first.
+        """Requests of everybody, newest first; one that is named by its number, first.
 
         Raises:
             ApplianceError: `QUERY_INVALID` for a cursor that is none.
         """
         after = cursors.read_number(cursor)
         place = None if after is None else RequestId(after)
+        search = read_search(wanted.text)
         async with self._store.read() as records:
-            rows = await records.console_views.requests(wanted, PAGE + 1, place)
-        return _page(rows, lambda row: str(row.id))
+            views = records.console_views
+            exact = None
+            if search.number is not None and place is None:
+                exact = await views.numbered(wanted, RequestId(search.number))
+            wanted = replace(wanted, among=await _among(views, search))
+            looked = wanted.text and wanted.among is None
+            floor = await views.requests_floor(wanted, place, SPAN) if looked else None
+            rows = await views.requests(wanted, PAGE + 1, place, floor)
+        page = _page(
+            rows, lambda row: str(row.id), None if floor is None else str(floor)
+        )
+        return page if exact is None else replace(page, rows=(exact, *page.rows))
 
     async def request(self, number: RequestId) -> RequestStory:
         """A request in full: itself, its signed document, process and story.
@@ -195,9 +236,16 @@ class ConsoleViews:
         """
         after = cursors.read_place(cursor)
         async with self._store.read() as records:
-            rows = await records.console_views.audit(wanted, PAGE + 1, after)
+            views = records.console_views
+            named = floor = None
+            if wanted.text:
+                named = await views.named(read_search(wanted.text), _NAMED)
+                floor = await views.audit_floor(wanted, after, SPAN)
+            rows = await views.audit(wanted, PAGE + 1, after, named, floor)
             page = _page(
-                rows, lambda row: cursors.place(AuditPlace(row.at, row.writer, row.n))
+                rows,
+                lambda row: cursors.place(AuditPlace(row.at, row.writer, row.n)),
+                None if floor is None else cursors.place(floor),
             )
             return AuditPage(page, await _names(records, page.rows))
 
@@ -255,10 +303,28 @@ async def _names(
     )
 
 
-def _page(rows: list[_Row], cursor_of: cursors.CursorOf[_Row]) -> Page[_Row]:
-    """A page of rows of which one more than a page was asked for."""
+async def _among(
+    views: ConsoleViewRecords, search: Search
+) -> tuple[PersonId, ...] | None:
+    """Whom a CUIL or serial names; None for a text that may be part of a name.
+
+    Digits that are nobody's CUIL may still stand in the name of a document.
+    """
+    return (await views.holders(search) or None) if search.is_key else None
+
+
+def _page(
+    rows: list[_Row], cursor_of: cursors.CursorOf[_Row], floor: str | None = None
+) -> Page[_Row]:
+    """A page of rows of which one more than a page was asked for.
+
+    Args:
+        rows: found.
+        cursor_of: says where a row is.
+        floor: cursor of the last row that was looked at, where more are left.
+    """
     shown = tuple(rows[:PAGE])
-    return Page(shown, cursor_of(shown[-1]) if len(rows) > PAGE else None)
+    return Page(shown, cursor_of(shown[-1]) if len(rows) > PAGE else floor)
 
 
 def mask(email: str) -> str:

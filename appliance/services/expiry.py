@@ -14,7 +14,7 @@ from cryptography import x509
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.console import Page
+from appliance.domain.console import Page, read_search
 from appliance.domain.records import Records, Store
 from appliance.domain.trust import EXPIRY_DAYS, Anchor, Expiring, ExpiringKind
 from appliance.domain.vocab import EventKind
@@ -25,6 +25,8 @@ OwnCertificates = Callable[[Records], Awaitable[Sequence[tuple[ExpiringKind, byt
 """Gives the installation's own certificates in use, DER, with what they are."""
 _BATCH: Final = 200
 _PAGE: Final = 50
+_NAMED: Final = 500
+"""People whose certificates a search shows; who needs more types more."""
 _LONGEST: Final = timedelta(days=max(EXPIRY_DAYS))
 _SOON: Final = timedelta(days=30)
 
@@ -109,16 +111,25 @@ class Expiry:
         rows = [what for ending in ours.values() for what in ending]
         return Overview(tuple(sorted(rows, key=lambda what: what.not_after)), signers)
 
-    async def signers(self, cursor: str = "") -> Page[Expiring]:
+    async def signers(self, cursor: str = "", text: str = "") -> Page[Expiring]:
         """Credentials in use that end within 90 days, soonest first.
+
+        Args:
+            cursor: where the page before ended.
+            text: part of a name, a CUIL or a serial number: then those of
+                whoever it names, whenever they end.
 
         Raises:
             ApplianceError: `QUERY_INVALID` for a cursor that is none.
         """
         after = cursors.read_instant(cursor)
-        until = self._clock.now() + _LONGEST
+        until = None if text else self._clock.now() + _LONGEST
         async with self._store.read() as records:
-            rows = await records.expiry.listed(until, _PAGE + 1, after)
+            among = None
+            if text:
+                views = records.console_views
+                among = (await views.named(read_search(text), _NAMED)).people
+            rows = await records.expiry.listed(until, _PAGE + 1, after, among)
         shown = tuple(rows[:_PAGE])
         more = len(rows) > _PAGE
         last = cursors.instant(shown[-1].not_after, shown[-1].id) if more else None

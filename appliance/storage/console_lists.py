@@ -1,19 +1,34 @@
 """Lists of the console, with filters and cursors, in SQL that both databases take."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Row, and_, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Text,
+    and_,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    type_coerce,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.audit import AuditRow
 from appliance.domain.console import (
     AuditFilter,
     AuditPlace,
+    Named,
     Names,
     RequestFilter,
     RequestRow,
+    Search,
     WriterRow,
+    read_search,
 )
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import RequestState
@@ -21,7 +36,9 @@ from appliance.storage.audit import audit_row
 from appliance.storage.tables import (
     audit_event,
     audit_writer,
+    certificate,
     console_user,
+    credential,
     integrator,
     person,
     signature_request,
@@ -31,6 +48,8 @@ _ACCENTS: Final = (
     ("á", "a"), ("é", "e"), ("í", "i"), ("ó", "o"), ("ú", "u"), ("ü", "u"), ("ñ", "n"),
 )  # fmt: skip
 _ESCAPE: Final = "\\"
+_HOLDERS: Final = 20
+"""People of one serial number: different CAs may give the same."""
 
 
 class SqlConsoleLists:
@@ -40,51 +59,125 @@ class SqlConsoleLists:
         self._connection = connection
 
     async def requests(
-        self, wanted: RequestFilter, limit: int, after: RequestId | None
+        self,
+        wanted: RequestFilter,
+        limit: int,
+        after: RequestId | None,
+        floor: RequestId | None = None,
     ) -> list[RequestRow]:
-        """Requests, newest first, after a number."""
+        """Requests, newest first, after a number and down to another."""
         request = signature_request.c
         query = (
-            select(
-                signature_request,
-                person.c.name.label("person_name"),
-                integrator.c.code.label("integrator_code"),
-                integrator.c.name.label("integrator_name"),
-            )
-            .join(person, person.c.id == request.person)
-            .join(integrator, integrator.c.id == request.integrator)
-            .where(*_request_conditions(wanted))
+            _requests(wanted)
+            .where(*_request_text(wanted))
             .order_by(request.id.desc())
             .limit(limit)
         )
         if after is not None:
             query = query.where(request.id < after)
+        if floor is not None:
+            query = query.where(request.id >= floor)
         return [_request(row) for row in await self._connection.execute(query)]
 
-    async def audit(
-        self, wanted: AuditFilter, limit: int, after: AuditPlace | None
-    ) -> list[AuditRow]:
-        """Audit rows, newest first, after a place."""
-        event = audit_event.c
+    async def requests_floor(
+        self, wanted: RequestFilter, after: RequestId | None, count: int
+    ) -> RequestId | None:
+        """Where so many requests end, whatever their names; None for fewer."""
+        request = signature_request.c
         query = (
-            select(audit_event)
-            .where(*_audit_conditions(wanted))
-            .order_by(event.at.desc(), event.writer.desc(), event.n.desc())
-            .limit(limit)
+            _requests(wanted)
+            .with_only_columns(request.id)
+            .order_by(request.id.desc())
+            .offset(count - 1)
+            .limit(1)
         )
         if after is not None:
-            query = query.where(
-                or_(
-                    event.at < after.at,
-                    and_(event.at == after.at, event.writer < after.writer),
-                    and_(
-                        event.at == after.at,
-                        event.writer == after.writer,
-                        event.n < after.n,
-                    ),
+            query = query.where(request.id < after)
+        found = (await self._connection.execute(query)).scalar_one_or_none()
+        return None if found is None else RequestId(found)
+
+    async def numbered(
+        self, wanted: RequestFilter, number: RequestId
+    ) -> RequestRow | None:
+        """The request of that number, where the other filters let it through."""
+        query = _requests(wanted).where(signature_request.c.id == number)
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else _request(row)
+
+    async def holders(self, search: Search) -> tuple[PersonId, ...]:
+        """Whose CUIL that is, or the serial number of a certificate."""
+        found = []
+        if search.cuil:
+            found.append(select(person.c.id).where(person.c.cuil == search.cuil))
+        if search.serial:
+            found.append(
+                select(credential.c.person)
+                .join(certificate, certificate.c.credential == credential.c.id)
+                .where(certificate.c.serial == search.serial)
+            )
+            # Of what outside CAs issued no serial stands beside the certificate.
+            found.append(
+                select(credential.c.person).where(
+                    _has_bytes(self._connection, credential.c.certificate, search)
                 )
             )
+        for query in found:
+            rows = (await self._connection.execute(query.limit(_HOLDERS))).scalars()
+            if people := tuple(PersonId(row) for row in rows):
+                return people
+        return ()
+
+    async def named(self, search: Search, limit: int) -> Named:
+        """People and administrators that a text names, at most so many of each."""
+        text = fold(search.text)
+        people: Sequence[str] = await self.holders(search) if search.is_key else ()
+        if not people:
+            whose = [contains(folded(person.c.name), text)]
+            if search.cuil_part:
+                whose.append(contains(person.c.cuil, search.cuil_part))
+            query = select(person.c.id).where(or_(*whose)).limit(limit)
+            people = (await self._connection.execute(query)).scalars().all()
+        query = (
+            select(console_user.c.id)
+            .where(contains(console_user.c.name, text))
+            .limit(limit)
+        )
+        administrators = (await self._connection.execute(query)).scalars().all()
+        return Named(
+            tuple(PersonId(one) for one in people),
+            tuple(administrators),
+            search.number,
+        )
+
+    async def audit(
+        self,
+        wanted: AuditFilter,
+        limit: int,
+        after: AuditPlace | None,
+        named: Named | None = None,
+        floor: AuditPlace | None = None,
+    ) -> list[AuditRow]:
+        """Audit rows, newest first, after a place and down to another."""
+        query = _audit(wanted, after).limit(limit)
+        if named is not None:
+            query = query.where(_about(named))
+        if floor is not None:
+            query = query.where(not_(_before(floor)))
         return [audit_row(row) for row in await self._connection.execute(query)]
+
+    async def audit_floor(
+        self, wanted: AuditFilter, after: AuditPlace | None, count: int
+    ) -> AuditPlace | None:
+        """Where so many rows end, whoever they are about; None for fewer."""
+        event = audit_event.c
+        query = (
+            _audit(wanted, after)
+            .with_only_columns(event.at, event.writer, event.n)
+            .offset(count - 1)
+            .limit(1)
+        )
+        row = (await self._connection.execute(query)).one_or_none()
+        return None if row is None else AuditPlace(row.at, row.writer, row.n)
 
     async def names(
         self,
@@ -136,15 +229,100 @@ class SqlConsoleLists:
         return [audit_row(row) for row in rows]
 
 
+def _requests(wanted: RequestFilter) -> Select[Any]:
+    """Requests that the filters let through, whatever the text."""
+    request = signature_request.c
+    return (
+        select(
+            signature_request,
+            person.c.name.label("person_name"),
+            integrator.c.code.label("integrator_code"),
+            integrator.c.name.label("integrator_name"),
+        )
+        .join(person, person.c.id == request.person)
+        .join(integrator, integrator.c.id == request.integrator)
+        .where(*_request_conditions(wanted))
+    )
+
+
+def _request_text(wanted: RequestFilter) -> list[ColumnElement[bool]]:
+    """Requests in which the text is found, the one of that number aside."""
+    if not wanted.text or wanted.among is not None:
+        return []
+    search, text = read_search(wanted.text), fold(wanted.text)
+    request = signature_request.c
+    found = [
+        contains(folded(request.name), text),
+        contains(folded(person.c.name), text),
+    ]
+    if search.cuil_part:
+        found.append(contains(person.c.cuil, search.cuil_part))
+    conditions: list[ColumnElement[bool]] = [or_(*found)]
+    if search.number is not None:
+        conditions.append(request.id != search.number)
+    return conditions
+
+
+def _has_bytes(
+    connection: AsyncConnection, column: ColumnElement[bytes], search: Search
+) -> ColumnElement[bool]:
+    """Whether a certificate, in DER, has that serial number."""
+    number = int(search.serial, 16)
+    # X.690, 8.3: INTEGER, its length, and a zero octet before a set first bit.
+    content = number.to_bytes(number.bit_length() // 8 + 1, "big")
+    der = literal(b"\x02" + bytes([len(content)]) + content)
+    if connection.dialect.name == "postgresql":
+        return func.position(der.op("IN")(column)) > 0
+    return func.instr(column, der) > 0
+
+
+def _audit(wanted: AuditFilter, after: AuditPlace | None) -> Select[Any]:
+    """Audit rows that the filters let through, newest first, after a place."""
+    event = audit_event.c
+    query = (
+        select(audit_event)
+        .where(*_audit_conditions(wanted))
+        .order_by(event.at.desc(), event.writer.desc(), event.n.desc())
+    )
+    return query if after is None else query.where(_before(after))
+
+
+def _before(place: AuditPlace) -> ColumnElement[bool]:
+    """Rows that are older than a place; of one instant, by writer and number."""
+    event = audit_event.c
+    return or_(
+        event.at < place.at,
+        and_(event.at == place.at, event.writer < place.writer),
+        and_(event.at == place.at, event.writer == place.writer, event.n < place.n),
+    )
+
+
+def _about(named: Named) -> ColumnElement[bool]:
+    """Rows by somebody, about them, or about a request."""
+    event = audit_event.c
+    actors = [f"person:{one}" for one in named.people]
+    actors += [f"console:{one}" for one in named.administrators]
+    found: list[ColumnElement[bool]] = [event.actor.in_(actors)]
+    # Ids stand in quotes wherever a detail has them.
+    detail = type_coerce(event.detail, Text)
+    found += [
+        detail.contains(f'"{one}"') for one in (*named.people, *named.administrators)
+    ]
+    if named.people:
+        theirs = select(signature_request.c.id).where(
+            signature_request.c.person.in_(named.people)
+        )
+        found.append(event.request.in_(theirs))
+    if named.number is not None:
+        found.append(event.request == named.number)
+    return or_(*found)
+
+
 def _request_conditions(wanted: RequestFilter) -> list[ColumnElement[bool]]:
     request = signature_request.c
-    conditions = []
-    if wanted.text:
-        named = contains(folded(request.name), fold(wanted.text))
-        text = wanted.text
-        # Longer numbers than any that was given would not fit the column.
-        numbered = text.isascii() and text.isdigit() and len(text) < 16  # noqa: PLR2004
-        conditions.append(or_(named, request.id == int(text)) if numbered else named)
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.among is not None:
+        conditions.append(request.person.in_(wanted.among))
     if wanted.state is not None:
         conditions.append(request.state == wanted.state.value)
     if wanted.integrator:

@@ -3,18 +3,30 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    func,
+    not_,
+    or_,
+    select,
+    update,
+)
 
 from appliance.domain.console import (
     BlockedRow,
     HomeNumbers,
+    IntegratorFilter,
     IntegratorNumbers,
     PeopleQuery,
     PersonRow,
     StoredPerson,
 )
 from appliance.domain.ids import IntegratorId, PersonId
-from appliance.domain.integration import SessionState
+from appliance.domain.integration import IntegratorView, SessionState
+from appliance.domain.records.console_views import PersonPlace
 from appliance.domain.vocab import (
     CredentialState,
     PersonState,
@@ -22,6 +34,7 @@ from appliance.domain.vocab import (
     VouchedBy,
 )
 from appliance.storage.console_lists import SqlConsoleLists, contains, fold, folded
+from appliance.storage.integrators import integrator_view, integrator_views
 from appliance.storage.tables import (
     api_key,
     blocked_origin,
@@ -121,6 +134,30 @@ class SqlConsoleViews(SqlConsoleLists):
             for ident in {*keys, *domains, *blocked}
         }
 
+    async def integrators(
+        self, wanted: IntegratorFilter, at: datetime, limit: int, after: str
+    ) -> list[IntegratorView]:
+        """Integrators by code, after a code."""
+        query = integrator_views().where(integrator.c.code > after)
+        if wanted.text:
+            text = fold(wanted.text)
+            query = query.where(
+                or_(
+                    contains(folded(integrator.c.name), text),
+                    contains(integrator.c.code, text),
+                )
+            )
+        if wanted.blocked:
+            tried = select(blocked_origin.c.integrator)
+            query = query.where(integrator.c.id.in_(tried))
+        if wanted.flagged:
+            keys = select(api_key.c.integrator).where(
+                _usable(at), api_key.c.flagged.is_not(None)
+            )
+            query = query.where(integrator.c.id.in_(keys))
+        rows = await self._connection.execute(query.limit(limit))
+        return [integrator_view(row) for row in rows]
+
     async def key_sessions(self, key_id: str, at: datetime) -> int:
         """Unfinished sessions that an API key opened."""
         return await self._count(
@@ -130,30 +167,38 @@ class SqlConsoleViews(SqlConsoleLists):
         )
 
     async def people(
-        self, query: PeopleQuery, limit: int, after: tuple[datetime, PersonId] | None
+        self,
+        query: PeopleQuery,
+        limit: int,
+        after: PersonPlace | None,
+        floor: PersonPlace | None = None,
     ) -> list[PersonRow]:
-        """Persons, newest first, after a place."""
-        wanted = _people().order_by(person.c.created.desc(), person.c.id.desc())
+        """Persons, newest first, after a place and down to another."""
+        wanted = _filtered(query, after)
+        found = []
         if query.name:
-            wanted = wanted.where(contains(folded(person.c.name), fold(query.name)))
+            found.append(contains(folded(person.c.name), fold(query.name)))
         if query.cuil:
-            wanted = wanted.where(contains(person.c.cuil, query.cuil))
-        if query.email_indexes:
-            wanted = wanted.where(person.c.email_index.in_(query.email_indexes))
-        if query.state is not None:
-            wanted = wanted.where(person.c.state == query.state.value)
-        if query.locked:
-            wanted = wanted.where(signing_secret.c.locked_at.is_not(None))
-        if after is not None:
-            at, ident = after
-            wanted = wanted.where(
-                or_(
-                    person.c.created < at,
-                    and_(person.c.created == at, person.c.id < ident),
-                )
-            )
+            found.append(contains(person.c.cuil, query.cuil))
+        if found:
+            wanted = wanted.where(or_(*found))
+        if floor is not None:
+            wanted = wanted.where(not_(_before(floor)))
         rows = await self._connection.execute(wanted.limit(limit))
         return [_person(row) for row in rows]
+
+    async def people_floor(
+        self, query: PeopleQuery, after: PersonPlace | None, count: int
+    ) -> PersonPlace | None:
+        """Where so many persons end, whatever their names; None for fewer."""
+        place = (
+            _filtered(query, after)
+            .with_only_columns(person.c.created, person.c.id)
+            .offset(count - 1)
+            .limit(1)
+        )
+        row = (await self._connection.execute(place)).one_or_none()
+        return None if row is None else (row.created, PersonId(row.id))
 
     async def person(self, person_id: PersonId, at: datetime) -> StoredPerson | None:
         """A person and what is kept beside them."""
@@ -195,6 +240,26 @@ def _usable(at: datetime) -> ColumnElement[bool]:
         or_(api_key.c.expires.is_(None), api_key.c.expires > at),
         or_(api_key.c.ends.is_(None), api_key.c.ends > at),
     )
+
+
+def _filtered(query: PeopleQuery, after: PersonPlace | None) -> Select[Any]:
+    """Persons that the filters let through, whatever the text, newest first."""
+    wanted = _people().order_by(person.c.created.desc(), person.c.id.desc())
+    if query.among is not None:
+        wanted = wanted.where(person.c.id.in_(query.among))
+    if query.email_indexes:
+        wanted = wanted.where(person.c.email_index.in_(query.email_indexes))
+    if query.state is not None:
+        wanted = wanted.where(person.c.state == query.state.value)
+    if query.locked:
+        wanted = wanted.where(signing_secret.c.locked_at.is_not(None))
+    return wanted if after is None else wanted.where(_before(after))
+
+
+def _before(place: PersonPlace) -> ColumnElement[bool]:
+    """Persons recorded before a place; at one instant, by id."""
+    at, ident = place
+    return or_(person.c.created < at, and_(person.c.created == at, person.c.id < ident))
 
 
 def _people() -> Select[Any]:

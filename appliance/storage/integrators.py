@@ -40,9 +40,7 @@ class SqlIntegrators:
 
     async def all(self) -> list[IntegratorView]:
         """Every integrator, by code."""
-        rows = await self._connection.execute(
-            select(*_WHOSE).order_by(integrator.c.code)
-        )
+        rows = await self._connection.execute(integrator_views())
         return [integrator_view(row) for row in rows]
 
     async def get(self, code: str) -> IntegratorView | None:
@@ -253,6 +251,11 @@ def _with_integrator(table: Any) -> Select[Any]:
     return select(table, *_WHOSE).join(
         integrator, integrator.c.id == table.c.integrator
     )
+
+
+def integrator_views() -> Select[Any]:
+    """Select what `integrator_view` reads, by code."""
+    return select(*_WHOSE).order_by(integrator.c.code)
 
 
 def integrator_view(row: Row[Any]) -> IntegratorView:

@@ -96,10 +96,16 @@ class SqlExpiry:
         return [_signer(row) for row in rows]
 
     async def listed(
-        self, until: datetime, limit: int, after: tuple[datetime, str] | None
+        self,
+        until: datetime | None,
+        limit: int,
+        after: tuple[datetime, str] | None,
+        among: Collection[PersonId] | None = None,
     ) -> list[Expiring]:
         """Credentials in use that end by then, soonest first, told or not."""
         query = _ending(until)
+        if among is not None:
+            query = query.where(credential.c.person.in_(among))
         if after is not None:
             end, ident = after
             query = query.where(
@@ -208,9 +214,9 @@ class SqlRevocationPins:
         return phc
 
 
-def _ending(until: datetime) -> Select[Any]:
+def _ending(until: datetime | None) -> Select[Any]:
     """Credentials in use that end by then, soonest first, with their holder."""
-    return (
+    query = (
         select(
             credential.c.id,
             credential.c.person,
@@ -219,12 +225,10 @@ def _ending(until: datetime) -> Select[Any]:
             person.c.name,
         )
         .join(person, person.c.id == credential.c.person)
-        .where(
-            credential.c.state == CredentialState.ACTIVE.value,
-            credential.c.not_after <= until,
-        )
+        .where(credential.c.state == CredentialState.ACTIVE.value)
         .order_by(credential.c.not_after, credential.c.id)
     )
+    return query if until is None else query.where(credential.c.not_after <= until)
 
 
 def _signer(row: Row[Any]) -> Expiring:

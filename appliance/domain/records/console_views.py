@@ -10,17 +10,24 @@ from appliance.domain.console import (
     AuditPlace,
     BlockedRow,
     HomeNumbers,
+    IntegratorFilter,
     IntegratorNumbers,
+    Named,
     Names,
     PeopleQuery,
     PersonRow,
     RequestFilter,
     RequestRow,
+    Search,
     StoredPerson,
     WriterRow,
 )
 from appliance.domain.ids import IntegratorId, PersonId, RequestId
+from appliance.domain.integration import IntegratorView
 from appliance.domain.vocab import PersonState
+
+PersonPlace = tuple[datetime, PersonId]
+"""When somebody was recorded, and who."""
 
 
 class ConsoleViewRecords(Protocol):
@@ -40,14 +47,38 @@ class ConsoleViewRecords(Protocol):
         """How each integrator stands."""
         ...
 
+    async def integrators(
+        self, wanted: IntegratorFilter, at: datetime, limit: int, after: str
+    ) -> list[IntegratorView]:
+        """Integrators by code, after a code."""
+        ...
+
     async def key_sessions(self, key_id: str, at: datetime) -> int:
         """Unfinished sessions that an API key opened."""
         ...
 
     async def people(
-        self, query: PeopleQuery, limit: int, after: tuple[datetime, PersonId] | None
+        self,
+        query: PeopleQuery,
+        limit: int,
+        after: PersonPlace | None,
+        floor: PersonPlace | None = None,
     ) -> list[PersonRow]:
-        """Persons, newest first, after a place."""
+        """Persons, newest first, after a place and down to another."""
+        ...
+
+    async def people_floor(
+        self, query: PeopleQuery, after: PersonPlace | None, count: int
+    ) -> PersonPlace | None:
+        """Where so many persons end, whatever their names; None for fewer."""
+        ...
+
+    async def holders(self, search: Search) -> tuple[PersonId, ...]:
+        """Whose CUIL that is, or the serial number of a certificate."""
+        ...
+
+    async def named(self, search: Search, limit: int) -> Named:
+        """People and administrators that a text names, at most so many of each."""
         ...
 
     async def person(self, person: PersonId, at: datetime) -> StoredPerson | None:
@@ -55,15 +86,50 @@ class ConsoleViewRecords(Protocol):
         ...
 
     async def requests(
-        self, wanted: RequestFilter, limit: int, after: RequestId | None
+        self,
+        wanted: RequestFilter,
+        limit: int,
+        after: RequestId | None,
+        floor: RequestId | None = None,
     ) -> list[RequestRow]:
-        """Requests, newest first, after a number."""
+        """Requests, newest first, after a number and down to another."""
+        ...
+
+    async def requests_floor(
+        self, wanted: RequestFilter, after: RequestId | None, count: int
+    ) -> RequestId | None:
+        """Where so many requests end, whatever their names; None for fewer."""
+        ...
+
+    async def numbered(
+        self, wanted: RequestFilter, number: RequestId
+    ) -> RequestRow | None:
+        """The request of that number, where the other filters let it through."""
         ...
 
     async def audit(
-        self, wanted: AuditFilter, limit: int, after: AuditPlace | None
+        self,
+        wanted: AuditFilter,
+        limit: int,
+        after: AuditPlace | None,
+        named: Named | None = None,
+        floor: AuditPlace | None = None,
     ) -> list[AuditRow]:
-        """Audit rows, newest first, after a place."""
+        """Audit rows, newest first, after a place and down to another.
+
+        Args:
+            wanted: which.
+            limit: how many.
+            after: where the page before ended.
+            named: only rows of or about these; None: of anybody.
+            floor: the last row that is looked at.
+        """
+        ...
+
+    async def audit_floor(
+        self, wanted: AuditFilter, after: AuditPlace | None, count: int
+    ) -> AuditPlace | None:
+        """Where so many rows end, whoever they are about; None for fewer."""
         ...
 
     async def names(

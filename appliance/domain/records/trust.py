@@ -43,9 +43,20 @@ class ExpiryRecords(Protocol):
         ...
 
     async def listed(
-        self, until: datetime, limit: int, after: tuple[datetime, str] | None
+        self,
+        until: datetime | None,
+        limit: int,
+        after: tuple[datetime, str] | None,
+        among: Collection[PersonId] | None = None,
     ) -> list[Expiring]:
-        """Credentials in use that end by then, soonest first, told or not."""
+        """Credentials in use that end by then, soonest first, told or not.
+
+        Args:
+            until: None: whenever they end.
+            limit: how many.
+            after: end and id of the one before.
+            among: only of these people; None: of anybody.
+        """
         ...
 
     async def count(self, until: datetime) -> int:

@@ -1,0 +1,286 @@
+"""What one box of a list finds, among thousands of rows, on both databases."""
+
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, insert, select
+
+from appliance.domain.audit import AuditEvent
+from appliance.domain.console import (
+    AuditFilter,
+    IntegratorFilter,
+    PeopleFilter,
+    RequestFilter,
+    RequestRow,
+    read_search,
+)
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.vocab import EventKind
+from appliance.services import console_views
+from appliance.storage import tables
+from appliance.storage.engines import open_engines
+from tests.parts.console import Site, open_site
+
+ANA, LUIS = "20055361682", "20267565393"
+MANY = 5_000
+
+
+@dataclass
+class Crowd:
+    """A console with thousands of requests, all of Luis but one."""
+
+    site: Site
+    ana: PersonId
+    luis: PersonId
+    anas: int
+    """Number of the one of Ana, an old one."""
+
+    async def requests(self, text: str, **wanted: Any) -> list[RequestRow]:
+        """The first page that a text finds."""
+        page = await self.site.front.views.requests(RequestFilter(text=text, **wanted))
+        return list(page.rows)
+
+
+async def execute(site: Site, *statements: Any) -> list[Any]:
+    """Change the record behind everybody's back; rows of the last statement."""
+    engines = open_engines(site.desk.settings)
+    async with engines.writer.begin() as connection:
+        for statement, *values in statements:
+            result = await connection.execute(statement, *values)
+        rows = list(result) if result.returns_rows else []
+    await engines.dispose()
+    return rows
+
+
+@pytest.fixture
+async def crowd(tmp_path: Path, each_url: str) -> AsyncIterator[Crowd]:
+    """Requests numbered to 5,000, whose documents have numbers in their names."""
+    async with open_site(tmp_path, each_url) as site:
+        await site.front.integrators.create("operator", "acme", "ACME S.A.")
+        ana = await site.person(ANA, "Ana María Núñez")
+        luis = await site.person(LUIS, "Luis Ángel Peña")
+        anas = await site.request(ANA, "poder.pdf")
+        first = await site.request(LUIS, "factura 1.pdf")
+        request = tables.signature_request
+        found = await execute(site, (select(request).where(request.c.id == first),))
+        like = dict(found[0]._mapping)
+        rows = [
+            {**like, "id": n, "seq": n, "name": f"factura {n}.pdf"}
+            for n in range(first + 1, MANY + 1)
+        ]
+        await execute(site, (insert(request), rows))
+        yield Crowd(site, ana, luis, anas)
+
+
+def numbers(rows: list[RequestRow]) -> list[int]:
+    """Of requests, in order."""
+    return [row.id for row in rows]
+
+
+async def test_number_comes_first(crowd: Crowd) -> None:
+    """Of all that have 17 in them the request 17 is the first, and stands once."""
+    for text in ("17", "#17", " 17 "):
+        found = numbers(await crowd.requests(text))
+        assert found[0] == 17
+        assert found.count(17) == 1
+    assert numbers(await crowd.requests("17"))[1] == 4_917
+    page = await crowd.site.front.views.requests(RequestFilter(text="17"))
+    seen = list(page.rows)
+    while page.following:
+        page = await crowd.site.front.views.requests(
+            RequestFilter(text="17"), page.following
+        )
+        seen += page.rows
+    wanted = {n for n in range(1, MANY + 1) if "17" in str(n)} - {crowd.anas}
+    assert sorted(numbers(seen)) == sorted(wanted)
+    assert numbers(await crowd.requests("99999999999999999999")) == []
+
+
+async def test_request_is_found_by_its_signer(crowd: Crowd) -> None:
+    """By part of the name, the CUIL however written, the serial number."""
+    (held,) = await crowd.site.front.credentials.of(crowd.ana)
+    serial = held.serial
+    colons = ":".join(serial[at : at + 2] for at in range(0, len(serial), 2))
+    for text in (
+        "nunez",
+        "María N",
+        ANA,
+        "20-05536168-2",
+        "05536168",
+        serial,
+        serial.upper(),
+        colons if len(serial) % 2 == 0 else serial,
+    ):
+        assert numbers(await crowd.requests(text)) == [crowd.anas], text
+    assert numbers(await crowd.requests("nadie")) == []
+    luis = await crowd.requests("20-26756539-3")
+    assert {row.person for row in luis} == {crowd.luis}
+    assert len(luis) == console_views.PAGE
+
+
+async def test_other_filters_hold_for_the_number_too(crowd: Crowd) -> None:
+    """A number of somebody else's request is not shown among somebody's."""
+    assert numbers(await crowd.requests(str(crowd.anas), person=crowd.ana)) == [
+        crowd.anas
+    ]
+    assert numbers(await crowd.requests(str(crowd.anas), person=crowd.luis))[:1] != [
+        crowd.anas
+    ]
+
+
+async def test_outside_certificate_is_found_by_its_serial(crowd: Crowd) -> None:
+    """Though it stands in no list of what was issued here."""
+    (held,) = await crowd.site.front.credentials.of(crowd.ana)
+    await execute(crowd.site, (delete(tables.certificate),))
+
+    assert numbers(await crowd.requests(held.serial)) == [crowd.anas]
+
+
+async def test_page_looks_at_so_many_rows_and_the_next_goes_on(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text that nothing new has costs no more, and is found further on."""
+    monkeypatch.setattr(console_views, "SPAN", 2_000)
+    views = crowd.site.front.views
+    wanted = RequestFilter(text="poder")
+    pages, cursor = [], ""
+    while True:
+        page = await views.requests(wanted, cursor)
+        pages.append(numbers(list(page.rows)))
+        if page.following is None:
+            break
+        cursor = page.following
+
+    assert pages == [[], [], [crowd.anas]]
+    await crowd.site.sign_in()
+    text = (await crowd.site.get("/admin/requests?q=poder")).text
+    assert "Seguir buscando" in text
+    assert "cursor=3001" in text
+
+
+async def test_people_and_certificates_are_found(crowd: Crowd) -> None:
+    """By the same words; certificates whenever they end."""
+    (held,) = await crowd.site.front.credentials.of(crowd.ana)
+    views, expiry = crowd.site.front.views, crowd.site.front.expiry
+    for text in ("nunez", ANA, "20-05536168-2", "05536168", held.serial):
+        people = await views.people(PeopleFilter(text=text))
+        assert [row.id for row in people.rows] == [crowd.ana], text
+        ends = await expiry.signers(text=text)
+        assert [row.person for row in ends.rows] == [crowd.ana], text
+    assert (await expiry.signers(text="nadie")).rows == ()
+
+
+async def test_people_are_looked_through_in_spans(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older of two is found on the second page of one row."""
+    monkeypatch.setattr(console_views, "SPAN", 1)
+    views = crowd.site.front.views
+
+    first = await views.people(PeopleFilter(text="ana"))
+    assert first.rows == ()
+    assert first.following
+    second = await views.people(PeopleFilter(text="ana"), first.following)
+    assert [row.id for row in second.rows] == [crowd.ana]
+
+
+async def test_audit_tells_what_somebody_did_and_had_done(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By actor, by request, and where a detail names them; nothing of others."""
+    site = crowd.site
+    async with site.desk.store.write() as records:
+        records.audit.add(AuditEvent(EventKind.LOGIN_COMPLETED, f"person:{crowd.ana}"))
+        records.audit.add(
+            AuditEvent(
+                EventKind.PERSON_DISABLED, "operator", detail={"person": crowd.ana}
+            )
+        )
+        records.audit.add(AuditEvent(EventKind.LOGIN_OTP_WRONG, f"person:{crowd.luis}"))
+
+    async def kinds(text: str) -> set[EventKind]:
+        page = (await site.front.views.audit(AuditFilter(text=text))).page
+        return {row.event.event for row in page.rows}
+
+    for text in ("nunez", "20-05536168-2"):
+        found = await kinds(text)
+        assert {
+            EventKind.LOGIN_COMPLETED,
+            EventKind.PERSON_DISABLED,
+            EventKind.REQUEST_CREATED,
+            EventKind.PERSON_INVITED,
+        } <= found, text
+        assert EventKind.LOGIN_OTP_WRONG not in found, text
+    assert await kinds(str(crowd.anas)) == {EventKind.REQUEST_CREATED}
+    assert await kinds("marta") == {EventKind.CONSOLE_USER_CREATED}
+    assert await kinds("nadie") == set()
+    monkeypatch.setattr(console_views, "SPAN", 3)
+    page = (await site.front.views.audit(AuditFilter(text="marta"))).page
+    seen = list(page.rows)
+    while page.following:
+        page = (
+            await site.front.views.audit(AuditFilter(text="marta"), page.following)
+        ).page
+        seen += page.rows
+    assert [row.event.event for row in seen] == [EventKind.CONSOLE_USER_CREATED]
+
+
+async def test_integrators_are_found_and_paged(crowd: Crowd) -> None:
+    """Hundreds by code, 50 a page, each once; by part of name or code."""
+    now = crowd.site.clock.now()
+    rows = [
+        {
+            "id": str(uuid.uuid4()),
+            "code": f"estudio-{n:03}",
+            "name": f"Estudio Ñandú {n:03}",
+            "delivery_limit_bytes": 1,
+            "may_vouch": False,
+            "created": now + timedelta(seconds=n),
+        }
+        for n in range(500)
+    ]
+    await execute(crowd.site, (insert(tables.integrator), rows))
+    listed = crowd.site.front.views.listed_integrators
+    seen, cursor = [], ""
+    while True:
+        page = await listed(IntegratorFilter(), cursor)
+        assert len(page.rows) <= console_views.PAGE
+        seen += [row.code for row in page.rows]
+        if page.following is None:
+            break
+        cursor = page.following
+
+    assert seen == sorted(["acme", *(str(row["code"]) for row in rows)])
+    for text in ("nandu 017", "ESTUDIO-017"):
+        page = await listed(IntegratorFilter(text=text))
+        assert [row.code for row in page.rows] == ["estudio-017"], text
+    await crowd.site.sign_in()
+    text = (await crowd.site.get("/admin/integrators?q=estudio")).text
+    assert "cursor=estudio-049" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "cuil", "serial"),
+    [
+        ("17", 17, "", ""),
+        ("#17", 17, "", ""),
+        ("²", None, "", ""),
+        ("1" * 16, None, "", "1" * 16),
+        ("20-05536168-2", None, "20055361682", "20055361682"),
+        ("20055361682", 20055361682, "20055361682", "20055361682"),
+        ("00:AB:cd:01:02", None, "", "abcd0102"),
+        ("deadbeef", None, "", ""),
+        ("contrato", None, "", ""),
+    ],
+)
+def test_text_is_read(text: str, number: int | None, cuil: str, serial: str) -> None:
+    """What a text may mean; a word of letters alone is no serial number."""
+    search = read_search(text)
+
+    assert (search.number, search.cuil, search.serial) == (number, cuil, serial)
+    assert RequestId(search.number or 0) == (number or 0)
