@@ -122,8 +122,8 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             ),
             invitations=invitations,
             views=ConsoleViews(store, sealer, lookup, clock),
-            officers=Officers(store),
-            reissue=Reissue(store, invitations, revocations),
+            officers=Officers(store, clock),
+            reissue=Reissue(store, invitations, revocations, clock),
             logos=Logos(store, core.inspector, clock),
             stamp_samples=StampSamples(store, core.inspector, clock, stamping),
             own_authority=OwnAuthorityViews(

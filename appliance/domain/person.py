@@ -68,6 +68,18 @@ class Person:
     state: PersonState
     locale: str
     """`es` or `en`."""
+    signed_out: datetime | None = None
+    """What they had proven until then counts no more."""
+
+    def may_go_on(self, proven: datetime | None) -> bool:
+        """Whether they may use what they once proved who they are for.
+
+        Args:
+            proven: when they did; None for one who has still to do it.
+        """
+        return self.state is PersonState.ACTIVE and (
+            proven is None or self.signed_out is None or proven > self.signed_out
+        )
 
 
 @dataclass(frozen=True, slots=True)

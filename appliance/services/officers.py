@@ -6,10 +6,12 @@ business to ask for; here it stands in the audit that one was given.
 """
 
 from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.records import Records, Store
 from appliance.domain.vocab import EventKind, PersonState
+from appliance.services.person_access import end_access
 
 
 class Officers:
@@ -17,10 +19,12 @@ class Officers:
 
     Args:
         store: the record.
+        clock: the time.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
 
     async def unlock(self, actor: str, person: PersonId) -> None:
         """Lift the lock of a person's signing password; the count begins anew.
@@ -57,6 +61,8 @@ class Officers:
     async def disable(self, actor: str, person: PersonId) -> None:
         """Let a person neither sign in nor sign until enabled again.
 
+        What they have open ends now: sessions of frames, access tokens, links.
+
         Raises:
             ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who is
                 not active.
@@ -78,6 +84,9 @@ class Officers:
         async with self._store.write() as records:
             if not await records.console_views.move_person(person, now, then):
                 raise await _why_not(records, person)
+            ended: dict[str, object] = {}
+            if then is PersonState.DISABLED:
+                ended = await end_access(records, person, self._clock.now())
             kind = (
                 EventKind.PERSON_DISABLED
                 if then is PersonState.DISABLED
@@ -91,6 +100,7 @@ class Officers:
                         "person": person,
                         "before": {"state": now.value},
                         "after": {"state": then.value},
+                        **ended,
                     },
                 )
             )

@@ -8,6 +8,7 @@ Source: design §4 "Password"; decisions "a known person".
 """
 
 from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.integration import Invitation
@@ -18,6 +19,7 @@ from appliance.domain.vocab import (
     RevocationReason,
 )
 from appliance.services.invitations import Invitations
+from appliance.services.person_access import end_access
 from appliance.services.revocation import Revocations
 
 
@@ -28,14 +30,20 @@ class Reissue:
         store: the record.
         invitations: makes links.
         revocations: revokes.
+        clock: the time.
     """
 
     def __init__(
-        self, store: Store, invitations: Invitations, revocations: Revocations
+        self,
+        store: Store,
+        invitations: Invitations,
+        revocations: Revocations,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._invitations = invitations
         self._revocations = revocations
+        self._clock = clock
 
     async def reissue(
         self, actor: str, person: PersonId, witness: str | None = None
@@ -69,6 +77,7 @@ class Reissue:
                 records, person, RevocationReason.SUPERSEDED, actor
             )
             await records.people.forget_secrets(person)
+            ended = await end_access(records, person, self._clock.now())
             records.audit.add(
                 AuditEvent(
                     EventKind.PERSON_REISSUED,
@@ -84,6 +93,7 @@ class Reissue:
                             "state": PersonState.INVITED.value,
                             "credentials": [],
                         },
+                        **ended,
                     },
                 )
             )

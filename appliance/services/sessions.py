@@ -65,6 +65,7 @@ class Sessions:
         self._keys = PresentedKeys(store, lookup, clock, settings.environment)
         self._environment = settings.environment
         self._event_prefix = settings.event_prefix
+        self._factor_age = timedelta(seconds=settings.auth.factor_age_s)
 
     async def open(
         self, integrator_id: str, api_key: str, *, from_browser: bool = False
@@ -272,8 +273,9 @@ class Sessions:
                 the outcome of what was begun, and for a renewal.
 
         Raises:
-            ApplianceError: `SESSION_TOKEN_EXPIRED`, `SESSION_TOKEN_INVALID`,
-                or `SESSION_SUPERSEDED` for one that a later exchange replaced.
+            ApplianceError: `SESSION_TOKEN_EXPIRED`, also for a person who was
+                disabled; `SESSION_TOKEN_INVALID`, `SESSION_SUPERSEDED` for one that
+                a later exchange replaced, or `STEP_UP` where its code is too old.
         """
         bearer = bearer[:_LONGEST]
         async with self._store.read() as records:
@@ -288,6 +290,18 @@ class Sessions:
                     if known is None
                     else ErrorCode.SESSION_SUPERSEDED
                 )
+            person = (
+                None
+                if session.person is None
+                else await records.people.get(session.person)
+            )
+        if person is not None and not person.may_go_on(session.otp_at):
+            # Late or not: who was disabled gets nothing more of it.
+            raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
+        if session.otp_at is not None and self._clock.now() - session.otp_at >= (
+            self._factor_age
+        ):
+            raise ApplianceError(ErrorCode.STEP_UP)
         if is_over(session, self._clock) and not late:
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
         return session

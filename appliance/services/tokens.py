@@ -21,7 +21,6 @@ from appliance.domain.ports import Sealer
 from appliance.domain.records import Store
 from appliance.domain.records.login import JwtKeyRow
 from appliance.domain.request import Signer
-from appliance.domain.vocab import PersonState
 from appliance.services import token_check
 from appliance.settings import Settings
 
@@ -139,7 +138,7 @@ class Tokens:
         )
         async with self._store.read() as records:
             person = await records.people.get(PersonId(claims.subject))
-        if person is None or person.state is not PersonState.ACTIVE:
+        if person is None or not person.may_go_on(claims.authenticated_at):
             raise ApplianceError(ErrorCode.TOKEN_INVALID)
         return Signer(
             person.id, f"person:{person.id}", claims.factors, claims.authenticated_at

@@ -211,15 +211,7 @@ class SqlEnrolments:
 
     async def add(self, code_index: str, new: EnrolmentRow, at: datetime) -> None:
         """Record a link by the HMAC of its code; earlier ones of the person end."""
-        await self._connection.execute(
-            update(enrolment)
-            .where(
-                enrolment.c.person == new.person,
-                enrolment.c.used.is_(None),
-                enrolment.c.until > at,
-            )
-            .values(until=at)
-        )
+        await self.end_of_person(new.person, at)
         await self._connection.execute(
             insert(enrolment).values(
                 id=new.id,
@@ -243,6 +235,19 @@ class SqlEnrolments:
         return EnrolmentRow(
             row.id, PersonId(row.person), row.totp_sealed, row.until, row.used
         )
+
+    async def end_of_person(self, person: PersonId, at: datetime) -> int:
+        """End the unused links of a person; how many."""
+        result = await self._connection.execute(
+            update(enrolment)
+            .where(
+                enrolment.c.person == person,
+                enrolment.c.used.is_(None),
+                enrolment.c.until > at,
+            )
+            .values(until=at)
+        )
+        return result.rowcount
 
     async def use(self, link: str, at: datetime) -> bool:
         """Use a link up; False if it is over or was used."""

@@ -211,6 +211,17 @@ class SqlLogins:
             return None
         return PendingLogin(row.id, PersonId(row.person))
 
+    async def end_pending(self, person: PersonId) -> None:
+        """End the login tokens of a person."""
+        await self._connection.execute(
+            update(login_attempt)
+            .where(
+                login_attempt.c.person == person,
+                login_attempt.c.outcome == AttemptOutcome.RIGHT.value,
+            )
+            .values(token_index=None)
+        )
+
     async def consume(self, attempt: str) -> bool:
         """End a login token; False if another call did."""
         result = await self._connection.execute(

@@ -1,6 +1,7 @@
 """Persons, integrators and signing secrets in SQL."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, delete, func, insert, select, update
@@ -152,6 +153,12 @@ class SqlPeople:
         """A person by the HMAC of their e-mail address."""
         return await self._one(person.c.email_index.in_(indexes))
 
+    async def sign_out(self, person_id: PersonId, at: datetime) -> None:
+        """Say that what a person has proven until now counts no more."""
+        await self._connection.execute(
+            update(person).where(person.c.id == person_id).values(signed_out=at)
+        )
+
     async def _one(self, condition: Any) -> Person | None:
         row = (
             await self._connection.execute(select(person).where(condition))
@@ -233,5 +240,10 @@ class SqlPeople:
 
 def _person(row: Row[Any]) -> Person:
     return Person(
-        PersonId(row.id), row.cuil, row.name, PersonState(row.state), row.locale
+        PersonId(row.id),
+        row.cuil,
+        row.name,
+        PersonState(row.state),
+        row.locale,
+        row.signed_out,
     )

@@ -219,10 +219,17 @@ class SqlSessions:
 
     async def end_of_key(self, key_id: str, at: datetime) -> list[str]:
         """End the unfinished sessions of a key, and the requests they made."""
+        return await self._end(_C.api_key == key_id, at)
+
+    async def end_of_person(self, person: PersonId, at: datetime) -> list[str]:
+        """End a person's unfinished sessions, and the requests they made."""
+        return await self._end(_C.person == person, at)
+
+    async def _end(self, whose: ColumnElement[bool], at: datetime) -> list[str]:
         ended = await self._connection.execute(
             update(embed_session)
             .where(
-                _C.api_key == key_id,
+                whose,
                 _C.state == SessionState.OPEN.value,
                 _C.until > at,
             )

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.console import PeopleFilter
+from appliance.domain.errors import ApplianceError
 from appliance.domain.vocab import EventKind, PersonState
+from appliance.services.tokens import Tokens
 from tests.parts.console import Site
 from tests.parts.console_changes import (
     ANA,
@@ -186,6 +188,39 @@ async def test_person_is_disabled_and_enabled(site: Site) -> None:
 
     assert disabled.detail["before"] == enabled.detail["after"] == {"state": "active"}
     assert disabled.detail["after"] == enabled.detail["before"] == {"state": "disabled"}
+
+
+async def test_disabling_ends_what_a_person_has_open(site: Site) -> None:
+    """Sessions of frames, login tokens and access tokens: none comes back."""
+    person = await site.person()
+    desk = site.desk
+    made = await desk.integrators.create_key("operator", "acme", "backend")
+    opened = await desk.sessions.exchange(
+        (await desk.sessions.open("acme", made.secret)).token
+    )
+    session = await desk.progress.set_person(opened.session, person)
+    await desk.progress.set_otp(session, person)
+    assert (await desk.sessions.by_bearer(opened.bearer)).person == person
+    tokens = Tokens(desk.store, desk.sealer, desk.clock, desk.settings)
+    issued = await tokens.issue(person, ("pwd", "otp"), desk.clock.now())
+    await tokens.verify(issued.token)
+
+    await site.post(f"/admin/people/{person}/disable")
+
+    for late in (False, True):
+        with pytest.raises(ApplianceError, match="SESSION_TOKEN_EXPIRED"):
+            await desk.sessions.by_bearer(opened.bearer, late=late)
+    disabled = await audited(site, EventKind.PERSON_DISABLED)
+    assert disabled.detail["sessions"] == [session.public_id]
+    await site.post(f"/admin/people/{person}/enable")
+    for late in (False, True):
+        with pytest.raises(ApplianceError, match="SESSION_TOKEN_EXPIRED"):
+            await desk.sessions.by_bearer(opened.bearer, late=late)
+    with pytest.raises(ApplianceError, match="TOKEN_INVALID"):
+        await tokens.verify(issued.token)
+    desk.clock.forward(1)
+    issued = await tokens.issue(person, ("pwd", "otp"), desk.clock.now())
+    assert (await tokens.verify(issued.token)).person == person
 
 
 async def test_invited_person_cannot_be_enabled(site: Site) -> None:

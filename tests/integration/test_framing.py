@@ -190,6 +190,44 @@ async def test_session_tries_ten_codes(desk: FrameDesk) -> None:
     assert len(await desk.desk.audited(EventKind.SESSION_OTP_WRONG)) == 10
 
 
+@pytest.mark.parametrize("state", [PersonState.DISABLED, PersonState.INVITED])
+async def test_proven_session_ends_with_its_person(
+    desk: FrameDesk, state: PersonState
+) -> None:
+    """Whose person may no longer sign neither goes on nor is renewed."""
+    someone = await desk.add_person()
+    token = await desk.token()
+    session = await desk.proven(someone, token=token)
+    opened = await desk.open(token, content="the same")
+    async with desk.desk.store.write() as records:
+        await records.console_views.move_person(someone.id, PersonState.ACTIVE, state)
+
+    expired = ErrorCode.SESSION_TOKEN_EXPIRED
+    await refused(desk.desk.sessions.by_bearer(opened.bearer), expired)
+    await refused(desk.framing.renew(opened.bearer, await desk.token()), expired)
+    assert (await desk.again(session)).otp_at is not None
+
+
+async def test_code_too_old_is_not_renewed(desk: FrameDesk) -> None:
+    """However often a session is renewed, its code counts for eight hours."""
+    someone = await desk.add_person()
+    token = await desk.token()
+    await desk.proven(someone, token=token)
+    opened = await desk.open(token)
+    left_s = 8 * 3600 - 1
+    while left_s > 0:
+        step_s = min(1200, left_s)
+        desk.desk.clock.forward(step_s)
+        left_s -= step_s
+        opened = await desk.framing.renew(opened.bearer, await desk.token())
+    desk.desk.clock.forward(1)
+
+    await refused(
+        desk.framing.renew(opened.bearer, await desk.token()), ErrorCode.STEP_UP
+    )
+    await refused(desk.desk.sessions.by_bearer(opened.bearer), ErrorCode.STEP_UP)
+
+
 async def test_init_with_new_content_forgets_the_matched_person(
     desk: FrameDesk,
 ) -> None:

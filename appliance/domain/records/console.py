@@ -142,6 +142,10 @@ class EnrolmentRecords(Protocol):
         """A link by the HMAC of its code, over or not."""
         ...
 
+    async def end_of_person(self, person: PersonId, at: datetime) -> int:
+        """End the unused links of a person; how many."""
+        ...
+
     async def use(self, enrolment: str, at: datetime) -> bool:
         """Use a link up; False if it is over or was used."""
         ...

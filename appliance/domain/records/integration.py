@@ -244,6 +244,14 @@ class SessionRecords(Protocol):
         """
         ...
 
+    async def end_of_person(self, person: PersonId, at: datetime) -> list[str]:
+        """End a person's unfinished sessions, and the requests they made.
+
+        Returns:
+            Their public ids.
+        """
+        ...
+
     async def sweep(self, before: datetime) -> int:
         """Forget sessions that were over by then; how many there were."""
         ...

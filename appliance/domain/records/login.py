@@ -178,6 +178,10 @@ class LoginRecords(Protocol):
         """The right password that a login token stands for, while it lives."""
         ...
 
+    async def end_pending(self, person: PersonId) -> None:
+        """End the login tokens of a person."""
+        ...
+
     async def consume(self, attempt: str) -> bool:
         """End a login token; False if another call did."""
         ...

@@ -111,6 +111,10 @@ class PeopleRecords(Protocol):
         """A person by id."""
         ...
 
+    async def sign_out(self, person: PersonId, at: datetime) -> None:
+        """Say that what a person has proven until now counts no more."""
+        ...
+
     async def by_cuil(self, cuil: str) -> Person | None:
         """A person by the eleven digits."""
         ...

@@ -27,6 +27,8 @@ person = Table(
     Column("state", String(16), nullable=False),
     Column("vouched_by", String(16), nullable=False),
     Column("created", Instant, nullable=False),
+    # What they had proven until then counts no more.
+    Column("signed_out", Instant),
 )
 
 enrolment = Table(
