@@ -15,7 +15,7 @@ from quart.typing import ResponseReturnValue
 from admin_ui.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integration import ConsoleSession
-from appliance.web import forms, log
+from appliance.web import body, forms, log
 
 COOKIE: Final = "__Host-rubrica-console"
 CSRF_FIELD: Final = "csrf"
@@ -32,7 +32,7 @@ def uploads(view: _View) -> _View:
         view: the view; a route decorator goes above this mark.
     """
     setattr(view, _UPLOADS, True)
-    return view
+    return body.brings_document(view)
 
 
 async def admit(public: bool) -> ResponseReturnValue | None:  # noqa: FBT001 (Face.admit)
@@ -53,6 +53,8 @@ async def admit(public: bool) -> ResponseReturnValue | None:  # noqa: FBT001 (Fa
     g.console = await _signed_in()
     if g.console is None and not public:
         return _to_login()
+    if g.console is not None:
+        body.hold_as({f"user {g.console.user.name}": body.PARTY_PART})
     if changing:
         view = current_app.view_functions.get(request.endpoint or "")
         g.form = await forms.read(files=getattr(view, _UPLOADS, False))

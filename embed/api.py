@@ -7,16 +7,24 @@ Source: decisions "Iframe".
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
 
 from quart import Blueprint, Response, request
 
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.frame import FrameState, FrameView, SignOrder
 from appliance.web import language, log
 from appliance.web.app import client_address
 from appliance.web.auth import bearer, public
-from appliance.web.body import read_document, read_object
+from appliance.web.body import (
+    brings_document,
+    check_type,
+    read_document,
+    read_object,
+)
 from appliance.web.response import PDF, file_response, json_response
 from embed import wire
 from embed.core import core, frame_session
@@ -31,6 +39,7 @@ _PASSWORD_AT_MOST: Final = 1024
 _CODE_AT_MOST: Final = 16
 _WARNED_AT_MOST: Final = 1000
 _warned: OrderedDict[str, None] = OrderedDict()
+_uploading: set[str] = set()
 
 
 @blueprint.post("/init")
@@ -72,11 +81,15 @@ async def state() -> Response:
 
 
 @blueprint.post("/document")
+@brings_document
 async def take_document() -> Response:
     """`POST document`: a PDF, to be examined and signed."""
     name = wire.file_name()
-    pdf = await read_document()
-    return _session(await core().framing.take_document(frame_session(), name, pdf))
+    check_type(PDF)
+    session = frame_session()
+    with _one_upload(session.public_id):
+        view = await core().framing.take_document(session, name, read_document)
+    return _session(view)
 
 
 @blueprint.get("/document")
@@ -161,6 +174,22 @@ async def cancel() -> Response:
     reason = wire.text(await read_object(), "reason", 16)
     await core().signing.cancel(frame_session(), by_signer=reason == "signer")
     return json_response({})
+
+
+@contextmanager
+def _one_upload(session: str) -> Iterator[None]:
+    """Let a session bring one document at a time.
+
+    Raises:
+        ApplianceError: `IN_PROGRESS` while it brings another.
+    """
+    if session in _uploading:
+        raise ApplianceError(ErrorCode.IN_PROGRESS)
+    _uploading.add(session)
+    try:
+        yield
+    finally:
+        _uploading.discard(session)
 
 
 def _session(view: FrameView) -> Response:

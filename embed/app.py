@@ -11,9 +11,9 @@ from quart import Blueprint, Quart, Response, g, request
 from appliance.bootstrap import Front
 from appliance.domain.errors import ApplianceError
 from appliance.settings import Settings
-from appliance.web import auth, language, log, problems
+from appliance.web import auth, body, language, log, problems
 from appliance.web.app import Face, create_app
-from appliance.web.response import PDF, json_response
+from appliance.web.response import json_response
 from embed import api, page
 from embed.assets import Assets, load_assets
 from embed.core import KEY, EmbedCore
@@ -58,6 +58,12 @@ def _face(settings: Settings, core: EmbedCore) -> Face:
         late = request.endpoint in api.LATE
         session = await core.sessions.by_bearer(auth.bearer(), late=late)
         g.frame_session = session
+        body.hold_as(
+            {
+                f"session {session.public_id}": body.PARTY_PART,
+                f"integrator {session.integrator.id}": body.GROUP_PART,
+            }
+        )
         log.note(session=session.public_id, integrator=session.integrator.code)
         if session.person is not None:
             log.note(person=session.person)
@@ -65,7 +71,7 @@ def _face(settings: Settings, core: EmbedCore) -> Face:
     async def refuse(error: ApplianceError) -> Response:
         return problems.render(error, g.request_id, language.requested())
 
-    return Face(settings.web.iframe_url, admit, refuse, large=(PDF,))
+    return Face(settings.web.iframe_url, admit, refuse)
 
 
 @_health.get("/healthz")

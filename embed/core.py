@@ -9,7 +9,7 @@ from appliance.domain.clock import Clock
 from appliance.domain.integration import EmbedSession
 from appliance.services.frame_signing import FrameSigning
 from appliance.services.framing import Framing
-from appliance.services.health import Health
+from appliance.services.health import SharedHealth
 from appliance.services.sessions import Sessions
 from appliance.settings import Settings
 from embed.assets import Assets
@@ -27,7 +27,7 @@ class EmbedCore:
     sessions: Sessions
     framing: Framing
     signing: FrameSigning
-    health: Health
+    health: SharedHealth
     assets: Assets
 
 

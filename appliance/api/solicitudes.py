@@ -111,6 +111,7 @@ async def reject(solicitud: str) -> Response:
 
 
 @blueprint.post("/solicitudes/firmar")
+@body.brings_document
 async def sign() -> Response:
     """`POST /solicitudes/firmar`: the signing command."""
     signer = await auth.signer()

@@ -25,7 +25,7 @@ from appliance.storage.engines import Engines, open_engines
 from appliance.storage.key_files import KeyFile
 from appliance.storage.sandbox import SandboxClient
 from appliance.storage.secretbox import SecretBox
-from appliance.storage.store import SqlStore
+from appliance.storage.store import SqlStore, store_faults
 from appliance.storage.table_version import is_current
 
 _SANDBOX_MARGIN_S = 5
@@ -146,5 +146,11 @@ async def open_core(
 
 
 async def _migrated(engines: Engines) -> bool:
-    async with engines.reader.connect() as connection:
-        return await is_current(connection)
+    """Whether the tables are of this version.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`.
+    """
+    with store_faults():
+        async with engines.reader.connect() as connection:
+            return await is_current(connection)

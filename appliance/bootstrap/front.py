@@ -31,7 +31,7 @@ from appliance.services.frame_requests import FrameRequests
 from appliance.services.frame_signing import FrameSigning
 from appliance.services.frame_views import FrameViews
 from appliance.services.framing import Framing
-from appliance.services.health import Health
+from appliance.services.health import Health, SharedHealth
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.intake import Intake
 from appliance.services.integrators import Integrators
@@ -84,7 +84,7 @@ class Front:
     login: Login
     tokens: Tokens
     links: Links
-    health: Health
+    health: SharedHealth
     tasks: HsmTasks
     certificates: Certificates
     revocations: Revocations
@@ -198,7 +198,7 @@ async def open_front(
             ),
             tokens=tokens,
             links=links,
-            health=Health(store, core.inspector, clock, core.migrated),
+            health=SharedHealth(Health(store, core.inspector, clock, core.migrated)),
             tasks=tasks,
             certificates=Certificates(store, clock),
             revocations=revocations,

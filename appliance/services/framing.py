@@ -7,7 +7,8 @@ signature itself is in `frame_signing`.
 Source: decisions "Iframe"; design §3.
 """
 
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -28,6 +29,8 @@ from appliance.services.sessions import Sessions
 from appliance.settings import DocumentSettings
 
 PAGE_DPI: Final = 96
+ReadDocument: TypeAlias = Callable[[], Awaitable[bytes]]
+"""Reads a document that is on its way."""
 
 
 class Framing:
@@ -179,9 +182,15 @@ class Framing:
     # -- document and signer --------------------------------------------------------
 
     async def take_document(
-        self, session: EmbedSession, name: str, pdf: bytes
+        self, session: EmbedSession, name: str, pdf: bytes | ReadDocument
     ) -> FrameView:
         """Examine a document and make it the session's.
+
+        Args:
+            session: that brings it.
+            name: of its file.
+            pdf: its bytes, or what reads them: it is called once the document is
+                counted.
 
         Raises:
             DocumentRefusedError: it cannot be signed.
@@ -194,6 +203,8 @@ class Framing:
         if session.request is not None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         await self._progress.count_document(session, self._settings.per_session)
+        if not isinstance(pdf, bytes):
+            pdf = await pdf()
         kept = await self._intake.keep(session.integrator.id, pdf)
         await self._frame_requests.check_key(session, kept.sha256)
         async with self._store.write() as records:

@@ -12,6 +12,8 @@ from appliance.domain.records.tasks import WorkerStatus
 from appliance.services.signing_hosts import ALIVE
 
 OK: Final = "ok"
+KEPT_S: Final = 2.0
+"""How long what was found is told, in seconds."""
 _TIMEOUT_S: Final = 3
 
 
@@ -44,7 +46,8 @@ class Health:
             "sandbox": self._sandbox,
             "hsm": self._hsm,
         }
-        return {name: await _within(check) for name, check in checks.items()}
+        states = await asyncio.gather(*(_within(check) for check in checks.values()))
+        return dict(zip(checks, states, strict=True))
 
     async def _database(self) -> str:
         return OK if await self._migrated() else "NOT_MIGRATED"
@@ -58,6 +61,36 @@ class Health:
         if not workers:
             return "NO_WORKER"
         return OK if any(w.hsm == "ready" for w in workers) else "HSM_UNAVAILABLE"
+
+
+class SharedHealth:
+    """The same for any number of strangers: one look at a time, kept for a moment.
+
+    Each look runs a job in the sandbox and a query; callers that come meanwhile get
+    what it finds.
+
+    Args:
+        health: looks.
+    """
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+        self._look: asyncio.Task[dict[str, str]] | None = None
+        self._until = 0.0
+
+    async def ready(self) -> dict[str, str]:
+        """Each part with `ok` or a code, at most `KEPT_S` old."""
+        now = asyncio.get_running_loop().time()
+        if self._look is None or (self._look.done() and now >= self._until):
+            self._look = asyncio.create_task(self._looked())
+        # Who leaves does not end it for the others.
+        return dict(await asyncio.shield(self._look))
+
+    async def _looked(self) -> dict[str, str]:
+        try:
+            return await self._health.ready()
+        finally:
+            self._until = asyncio.get_running_loop().time() + KEPT_S
 
 
 async def signing_workers(store: Store, clock: Clock) -> list[WorkerStatus]:

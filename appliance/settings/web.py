@@ -44,11 +44,21 @@ class WebSettings(Section):
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may call the REST API, exact (`https://a.example`)."""
     body_limit_bytes: int = Field(default=1_048_576, ge=1024, le=104_857_600)
-    """Largest JSON body, in bytes."""
+    """Largest JSON body of who is signed in, in bytes; of others at most 16 KiB."""
+    bodies_limit_bytes: int = Field(default=268_435_456, ge=65_536)
+    """Bytes of bodies that a process holds at once, at least one document's. One
+    person, session or administrator has at most a quarter of them, one integrator
+    a half; more is refused with 503."""
     body_timeout_s: Seconds = 15
-    """Longest a body may take to arrive, in seconds."""
+    """Longest a body may take to arrive, in seconds, and longer by a second for each
+    64 KiB that came."""
     graceful_s: Seconds = 30
     """Longest that running calls are waited for at a stop, in seconds."""
+    connections: int = Field(default=1024, ge=16, le=65535)
+    """Connections of a process, at most three quarters of the descriptors that it may
+    open. Beyond, the one that has waited longest without a call ends."""
+    connections_address: int = Field(default=256, ge=4, le=65535)
+    """Connections of one client's address; trusted proxies have no such limit."""
     backlog: int = Field(default=512, ge=16, le=65535)
     """Connections that may wait to be accepted."""
 

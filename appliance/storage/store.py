@@ -115,7 +115,7 @@ class SqlStore:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        with _store_faults():
+        with store_faults():
             async with self._engines.reader.connect() as connection:
                 yield SqlRecords(connection, self._writer, self._clock)
 
@@ -126,7 +126,7 @@ class SqlStore:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        with _store_faults():
+        with store_faults():
             await self._register()
             async with self._engines.writer.begin() as connection:
                 records = SqlRecords(connection, self._writer, self._clock)
@@ -161,7 +161,7 @@ class SqlStore:
         await self._engines.dispose()
 
 
-class _store_faults:  # noqa: N801 (used as a statement, like contextlib.suppress)
+class store_faults:  # noqa: N801 (used as a statement, like contextlib.suppress)
     """Turn a database that is away into `STORE_UNAVAILABLE`."""
 
     def __enter__(self) -> None:

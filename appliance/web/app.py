@@ -9,12 +9,12 @@ is authenticated, logged, hardened and strict without doing anything for it.
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
-from quart import Quart, Response, current_app, g, request
+from quart import Quart, Response, g, request
 from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import BaseConverter
@@ -23,8 +23,9 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.request import Signer
 from appliance.settings import Settings
 from appliance.web import auth, cors, language, log, problems, security
-from appliance.web.body import MULTIPART, Limits, bounded_request
-from appliance.web.client_address import Proxies, counted, peer_of
+from appliance.web import body as bodies
+from appliance.web.body import BoundedRequest, Budget, Limits
+from appliance.web.client_address import Proxies, counted, full_address
 from appliance.web.lingering import LingeringConnection
 
 _ONCE: Final = (
@@ -86,8 +87,6 @@ class Face:
     """Makes the answer to an error."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Security headers, laid over those of every answer."""
-    large: Collection[str] = (MULTIPART,)
-    """Media types of bodies that may be as large as a document."""
 
 
 def rest_face(settings: Settings) -> Face:
@@ -136,10 +135,9 @@ def create_app(
         document=settings.documents.limit_bytes,
         timeout_s=settings.web.body_timeout_s,
     )
-    app.request_class = bounded_request(limits, face.large)
+    app.request_class = BoundedRequest
     app.asgi_http_class = LingeringConnection
     app.asgi_websocket_class = RefusedWebsocket
-    app.config["MAX_CONTENT_LENGTH"] = limits.json
     app.config["RESPONSE_TIMEOUT"] = None
     # A redirect would answer without any of our headers: an address is or is not.
     app.url_map.strict_slashes = True
@@ -147,6 +145,9 @@ def create_app(
     app.url_map.redirect_defaults = False
     app.url_map.converters["digits"] = Digits
     app.extensions["rubrica.limits"] = limits
+    app.extensions["rubrica.budget"] = Budget(
+        settings.web.bodies_limit_bytes, limits.multipart
+    )
     app.extensions["rubrica.proxies"] = Proxies(
         settings.web.trusted_proxies or (), settings.web.client_address_header
     )
@@ -192,6 +193,7 @@ def _install(app: Quart, settings: Settings, face: Face) -> None:
     async def end(exc: BaseException | None) -> None:
         del exc
         _begin()
+        bodies.release()
         log.emit((time.perf_counter() - g.began) * 1000, full_address())
 
     app.before_request(guard)
@@ -247,14 +249,3 @@ def client_address() -> str:
     An IPv6 address stands for its /64: one subscriber has all of it.
     """
     return counted(full_address())
-
-
-def full_address() -> str:
-    """Where the present request came from: an IP address, or `local`."""
-    known: str | None = g.get("address")
-    if known is None:
-        proxies: Proxies = current_app.extensions["rubrica.proxies"]
-        headers = request.scope["headers"]
-        known = proxies.client(peer_of(request.scope), tuple(headers))
-        g.address = known
-    return known

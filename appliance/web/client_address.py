@@ -13,6 +13,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final, TypeAlias
 
+from quart import current_app, g, request
+
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -84,6 +86,17 @@ class Proxies:
         lines = [v.decode("latin-1") for n, v in headers if n.lower() == self._header]
         hops = ",".join(lines).rsplit(",", _HOPS_AT_MOST)
         return hops[::-1][:_HOPS_AT_MOST]
+
+
+def full_address() -> str:
+    """Where the present request came from: an IP address, or `local`."""
+    known: str | None = g.get("address")
+    if known is None:
+        proxies: Proxies = current_app.extensions["rubrica.proxies"]
+        headers = tuple(request.scope["headers"])
+        known = proxies.client(peer_of(request.scope), headers)
+        g.address = known
+    return known
 
 
 def parse(text: str) -> IPAddress | None:

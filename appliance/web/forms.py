@@ -70,7 +70,7 @@ async def read(*, files: bool = False) -> Form:
         reader = _Reader(body.face_limits())
         await body.read_parts(reader.take, _FIELDS_AT_MOST)
         return reader.form
-    pairs = await body.read_pairs(body.face_limits().json, "utf-8")
+    pairs = await body.read_pairs(body.json_limit(), "utf-8")
     fields: dict[str, str] = {}
     for name, value in pairs:
         _keep(fields, name, value)

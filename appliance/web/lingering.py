@@ -8,7 +8,7 @@ has two lengths is the last of its connection too.
 """
 
 import asyncio
-from typing import Final
+from typing import Final, cast
 
 from hypercorn.typing import (
     ASGIReceiveCallable,
@@ -20,6 +20,8 @@ from hypercorn.typing import (
 from quart import Quart, Request
 from quart.asgi import ASGIHTTPConnection
 from quart.typing import ResponseTypes
+
+from appliance.web.body.arriving import ArrivingBody
 
 LINGER_S: Final = 5.0
 """Longest that what still comes is read after the answer, in seconds."""
@@ -42,6 +44,7 @@ class LingeringConnection(ASGIHTTPConnection):
         names = {name.lower() for name, _ in scope["headers"]}
         self._arrived = asyncio.Event()
         self._answered = False
+        self._body: ArrivingBody | None = None
         if not names & _BODY:
             self._arrived.set()
         # What follows on that connection may be part of this call's body.
@@ -50,9 +53,12 @@ class LingeringConnection(ASGIHTTPConnection):
     async def handle_messages(
         self, request: Request, receive: ASGIReceiveCallable
     ) -> None:
-        """Take the body in; once it is answered, drop it."""
+        """Take the body in as it is read; once it is answered, drop it."""
+        body = cast("ArrivingBody", request.body)
+        self._body = body
 
         async def watched() -> ASGIReceiveEvent:
+            await body.room()
             message = await receive()
             if message["type"] == "http.request":
                 if not message.get("more_body", False):
@@ -68,6 +74,8 @@ class LingeringConnection(ASGIHTTPConnection):
     ) -> None:
         """Send all of the answer, then end it when the body has arrived."""
         self._answered = True
+        if self._body is not None:
+            self._body.abandon()
         last = self._ambiguous or not self._arrived.is_set()
         if last and self.scope["http_version"].startswith(_HTTP_1):
             response.headers["Connection"] = "close"

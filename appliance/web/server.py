@@ -1,21 +1,29 @@
-"""Hypercorn over an inherited listener, with our limits and a graceful stop."""
+"""Hypercorn's protocol over an inherited listener: our connections, a graceful stop."""
 
 import asyncio
+import errno
 import logging
 import socket
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import structlog
-from hypercorn.asyncio import serve
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from quart import Quart
 
 from appliance.processes import stop_event
 from appliance.settings import Settings
+from appliance.web.client_address import Proxies
+from appliance.web.connections import Connection, Connections, Rarely, places
+from appliance.web.log import trace
 
 _log = structlog.get_logger(__name__)
+_READ_BYTES: Final = 65_536
+_NO_ROOM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_gone: Final = Rarely("connections.broken")
 OpenApp: TypeAlias = Callable[[Settings], AbstractAsyncContextManager[Quart]]
 """Opens a face's app over its services, and closes them after."""
 
@@ -48,25 +56,110 @@ async def _serve(
     stop = stop_event()
     async with open_app(settings) as app:
         _log.info(f"{name}.listening", address=settings.web.listen(name))
-        config = _hypercorn_config(settings, listener)
-        await serve(app, config, shutdown_trigger=stop.wait)
+        asyncio.get_running_loop().set_exception_handler(_LoopFaults())
+        await app.startup()
+        await _Server(app, settings).run(listener, stop)
+        await app.shutdown()
 
 
-def _hypercorn_config(settings: Settings, listener: socket.socket) -> Config:
-    """Hypercorn on an inherited listener, with our limits.
+class _Server:
+    """One listener's connections, until the stop.
 
     Args:
+        app: the face.
         settings: of the installation.
-        listener: where to listen, bound already.
     """
+
+    def __init__(self, app: Quart, settings: Settings) -> None:
+        web = settings.web
+        self._app = ASGIWrapper(app)
+        self._graceful_s = web.graceful_s
+        self._backlog = web.backlog
+        self._config = _hypercorn_config()
+        self._context = WorkerContext(None)
+        self._connections = Connections(
+            places(web.connections),
+            web.connections_address,
+            Proxies(web.trusted_proxies or (), web.client_address_header),
+        )
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def run(self, listener: socket.socket, stop: asyncio.Event) -> None:
+        """Serve until the stop, and then what is under way."""
+        server = await asyncio.start_server(
+            self._serve, sock=listener, backlog=self._backlog, limit=_READ_BYTES
+        )
+        await stop.wait()
+        server.close()
+        # Answers from now on say that their connection ends.
+        await self._context.terminated.set()
+        self._connections.end_waiting()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=self._graceful_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        task = asyncio.create_task(self._connection(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await Connection(
+                self._connections,
+                self._app,
+                loop,
+                self._config,
+                self._context,
+                {},
+                reader,
+                writer,
+            ).run()
+        except* OSError:
+            # The client went away; there is nobody to tell.
+            _gone.tell()
+        except* Exception as group:  # noqa: BLE001 (one connection's end, no other's)
+            _log.error("connection.failed", trace=trace(group))
+
+
+class _LoopFaults:
+    """What the event loop cannot tell anybody: one line now and then for each kind.
+
+    A process without a free descriptor would write a traceback for each try.
+    """
+
+    def __init__(self) -> None:
+        self._accepting = Rarely("connections.not_accepted")
+
+    def __call__(
+        self, loop: asyncio.AbstractEventLoop, context: dict[str, object]
+    ) -> None:
+        """Take a fault.
+
+        Args:
+            loop: where it was.
+            context: what asyncio says of it.
+        """
+        fault = context.get("exception")
+        if isinstance(fault, ConnectionError):
+            _gone.tell()
+        elif isinstance(fault, OSError) and fault.errno in _NO_ROOM:
+            self._accepting.tell(cause=fault.strerror)
+        else:
+            loop.default_exception_handler(context)
+
+
+def _hypercorn_config() -> Config:
+    """What Hypercorn's protocol reads of its configuration."""
     config = Config()
-    config.bind = [f"fd://{listener.fileno()}"]
-    config.graceful_timeout = settings.web.graceful_s
-    config.shutdown_timeout = settings.web.graceful_s
-    config.keep_alive_timeout = 30
-    config.read_timeout = None
     config.include_server_header = False
-    config.backlog = settings.web.backlog
     config.h11_max_incomplete_size = 32 * 1024
     config.accesslog = None
     # Ours, which writes as all other loggers do; Hypercorn's own adds a handler.

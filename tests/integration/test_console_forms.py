@@ -9,8 +9,10 @@ from quart import Quart
 
 from admin_ui.session import COOKIE
 from appliance.bootstrap import open_admin
-from appliance.web import body, forms
-from appliance.web.body import Limits, bounded_request
+from appliance.web import forms
+from appliance.web.body import BoundedRequest, Budget, Limits, brings_document
+from appliance.web.client_address import Proxies
+from appliance.web.lingering import LingeringConnection
 from tests.parts.console import ADMIN_URL, Answer, Site, open_site
 
 FORM = "application/x-www-form-urlencoded"
@@ -103,13 +105,17 @@ async def test_malformed_multipart_is_refused(
 
 
 async def test_large_file_is_waited_for_by_its_size() -> None:
-    """As long as its line is not slower than the slowest one."""
+    """As long as what came says that its line is not slower than the slowest one."""
     app = Quart("forms")
     limits = Limits(json=1000, document=1_000_000, timeout_s=0.05)
-    app.request_class = bounded_request(limits, (body.MULTIPART,))
+    app.request_class = BoundedRequest
+    app.asgi_http_class = LingeringConnection
     app.extensions["rubrica.limits"] = limits
+    app.extensions["rubrica.budget"] = Budget(10_000_000, limits.multipart)
+    app.extensions["rubrica.proxies"] = Proxies((), "forwarded")
 
     @app.post("/")
+    @brings_document
     async def take() -> str:
         return str(len((await forms.read(files=True)).files["file"].content))
 
@@ -118,9 +124,9 @@ async def test_large_file_is_waited_for_by_its_size() -> None:
     async with app.test_client().request(
         "/", method="POST", headers=headers
     ) as connection:
-        await connection.send(sent[:1000])
+        await connection.send(sent[:100_000])
         await asyncio.sleep(0.2)
-        await connection.send(sent[1000:])
+        await connection.send(sent[100_000:])
         await connection.send_complete()
         told = await connection.receive()
 

@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from appliance.bootstrap.core import _migrated
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
+from appliance.services.health import Health
 from appliance.storage.engines import open_engines
 from appliance.storage.migrate import migrate
 from appliance.storage.store import SqlStore
 from tests.core_parts import CoreParts, core_settings, open_core_parts
+from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.postgres import PostgresServer
 
 EVENT = AuditEvent(EventKind.REQUEST_VIEWED, "system")
@@ -149,3 +152,16 @@ async def test_store_works_on_after_callers_left_at_any_moment(
     rows = await core.audit()
     assert [row.n for row in rows] == list(range(1, len(rows) + 1))
     assert len(rows) % 2 == 0
+
+
+async def test_readiness_tells_that_postgres_refuses(tmp_path: Path) -> None:
+    """It is an answer, not a fault."""
+    url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
+    engines = open_engines(core_settings(tmp_path, url))
+    store = SqlStore(engines, SystemClock(), "test")
+    health = Health(store, PlayedSandbox(), SystemClock(), lambda: _migrated(engines))
+
+    checks = await health.ready()
+
+    assert checks["database"] == checks["hsm"] == "STORE_UNAVAILABLE"
+    await store.close()

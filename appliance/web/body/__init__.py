@@ -1,13 +1,19 @@
 """The one reader of request bodies: what it lets through is exactly what it says.
 
 Every route that takes a body takes it here. A body is never held beyond its
-limit, never waited for beyond its time, and never read as two things.
+limit, never waited for beyond its time, and never read as two things. It is taken
+from the connection only while a view reads it, which is after who asks was let in.
 """
 
+from appliance.web.body.budget import GROUP_PART, PARTY_PART, Budget
 from appliance.web.body.limits import (
+    BoundedRequest,
     Limits,
-    bounded_request,
+    brings_document,
     face_limits,
+    hold_as,
+    json_limit,
+    release,
 )
 from appliance.web.body.multipart import (
     MULTIPART,
@@ -18,6 +24,7 @@ from appliance.web.body.multipart import (
     read_parts,
 )
 from appliance.web.body.reading import (
+    check_type,
     discard,
     read_bytes,
     read_document,
@@ -26,14 +33,21 @@ from appliance.web.body.reading import (
 from appliance.web.body.urlencoded import read_fields, read_pairs
 
 __all__ = [
+    "GROUP_PART",
     "MULTIPART",
+    "PARTY_PART",
+    "BoundedRequest",
+    "Budget",
     "Form",
     "Limits",
     "Part",
-    "bounded_request",
+    "brings_document",
+    "check_type",
     "discard",
     "face_limits",
+    "hold_as",
     "is_multipart",
+    "json_limit",
     "read_bytes",
     "read_document",
     "read_fields",
@@ -41,4 +55,5 @@ __all__ = [
     "read_object",
     "read_pairs",
     "read_parts",
+    "release",
 ]

@@ -1,12 +1,28 @@
-"""How much of a body a face takes, and for how long."""
+"""How much of a body a face takes, from whom, and for how long."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Final, TypeVar
 
-from quart import Request, current_app, request
+from quart import Request, current_app, g, request
 
-from appliance.web.response import SLOWEST
+from appliance.domain.request import Signer
+from appliance.web import auth
+from appliance.web.body.arriving import ArrivingBody
+from appliance.web.body.budget import (
+    ADDRESS_PART,
+    ANYONE,
+    GROUP_PART,
+    PARTY_PART,
+    Budget,
+    Held,
+)
+from appliance.web.client_address import counted, full_address
+
+PUBLIC_JSON: Final = 16_384
+"""Largest JSON body of who has not said who they are, in bytes."""
+_MARK: Final = "__document__"
+_View = TypeVar("_View")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +34,7 @@ class Limits:
     document: int
     """Largest document in a multipart body, in bytes."""
     timeout_s: float
-    """Longest a body may take to arrive, in seconds."""
+    """Longest that nothing of a body may come, in seconds."""
 
     @property
     def multipart(self) -> int:
@@ -26,26 +42,35 @@ class Limits:
         return self.document + 2 * self.json
 
 
-def bounded_request(limits: Limits, large: Collection[str]) -> type[Request]:
-    """Make the request class whose unread body is held up to its kind's limit.
+class BoundedRequest(Request):
+    """A request whose body stays with its sender until it is read."""
 
-    Quart buffers what arrives while nobody reads; only a body that brings a
-    document may be as large as one.
+    body_class = ArrivingBody
+
+
+def brings_document(view: _View) -> _View:
+    """Mark a view whose body may be as large as a document.
 
     Args:
-        limits: of the face; `limits.json` is its MAX_CONTENT_LENGTH too.
-        large: media types of the bodies that bring a document.
+        view: the view; a route decorator goes above this mark.
     """
+    setattr(view, _MARK, True)
+    return view
 
-    class BoundedRequest(Request):
-        """A request with a larger body if that brings a document."""
 
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            if self.mimetype in large:
-                self.body = self.body_class(self.content_length, limits.multipart)
+def ceiling() -> int:
+    """Most that the present view may take, in bytes, whatever it asks for."""
+    limits = face_limits()
+    view = current_app.view_functions.get(request.endpoint or "")
+    large = request.method == "POST" and getattr(view, _MARK, False)
+    return limits.multipart if large else json_limit()
 
-    return BoundedRequest
+
+def json_limit() -> int:
+    """Most that the present view takes where it does not say more, in bytes."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    limit = face_limits().json
+    return min(limit, PUBLIC_JSON) if auth.is_public(view) else limit
 
 
 def face_limits() -> Limits:
@@ -54,6 +79,36 @@ def face_limits() -> Limits:
     return limits
 
 
-def patience_s(limits: Limits) -> float:
-    """How long the present request's document is waited for, by its size."""
-    return limits.timeout_s + (request.content_length or 0) / SLOWEST
+def hold_as(holders: Mapping[str, int]) -> None:
+    """Say who asks, once that is known: the present body counts as theirs.
+
+    Args:
+        holders: as `Budget.open` has them.
+    """
+    g.body_holders = holders
+
+
+def held() -> Held:
+    """What the present request holds of its process's bytes."""
+    known: Held | None = g.get("body_held")
+    if known is None:
+        budget: Budget = current_app.extensions["rubrica.budget"]
+        known = budget.open(g.get("body_holders") or _holders())
+        g.body_held = known
+    return known
+
+
+def _holders() -> Mapping[str, int]:
+    """Who asks where the face did not say: the signer, or an address."""
+    signer: Signer | None = g.get("signer")
+    if signer is not None:
+        return {f"person {signer.person}": PARTY_PART}
+    address = counted(full_address())
+    return {f"address {address}": ADDRESS_PART, ANYONE: GROUP_PART}
+
+
+def release() -> None:
+    """Hold nothing of the present request any more."""
+    known: Held | None = g.get("body_held")
+    if known is not None:
+        known.release()

@@ -22,7 +22,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
 )
-from appliance.web.body.limits import face_limits, patience_s
+from appliance.web.body.limits import face_limits
 from appliance.web.body.reading import as_object, check_type, chunks
 
 MULTIPART: Final = "multipart/form-data"
@@ -86,10 +86,9 @@ async def read_parts(take: Callable[[Part], None], most: int) -> None:
     boundary = request.mimetype_params.get("boundary", "")
     if not boundary:
         raise ApplianceError(ErrorCode.CONTENT_TYPE)
-    limits = face_limits()
     try:
         decoder = MultipartDecoder(boundary.encode(), max_parts=most)
-        async for chunk in chunks(limits.multipart, patience_s(limits)):
+        async for chunk in chunks(face_limits().multipart):
             decoder.receive_data(chunk)
             _take_ready(decoder, take)
         decoder.receive_data(None)

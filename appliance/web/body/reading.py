@@ -5,13 +5,12 @@ import io
 from collections.abc import AsyncIterator
 
 from quart import request
-from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.http import parse_options_header
 
 from appliance.domain import strict_json
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.web.body.limits import face_limits, patience_s
-from appliance.web.response import PDF
+from appliance.web.body.limits import ceiling, face_limits, held, json_limit
+from appliance.web.response import PDF, SLOWEST
 
 _JSON = "application/json"
 
@@ -26,8 +25,7 @@ async def read_object() -> dict[str, object]:
     Source: decisions "errors", "Limits".
     """
     check_type(_JSON)
-    limits = face_limits()
-    raw = b"".join([chunk async for chunk in chunks(limits.json, limits.timeout_s)])
+    raw = b"".join([chunk async for chunk in chunks(json_limit())])
     return as_object(raw)
 
 
@@ -43,7 +41,7 @@ async def read_document() -> bytes:
     # A BytesIO grows in place and gives its buffer away uncopied.
     content = io.BytesIO()
     try:
-        async for chunk in chunks(limits.document, patience_s(limits)):
+        async for chunk in chunks(limits.document):
             content.write(chunk)
     except ApplianceError as exc:
         if exc.code is not ErrorCode.BODY_TOO_LARGE:
@@ -67,7 +65,7 @@ async def read_bytes(expected: str, limit: int) -> bytes:
         ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
     """
     check_type(expected)
-    return b"".join([c async for c in chunks(limit, face_limits().timeout_s)])
+    return b"".join([c async for c in chunks(limit, limit)])
 
 
 async def discard(limit: int) -> None:
@@ -79,7 +77,7 @@ async def discard(limit: int) -> None:
     Raises:
         ApplianceError: `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
     """
-    async for _ in chunks(limit, face_limits().timeout_s):
+    async for _ in chunks(limit, limit, keep=False):
         pass
 
 
@@ -120,32 +118,42 @@ def check_type(expected: str) -> None:
         raise ApplianceError(ErrorCode.CONTENT_TYPE, extras={"allowed": [expected]})
 
 
-async def chunks(limit: int, timeout_s: float) -> AsyncIterator[bytes]:
+async def chunks(
+    limit: int, most: int | None = None, *, keep: bool = True
+) -> AsyncIterator[bytes]:
     """The present request's body as it arrives, up to a size and a time.
+
+    It may take `web.body_timeout_s`, and longer by what came at 64 KiB a second: a
+    body that stops, or that comes slower, is not waited for.
 
     Args:
         limit: in bytes.
-        timeout_s: for all of it, in seconds.
+        most: of this route, in bytes; None for what its mark says.
+        keep: whether somebody holds what came: it counts in the process's budget.
 
     Raises:
-        ApplianceError: `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
+        ApplianceError: `BODY_TOO_LARGE`, `BODY_TIMEOUT`, `OVERLOADED`.
     """
+    limit = min(limit, ceiling() if most is None else most)
     if (request.content_length or 0) > limit:
         raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
+    holding = held()
+    if keep:
+        holding.grow(request.content_length or 0)
     taken = 0
-    deadline = asyncio.get_running_loop().time() + timeout_s
+    until = asyncio.get_running_loop().time() + face_limits().timeout_s
     body = aiter(request.body)
     while True:
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(until + taken / SLOWEST):
                 chunk = await anext(body, None)
         except TimeoutError as exc:
             raise ApplianceError(ErrorCode.BODY_TIMEOUT) from exc
-        except RequestEntityTooLarge as exc:
-            raise ApplianceError(ErrorCode.BODY_TOO_LARGE) from exc
         if chunk is None:
             return
         taken += len(chunk)
         if taken > limit:
             raise ApplianceError(ErrorCode.BODY_TOO_LARGE)
+        if keep:
+            holding.grow(taken)
         yield chunk

@@ -9,7 +9,6 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
 )
-from appliance.web.body.limits import face_limits
 from appliance.web.body.reading import check_type, chunks
 
 _URLENCODED: Final = "application/x-www-form-urlencoded"
@@ -62,7 +61,7 @@ async def read_pairs(limit_bytes: int, encoding: str) -> list[tuple[str, str]]:
         ApplianceError: `CONTENT_TYPE`, `BODY_TOO_LARGE`, `BODY_TIMEOUT`.
     """
     check_type(_URLENCODED)
-    raw = b"".join([c async for c in chunks(limit_bytes, face_limits().timeout_s)])
+    raw = b"".join([c async for c in chunks(limit_bytes, limit_bytes)])
     try:
         return parse_qsl(
             raw.decode(encoding),
