@@ -35,6 +35,7 @@ from admin_ui.pages import (
 )
 from admin_ui.render import error_page
 from appliance.bootstrap import AdminFront
+from appliance.domain.civil_time import ZONE_NAME, day_and_time
 from appliance.domain.person import format_cuil
 from appliance.web import brand
 from appliance.web.app import Face, create_app
@@ -114,7 +115,8 @@ def _prepare_templates(app: Quart) -> None:
         words.say, words.say_many, newstyle=True
     )
     env.filters["cuil"] = format_cuil
-    env.filters["absolute"] = lambda at: times.absolute(at, words.lang())
+    env.filters["absolute"] = lambda at: day_and_time(at, words.lang())
+    env.filters["precise"] = lambda at: day_and_time(at, words.lang(), seconds=True)
     env.filters["relative"] = lambda at: times.relative(
         at, core().clock.now(), words.lang()
     )
@@ -122,6 +124,7 @@ def _prepare_templates(app: Quart) -> None:
     env.filters["machine"] = times.machine
     env.globals["asset"] = assets.address
     env.globals["mark"] = brand.MARK
+    env.globals["zone"] = ZONE_NAME
     env.globals["words"] = words
     env.globals["stories"] = story
     env.globals["N_"] = words.N_

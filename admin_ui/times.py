@@ -1,32 +1,14 @@
-"""Times as administrators read them: always with the zone.
+"""Times as administrators read them; every page says the zone once, at its end."""
 
-Argentina's civil time is fixed at UTC-3, for zone data may be absent and there
-has been no summer time since 2009.
-"""
-
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Final
 
-from babel.dates import format_datetime, format_timedelta
+from babel.dates import format_timedelta
 
+from appliance.domain.civil_time import ZONE
 from appliance.domain.errors import ApplianceError, ErrorCode
 
-ZONE: Final = timezone(timedelta(hours=-3))
-_SHOWN: Final = "UTC-3"
 _LOCALES: Final = {"es": "es_AR", "en": "en_GB"}
-_FORMS: Final = {"es": "dd/MM/yyyy HH:mm:ss", "en": "yyyy-MM-dd HH:mm:ss"}
-
-
-def absolute(at: datetime, lang: str) -> str:
-    """A time to the second, with its zone.
-
-    Args:
-        at: aware.
-        lang: `es` or `en`.
-    """
-    local = at.astimezone(ZONE).replace(tzinfo=None)
-    text = format_datetime(local, _FORMS[lang], locale=_LOCALES[lang])
-    return f"{text} {_SHOWN}"
 
 
 def relative(at: datetime, now: datetime, lang: str) -> str:

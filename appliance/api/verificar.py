@@ -4,7 +4,6 @@ Plain HTML for whoever holds the document. What it may tell, and what not, is
 `Verification`'s to say.
 """
 
-from datetime import datetime, timedelta, timezone
 from http import HTTPStatus
 from typing import Final, cast
 
@@ -12,6 +11,7 @@ from quart import Blueprint, Response, current_app
 
 from appliance.api import pages
 from appliance.api.core import core
+from appliance.domain.civil_time import day_and_time, with_zone
 from appliance.domain.errors import ApplianceError
 from appliance.domain.stamp_details import CODE_LENGTH
 from appliance.web.app import client_address
@@ -23,7 +23,6 @@ blueprint = Blueprint("verificar", __name__)
 RATE: Final = "rubrica.verify_rate"
 """Where the application keeps the counts."""
 _SHOWN_AT_MOST: Final = 100
-_BUENOS_AIRES: Final = timezone(timedelta(hours=-3))
 
 
 @blueprint.get("/verificar/<code>")
@@ -31,6 +30,7 @@ _BUENOS_AIRES: Final = timezone(timedelta(hours=-3))
 async def verify(code: str) -> Response:
     """`GET /verificar/{code}`: what is known of that signature."""
     cast("AddressRate", current_app.extensions[RATE]).count(client_address())
+    lang = pages.reader_language()
     known = await core().verification.look(code)
     if known is None:
         return _unindexed(
@@ -47,9 +47,9 @@ async def verify(code: str) -> Response:
             "verificar.html",
             HTTPStatus.OK,
             signer=known.signer,
-            signed_at=_local(known.signed_at),
+            signed_at=with_zone(known.signed_at, lang),
             newest=known.newest,
-            earlier=[(_local(each.made), each) for each in known.earlier],
+            earlier=[(day_and_time(each.made, lang), each) for each in known.earlier],
         )
     )
 
@@ -62,14 +62,6 @@ async def refuse(error: ApplianceError) -> Response:
         error: raised by a view of this page.
     """
     return pages.refuse(error, "revocar_error.html")
-
-
-def _local(at: datetime) -> str:
-    """A time as people here say it.
-
-    To the minute: a stamp's own seconds are those of its drawing.
-    """
-    return f"{at.astimezone(_BUENOS_AIRES):%Y-%m-%d %H:%M} -03:00"
 
 
 def _unindexed(response: Response) -> Response:

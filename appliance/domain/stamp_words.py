@@ -6,9 +6,10 @@ Only characters that the stamp's fonts have come out of here.
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime
 from typing import Final
 
+from appliance.domain.civil_time import with_zone
 from appliance.domain.command import SignParameters
 from appliance.domain.font_metrics import CHARACTERS, FONTS, FontMetrics
 from appliance.domain.person import format_cuil
@@ -18,8 +19,6 @@ WRAP_EM: Final = 20.0
 """Reason and place go on in another line past this width, or past the widest of the
 other lines; a multiple of the font size."""
 
-# Fixed, for tz data may be absent; there has been no summer time since 2009.
-_BUENOS_AIRES = timezone(timedelta(hours=-3))
 _KNOWN = frozenset(CHARACTERS)
 _HIDDEN: Final = "\u2022"
 _SHOWN_DIGITS: Final = 3
@@ -33,7 +32,7 @@ class StampSigner:
     cuil: str
     """Eleven digits."""
     locale: str
-    """`es` (time of Buenos Aires) or another (English, UTC)."""
+    """`es` or another (English); the time is that of Argentina."""
 
 
 def stamp_lines(
@@ -50,7 +49,7 @@ def stamp_lines(
         name: the signer's name.
         cuil: eleven digits.
         at: the signing time, aware.
-        locale: `es` (time of Buenos Aires) or another (English, UTC).
+        locale: `es` or another (English); the time is that of Argentina.
         is_cuil_masked: show three digits of the CUIL alone.
 
     Returns:
@@ -58,12 +57,11 @@ def stamp_lines(
         wide, so the time does not change the stamp's size.
     """
     spanish = locale == "es"
-    local = at.astimezone(_BUENOS_AIRES if spanish else UTC)
     return (
         "Firmado por" if spanish else "Signed by",
         _showable(name),
         f"CUIL {mask_cuil(cuil) if is_cuil_masked else format_cuil(cuil)}",
-        _time_text(local),
+        with_zone(at, locale),
     )
 
 
@@ -173,12 +171,6 @@ def _pieces(word: str, metrics: FontMetrics, width_em: float) -> Sequence[str]:
             piece = ""
         piece += char
     return [*pieces, piece]
-
-
-def _time_text(local: datetime) -> str:
-    """Date, time and offset, such as `2026-11-20 14:03:11 -03:00`."""
-    text = local.isoformat(sep=" ", timespec="seconds")
-    return f"{text[:19]} {text[19:]}"
 
 
 def _showable(text: str) -> str:

@@ -55,15 +55,16 @@ export function size(bytes) {
   return `${format(bytes / 1e6, 1)} MB`;
 }
 
-/** @param {string} iso an instant. @returns {string} DD/MM/AAAA 24 h with its zone. */
+const ARGENTINA_S = -3 * 3600;
+
+/**
+ * The form that console, stamp and pages have too.
+ * @param {string} iso an instant.
+ * @returns {string} `22/11/2026 14:38 (UTC-3)`, in English `2026-11-22 14:38 (UTC-3)`.
+ */
 export function instant(iso) {
-  return new Date(iso).toLocaleString(language === "es" ? "es-AR" : "en-GB", {
-    day: "2-digit",
-    month: "2-digit",
-    year: "numeric",
-    hour: "2-digit",
-    minute: "2-digit",
-    hourCycle: "h23",
-    timeZoneName: "short",
-  });
+  const local = new Date(Date.parse(iso) + ARGENTINA_S * 1000).toISOString();
+  const day = local.slice(0, 10);
+  const date = language === "es" ? day.split("-").reverse().join("/") : day;
+  return `${date} ${local.slice(11, 16)} (UTC-3)`;
 }

@@ -350,7 +350,7 @@ async def test_time_is_told_in_full_on_focus(
     await tab_to(page, time)
 
     await expect(full).to_have_css("opacity", "1")
-    await expect(full).to_have_text(re.compile(r"\d\d/\d\d/\d{4} [\d:]{8} UTC-3"))
+    await expect(full).to_have_text(re.compile(r"^\d\d/\d\d/\d{4} \d\d:\d\d$"))
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])

@@ -101,7 +101,7 @@ def test_field_says_aloud_what_the_stamp_shows(fonts: StampFonts) -> None:
 
     assert found.sig_field["/TU"] == (
         "Firmado por María José Ñandú, CUIL ••-•••••539-•, Motivo: Conformidad, "
-        f"Lugar: Ñorquincó, 2026-11-20 14:03:11 -03:00, {QR.qr}"
+        f"Lugar: Ñorquincó, 20/11/2026 14:03 (UTC-3), {QR.qr}"
     )
 
 

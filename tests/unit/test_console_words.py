@@ -7,6 +7,7 @@ from enum import StrEnum
 import pytest
 
 from admin_ui import assets, story, times, words
+from appliance.domain.civil_time import day_and_time, with_zone
 from appliance.domain.document import FindingKind
 from appliance.domain.errors import ApplianceError
 from appliance.domain.integration import FlagReason
@@ -84,10 +85,12 @@ def test_every_value_has_a_word(
     assert table.keys() == set(vocabulary)
 
 
-def test_times_have_their_zone() -> None:
-    """A time is shown in Argentina's civil time, and says so."""
-    assert times.absolute(NOON, "es") == "25/05/2026 12:00:00 UTC-3"
-    assert times.absolute(NOON, "en") == "2026-05-25 12:00:00 UTC-3"
+def test_times_have_one_form() -> None:
+    """Argentina's civil time; English in a form that is no other day for anybody."""
+    assert day_and_time(NOON, "es") == "25/05/2026 12:00"
+    assert day_and_time(NOON, "en") == "2026-05-25 12:00"
+    assert day_and_time(NOON, "es", seconds=True) == "25/05/2026 12:00:00"
+    assert with_zone(NOON, "es") == "25/05/2026 12:00 (UTC-3)"
     assert times.machine(NOON) == "2026-05-25T12:00:00-03:00"
 
 

@@ -22,7 +22,7 @@ from appliance.domain.vocab import FontName, FontStyle
 
 AT = dt.datetime(2026, 11, 20, 17, 3, 11, 999_999, tzinfo=dt.UTC)
 A4 = PageBox(0, 0, 595, 842, 0)
-LINES = ("Firmado por", "Ana", "CUIL 20-26756539-3", "2026-11-20 14:03:11 -03:00")
+LINES = ("Firmado por", "Ana", "CUIL 20-26756539-3", "20/11/2026 14:03 (UTC-3)")
 
 
 def placed(
@@ -40,15 +40,15 @@ def test_lines_are_spanish_in_local_time_for_es() -> None:
         "Firmado por",
         "Ana Núñez",
         "CUIL 20-26756539-3",
-        "2026-11-20 14:03:11 -03:00",
+        "20/11/2026 14:03 (UTC-3)",
     )
 
 
-def test_lines_are_english_in_utc_for_en() -> None:
-    """English words and UTC."""
+def test_lines_are_english_with_the_year_first_for_en() -> None:
+    """English words, and a date that is no other day for anybody."""
     lines = stamp_lines("Ana", "20267565393", AT, "en")
 
-    assert (lines[0], lines[3]) == ("Signed by", "2026-11-20 17:03:11 +00:00")
+    assert (lines[0], lines[3]) == ("Signed by", "2026-11-20 14:03 (UTC-3)")
 
 
 @pytest.mark.parametrize("locale", ["es", "en"])

@@ -76,7 +76,7 @@ def test_reason_and_place_stand_before_the_time() -> None:
         "CUIL 20-26756539-3",
         "Motivo: Conformidad",
         "Lugar: Rosario",
-        "2026-11-20 14:03:11 -03:00",
+        "20/11/2026 14:03 (UTC-3)",
     )
 
 
