@@ -26,6 +26,7 @@ from appliance.api import (
 )
 from appliance.api.core import KEY, ApiCore
 from appliance.web.app import create_app, rest_face
+from appliance.web.public_path import PublicPaths, paths_of
 from appliance.web.rate import AddressRate
 
 
@@ -45,6 +46,10 @@ def create_api(core: ApiCore) -> Quart:
         face=replace(rest_face(core.settings), refuse=pages.refuse_anybody),
     )
     app.extensions[KEY] = core
+    web = core.settings.web
+    if prefixes := paths_of(web.base_url, web.web_url):
+        under = PublicPaths(app.asgi_app, prefixes)
+        app.asgi_app = under  # type: ignore[method-assign]  # as Quart says
     per_minute = core.settings.pki.requests_per_minute_address
     app.extensions[pki.RATE] = AddressRate(per_minute, core.clock)
     per_minute = core.settings.timestamps.requests_per_minute_address

@@ -8,7 +8,7 @@ from typing import Final
 
 from quart import Blueprint, Response
 
-from appliance.api import query, wire, words
+from appliance.api import pages, query, wire, words
 from appliance.api.core import core
 from appliance.domain.batch import BatchOutcome
 from appliance.domain.ids import RequestId
@@ -31,7 +31,9 @@ async def sign_all() -> Response:
     status = HTTPStatus.OK if outcome.is_over else HTTPStatus.ACCEPTED
     response = await _told(outcome, status)
     if not outcome.is_over:
-        response.headers["Location"] = f"/solicitudes/lotes/{outcome.id}"
+        response.headers["Location"] = (
+            f"{pages.base_path()}/solicitudes/lotes/{outcome.id}"
+        )
     return response
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from quart import Blueprint, Response, request
 
-from appliance.api import query, wire, words
+from appliance.api import pages, query, wire, words
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
@@ -159,7 +159,7 @@ def _going_on(wanted: RequestId, *, wants_pdf: bool) -> Response:
     response = json_response(
         {"status": "en_proceso", "solicitudId": wanted}, HTTPStatus.ACCEPTED
     )
-    response.headers["Location"] = f"/solicitudes/{wanted}"
+    response.headers["Location"] = f"{pages.base_path()}/solicitudes/{wanted}"
     response.headers["Retry-After"] = str(_RETRY_S)
     return response
 

@@ -26,6 +26,7 @@ from appliance.domain.request import Signer
 from appliance.domain.vocab import VouchedBy
 from appliance.services.people import NewPersonOrder
 from appliance.settings import Settings
+from appliance.settings.web import origin_of
 
 INTEGRATOR: Final = "demo"
 PEOPLE: Final = (
@@ -137,7 +138,7 @@ async def _ensure_site(front: Front, settings: Settings) -> None:
         iframe_url=settings.web.iframe_url,
         integrator_id=INTEGRATOR,
         event_prefix=settings.event_prefix,
-        download_origins=(settings.web.base_url, settings.web.iframe_url),
+        download_origins=(origin_of(settings.web.base_url), settings.web.iframe_url),
         user={"cuil": format_cuil(cuil), "email": email, "name": name},
     ).write(folder)
 

@@ -2,11 +2,13 @@
 
 import ipaddress
 from typing import Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from appliance.settings.section import Seconds, Section
 
+_ADDRESS = r"^https?://[^/?#\s]+(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
 
 _NETWORKS: Final = (ipaddress.IPv4Network, ipaddress.IPv6Network)
@@ -14,12 +16,24 @@ FACES: Final[tuple[str, ...]] = ("api", "embed", "admin")
 """Roles that answer HTTP, each on a listener of its own (`web.listen_…`)."""
 
 
+def origin_of(url: str) -> str:
+    """Scheme, host and port of an address.
+
+    Args:
+        url: http or https.
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 class WebSettings(Section):
     """Addresses and limits of the HTTP faces."""
 
-    base_url: str = Field(default="http://127.0.0.1:8080", pattern=r"^https?://[^/]+$")
-    """Public address of the REST API, without a final slash ({base_url})."""
-    web_url: str = Field(default="", pattern=r"^(https?://[^/]+)?$")
+    base_url: str = Field(default="http://127.0.0.1:8080", pattern=_ADDRESS)
+    """Public address of the REST API, without a final slash ({base_url}). It may have a
+    path (`https://firma.example/firma-api`): all links carry it, and a web server
+    before the role may keep it or strip it."""
+    web_url: str = Field(default="", pattern=rf"{_ADDRESS}|^$")
     """Public address of the session API ({web_url}), served by the `api` role
     too; the default is `base_url`."""
     iframe_url: str = Field(default="http://localhost:8081", pattern=_ORIGIN)
@@ -97,7 +111,8 @@ class WebSettings(Section):
     @model_validator(mode="after")
     def _frame_has_its_own_origin(self) -> Self:
         # A page of the API or the console could reach into a frame of its origin.
-        if self.iframe_url in {self.base_url, self.web_url, self.admin_url}:
+        others = (self.base_url, self.web_url, self.admin_url)
+        if self.iframe_url in {origin_of(url) for url in others}:
             msg = "iframe_url: must be an origin of its own"
             raise ValueError(msg)
         return self
