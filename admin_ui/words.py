@@ -260,6 +260,7 @@ PARTS: Final = {
     "database": N_("Database"),
     "sandbox": N_("Sandbox for documents"),
     "hsm": N_("HSM"),
+    "clock": N_("Clock"),
 }
 
 HEALTH: Final = {
@@ -267,6 +268,7 @@ HEALTH: Final = {
     "NOT_MIGRATED": N_("The tables are of another version: run rubrica migrate."),
     "NO_WORKER": N_("No signing worker is running."),
     "HSM_UNAVAILABLE": N_("No signing worker can use the HSM."),
+    "CLOCK_DRIFT": N_("It is more than 5 seconds off: mend the time synchronisation."),
     "STORE_UNAVAILABLE": N_("It does not answer."),
     "SANDBOX_UNAVAILABLE": N_("It does not answer."),
     "TIMEOUT": N_("It takes too long to answer."),

@@ -37,6 +37,7 @@ _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
 _UPKEEP_S: Final = 10.0
 _BATCHES: Final = 2
+_CLOCK_REASON: Final = "the clock is more than 5 s off"
 
 
 @dataclass(slots=True)
@@ -70,6 +71,8 @@ class SigningWorker:
     """Those of the running that are HSM tasks."""
     _alone: bool = False
     """What is in hand may kill its worker: no document is taken beside it."""
+    _clock_is_right: bool = True
+    """As it was last looked at: by a wrong one nothing is signed."""
     _suspect_waits: bool = False
     """What is next is to be signed alone: nothing is begun before it."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -144,7 +147,7 @@ class SigningWorker:
 
     def _yields(self) -> bool:
         """Whether no further document of a batch is to be begun now."""
-        return self._stop.is_set() or self._suspect_waits
+        return self._stop.is_set() or self._suspect_waits or not self._clock_is_right
 
     def _came_through(self) -> None:
         """What was suspected killed nobody: the rest of it may have company."""
@@ -166,6 +169,8 @@ class SigningWorker:
     async def _drain(self) -> None:
         """Take work in hand until there is none, or no hand is free."""
         try:
+            if not await self._look_at_clock():
+                return
             while self._free() and (work := await self._next_work()) is not None:
                 self._alone = work.is_suspect
                 task = self._start(self._activations.sign(work))
@@ -174,6 +179,20 @@ class SigningWorker:
             await self._take_tasks()
         except ApplianceError as exc:
             _log.warning("worker.cannot_claim", code=exc.code.value)
+
+    async def _look_at_clock(self) -> bool:
+        """Whether the clock may stand in signatures and timestamps.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        state = await self.core.clock_check.look()
+        if state.is_right != self._clock_is_right:
+            log = _log.info if state.is_right else _log.error
+            off_s = round(state.off.total_seconds(), 1)
+            log("worker.clock", right=state.is_right, off_s=off_s)
+        self._clock_is_right = state.is_right
+        return state.is_right
 
     async def _take_tasks(self) -> None:
         """Take HSM tasks in hand until there is none, or none may be taken."""
@@ -184,7 +203,9 @@ class SigningWorker:
         """Let what is in hand come to its end, and run the tasks it may wait for."""
         while documents := self._running - self._tasks:
             try:
-                await self._take_tasks()
+                # An OCSP answer or a timestamp bears the time as well.
+                if await self._look_at_clock():
+                    await self._take_tasks()
             except ApplianceError as exc:
                 _log.warning("worker.cannot_claim", code=exc.code.value)
             await self._pause(documents)
@@ -213,7 +234,8 @@ class SigningWorker:
 
     async def _keep_levels(self) -> None:
         """Keep published documents at their level, where the TSA's key is there."""
-        if self.session.status_of(TokenRole.PKI) is HsmStatus.READY:
+        ready = self.session.status_of(TokenRole.PKI) is HsmStatus.READY
+        if ready and await self._look_at_clock():
             await self.upkeep.run()
 
     def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
@@ -235,6 +257,8 @@ class SigningWorker:
     async def _beat(self) -> None:
         """Say that this worker is alive, and whether fronts may seal to its host."""
         status, reason = self.session.status, self.session.reason
+        if not await self._look_at_clock():
+            status, reason = HsmStatus.UNAVAILABLE, _CLOCK_REASON
         if status is HsmStatus.READY:
             try:
                 await self.keys.keep()

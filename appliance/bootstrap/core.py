@@ -7,6 +7,7 @@ from typing import Any
 
 from arq.connections import ArqRedis, create_pool
 
+from appliance.core.clock_check import ClockCheck
 from appliance.domain.clock import Clock
 from appliance.domain.ids import new_id
 from appliance.domain.ports import (
@@ -20,6 +21,7 @@ from appliance.domain.records import Store
 from appliance.services.document_keys import IntegratorDocumentKeys
 from appliance.settings import Settings
 from appliance.storage import redis
+from appliance.storage.database_time import database_time
 from appliance.storage.documents import LocalDocuments
 from appliance.storage.engines import Engines, open_engines
 from appliance.storage.key_files import KeyFile
@@ -62,6 +64,7 @@ class Core:
     bell: Bell
     migrated: Callable[[], Any]
     """Awaited, tells whether the tables are of this version."""
+    clock_check: ClockCheck
 
 
 def data_sealer(settings: Settings) -> Sealer:
@@ -138,6 +141,7 @@ async def open_core(
                 deserialize=redis.deserialize,
             ),
             migrated=lambda: _migrated(engines),
+            clock_check=ClockCheck(clock, lambda: database_time(engines)),
         )
     finally:
         await doorbell.close()

@@ -198,7 +198,9 @@ async def open_front(
             ),
             tokens=tokens,
             links=links,
-            health=SharedHealth(Health(store, core.inspector, clock, core.migrated)),
+            health=SharedHealth(
+                Health(store, core.inspector, clock, core.migrated, core.clock_check)
+            ),
             tasks=tasks,
             certificates=Certificates(store, clock),
             revocations=revocations,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from appliance.core.clock_check import ClockCheck
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError
 from appliance.domain.ports import PdfInspector
@@ -25,6 +26,7 @@ class Health:
         inspector: the sandbox.
         clock: the time.
         migrated: tells whether the tables are of this version.
+        clock_check: tells whether the clock can be believed.
     """
 
     def __init__(
@@ -33,11 +35,13 @@ class Health:
         inspector: PdfInspector,
         clock: Clock,
         migrated: Callable[[], Awaitable[bool]],
+        clock_check: ClockCheck,
     ) -> None:
         self._store = store
         self._inspector = inspector
         self._clock = clock
         self._migrated = migrated
+        self._clock_check = clock_check
 
     async def ready(self) -> dict[str, str]:
         """Each part with `ok` or a code; nothing in it is secret."""
@@ -45,6 +49,7 @@ class Health:
             "database": self._database,
             "sandbox": self._sandbox,
             "hsm": self._hsm,
+            "clock": self._clock_is_right,
         }
         states = await asyncio.gather(*(_within(check) for check in checks.values()))
         return dict(zip(checks, states, strict=True))
@@ -55,6 +60,10 @@ class Health:
     async def _sandbox(self) -> str:
         await self._inspector.ping()
         return OK
+
+    async def _clock_is_right(self) -> str:
+        state = await self._clock_check.look()
+        return OK if state.is_right else "CLOCK_DRIFT"
 
     async def _hsm(self) -> str:
         workers = await signing_workers(self._store, self._clock)

@@ -9,19 +9,23 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import pytest
 
 from appliance.bootstrap import Core
 from appliance.bootstrap.core import Bell
+from appliance.core.clock_check import ClockCheck
 from appliance.domain.hsm import TokenRole
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.records.activations import Item
+from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.request import Signer
 from appliance.domain.vocab import ActivationState, RequestState
 from appliance.services.claimed_work import Work
 from appliance.services.claiming import Claiming
+from appliance.services.health import signing_workers
 from appliance.settings import SigningSettings
 from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
 from worker.activation_keys import ActivationKeys
@@ -189,6 +193,14 @@ class Scene:
                 return
             await asyncio.sleep(0.02)
 
+    async def first_beat(self) -> list[WorkerStatus]:
+        """Wait for the worker's first sign of life."""
+        for _ in range(1000):
+            if alive := await signing_workers(self.core.store, self.core.clock):
+                return alive
+            await asyncio.sleep(0.02)
+        return []
+
     async def until_held_back(self) -> None:
         """Wait until the worker knows that something is to be signed alone."""
         for _ in range(1000):
@@ -201,7 +213,13 @@ class Scene:
         return [(await self.core.view(request)).state for request in requests]
 
 
-async def scene_of(core: CoreParts, hands: int) -> Scene:
+async def no_time() -> None:
+    """There is no other clock."""
+
+
+async def scene_of(
+    core: CoreParts, hands: int, clock_check: ClockCheck | None = None
+) -> Scene:
     """A worker with that many hands for single documents."""
     signing = SigningSettings(concurrency=hands, poll_s=0.05)
     claiming = core.claiming()
@@ -220,6 +238,7 @@ async def scene_of(core: CoreParts, hands: int) -> Scene:
         outcomes=core.outcomes,
         bell=bell,
         migrated=cast("Any", None),
+        clock_check=clock_check or ClockCheck(core.clock, no_time, lambda: None),
     )
     worker = SigningWorker(
         parts,
@@ -232,6 +251,37 @@ async def scene_of(core: CoreParts, hands: int) -> Scene:
         cast("LevelUpkeep", NoUpkeep()),
     )
     return Scene(core, worker, signer, await core.add_signer(), asyncio.Event())
+
+
+async def test_nothing_is_signed_by_a_wrong_clock(core: CoreParts) -> None:
+    """Neither document nor task is taken, and fronts are told; until it is right."""
+    apart = timedelta(seconds=5.1)
+
+    async def database() -> datetime:
+        return core.clock.now() + apart
+
+    check = ClockCheck(core.clock, database, lambda: None)
+    scene = await scene_of(core, hands=1, clock_check=check)
+    task = AwaitedTask(asyncio.Event())
+    scene.worker.tasks = cast("TaskRunner", task)
+    activation, documents = await scene.activation(1)
+    scene.signer.gate.set()
+    async with scene.working():
+        alive = await scene.first_beat()
+        assert [(each.hsm, each.reason) for each in alive] == [
+            ("unavailable", "the clock is more than 5 s off")
+        ]
+        scene.worker._wake.set()
+        await asyncio.sleep(0)
+        assert (await core.activation_state(activation))[0] is ActivationState.WAITING
+        assert not task.gate.is_set()
+        apart = timedelta(seconds=4.9)
+        # It is set: the next look is at once.
+        core.clock.forward(2)
+        await scene.until(activation, ActivationState.DONE)
+
+    assert await scene.states(documents) == [RequestState.SIGNED]
+    assert task.gate.is_set()
 
 
 async def test_single_document_is_not_held_up_by_a_batch(core: CoreParts) -> None:

@@ -8,11 +8,13 @@ import pytest
 from sqlalchemy import text
 
 from appliance.bootstrap.core import _migrated
+from appliance.core.clock_check import ClockCheck
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.services.health import Health
+from appliance.storage.database_time import database_time
 from appliance.storage.engines import open_engines
 from appliance.storage.migrate import migrate
 from appliance.storage.store import SqlStore
@@ -159,9 +161,12 @@ async def test_readiness_tells_that_postgres_refuses(tmp_path: Path) -> None:
     url = f"postgresql://rubrica@/none?host={tmp_path}&port=5432"
     engines = open_engines(core_settings(tmp_path, url))
     store = SqlStore(engines, SystemClock(), "test")
-    health = Health(store, PlayedSandbox(), SystemClock(), lambda: _migrated(engines))
+    clock = SystemClock()
+    check = ClockCheck(clock, lambda: database_time(engines))
+    health = Health(store, PlayedSandbox(), clock, lambda: _migrated(engines), check)
 
     checks = await health.ready()
 
     assert checks["database"] == checks["hsm"] == "STORE_UNAVAILABLE"
+    assert checks["clock"] == "STORE_UNAVAILABLE"
     await store.close()

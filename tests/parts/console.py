@@ -302,7 +302,9 @@ async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
                     desk.clock,
                     settings.documents,
                 ),
-                health=Health(core.store, inspector, desk.clock, core.migrated),
+                health=Health(
+                    core.store, inspector, desk.clock, core.migrated, core.clock_check
+                ),
                 logos=Logos(core.store, inspector, desk.clock),
                 stamp_samples=StampSamples(
                     core.store,

@@ -1,0 +1,1 @@
+"""What use cases of every feature stand on."""
