@@ -41,6 +41,7 @@ _FIELDS: Final = {
     "PDF_XFA": "file",
     "PDF_NO_PAGES": "file",
     "PDF_TOO_COMPLEX": "file",
+    "PDF_UNVERIFIABLE": "file",
     "PDF_LOCKED": "file",
 }
 

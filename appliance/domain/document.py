@@ -76,6 +76,10 @@ class Damage(StrEnum):
     PAGE_TREE = "page_tree"
     STREAMS = "streams"
     """A stream's length."""
+    METADATA = "metadata"
+    """Metadata (XMP) that is no well-formed XML, or no XMP."""
+    FORM_FIELDS = "form_fields"
+    """Fields of one name, or a form that is not as one has to be."""
     SYNTAX = "syntax"
     """Something else that strict reading refuses."""
 

@@ -13,6 +13,7 @@ from appliance.domain.ports import PdfInspector
 from appliance.settings import DocumentSettings
 
 _NO_CHANGES: Final = 1
+_REPAIRABLE: Final = frozenset({ErrorCode.PDF_MALFORMED, ErrorCode.PDF_UNVERIFIABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +81,13 @@ class Examination:
             DocumentRefusedError: it can be neither signed nor repaired.
         """
         inspection: Inspection | None = None
+        refused: DocumentRefusedError | None = None
         try:
             inspection = await self._inspector.inspect(pdf)
         except DocumentRefusedError as refusal:
-            if refusal.code is not ErrorCode.PDF_MALFORMED:
+            if refusal.code not in _REPAIRABLE:
                 raise
+            refused = refusal
         if inspection is not None and not _is_to_repair(inspection):
             return Examined(pdf, inspection, None)
         try:
@@ -92,9 +95,12 @@ class Examination:
             described = await self._inspector.inspect(repaired.pdf)
             _demand_sound(described)
         except DocumentRefusedError:
-            if inspection is None:
-                raise
-            return Examined(pdf, inspection, None)
+            if inspection is not None:
+                return Examined(pdf, inspection, None)
+            if refused is not None and refused.code is ErrorCode.PDF_UNVERIFIABLE:
+                # It was read: that it cannot be repaired is not what is wrong.
+                raise refused from None
+            raise
         origin = Repair(hashlib.sha256(pdf).hexdigest(), repaired.damage)
         return Examined(repaired.pdf, as_repaired(described), origin)
 

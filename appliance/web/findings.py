@@ -61,6 +61,8 @@ DAMAGES: Final[dict[Damage, str]] = {
     Damage.CROSS_REFERENCES: "The table of its objects was wrong.",
     Damage.PAGE_TREE: "The tree of its pages was wrong.",
     Damage.STREAMS: "The length of its content was wrong.",
+    Damage.METADATA: "Its metadata (XMP) could not be read.",
+    Damage.FORM_FIELDS: "Its form had fields of one name, or was faulty otherwise.",
     Damage.SYNTAX: "It did not follow the format.",
 }
 """What was wrong with a document that was repaired: msgids of the catalogues."""

@@ -42,11 +42,6 @@ REFUSED = {
     "garbage": (bytes(range(256)) * 40, ErrorCode.PDF_MALFORMED, 422),
     "cut off": (pdfs.truncated(), ErrorCode.PDF_MALFORMED, 422),
     "page tree loop": (pdfs.page_tree_loop(), ErrorCode.PDF_MALFORMED, 422),
-    "field loop": (
-        hostile.plain(b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/Kids[5 0 R]>>"),
-        ErrorCode.PDF_MALFORMED,
-        422,
-    ),
     "nested arrays": (hostile.nested_arrays(), ErrorCode.PDF_MALFORMED, 422),
     "catalog of itself": (hostile.catalog_of_itself(), ErrorCode.PDF_MALFORMED, 422),
     "5,000 fields deep": (hostile.deep_fields(), ErrorCode.PDF_MALFORMED, 422),
@@ -174,6 +169,9 @@ REPAIRED = {
     "page twice": hostile.kids(b"3 0 R 3 0 R", 2),
     "page without a number": hostile.kids(b"<</Type/Page>>", 1),
     "encrypted": damaged_and_encrypted(),
+    "field loop": hostile.plain(
+        b"/AcroForm<</Fields[5 0 R]>>", o5=b"<</T(a)/Kids[5 0 R]>>"
+    ),
 }
 """What is repaired first."""
 

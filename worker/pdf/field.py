@@ -44,7 +44,8 @@ class FieldLook:
 
     layout: StampLayout | None
     """The stamp, in the box of one of its widgets; None to show nothing."""
-    fonts: StampFonts
+    fonts: StampFonts | None
+    """For the stamp; None where none is shown."""
     picture: LogoPicture | None
     """The logo that the layout names."""
     spoken: str
@@ -199,7 +200,14 @@ def _show(
     layout: StampLayout,
     look: FieldLook,
 ) -> None:
-    """Give a widget the stamp's appearance."""
+    """Give a widget the stamp's appearance.
+
+    Raises:
+        TypeError: there are no fonts to draw it with.
+    """
+    if look.fonts is None:
+        msg = "a stamp needs fonts"
+        raise TypeError(msg)
     stamp = write_stamp(revision, layout, look.fonts, look.picture)
     widget[pdf_name("/AP")] = DictionaryObject({pdf_name("/N"): stamp})
     if layout.rotate and "/MK" not in widget:

@@ -102,7 +102,7 @@ class PreparedSignature:
 def prepare(
     original: bytes,
     plan: SignaturePlan,
-    fonts: StampFonts,
+    fonts: StampFonts | None,
     digests: FileDigests | None = None,
 ) -> PreparedSignature:
     """Make the revision that a signature adds, all but the signature value.
@@ -110,7 +110,7 @@ def prepare(
     Args:
         original: the whole PDF as it stands.
         plan: what the signature is to be.
-        fonts: from `worker.stamp.load_fonts`.
+        fonts: from `worker.stamp.load_fonts`; None: nothing is shown.
         digests: of `original`; give the same to `check`, and it is hashed once.
 
     Raises:

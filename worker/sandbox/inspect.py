@@ -152,6 +152,8 @@ def _open(reader: PdfFileReader) -> set[FindingKind]:
 def _prove(pdf: bytes, limit: int, described: Inspection) -> None:
     """Prove that it can be signed; of an encrypted file, blame the encryption.
 
+    Not where its signature alone would fail: that can be mended in an encrypted file.
+
     Raises:
         DocumentRefusedError: it cannot.
     """
@@ -160,10 +162,20 @@ def _prove(pdf: bytes, limit: int, described: Inspection) -> None:
     except (MemoryError, PdfDecodeLimitError):
         raise
     except Exception as exc:
+        if isinstance(exc, DocumentRefusedError) and exc.code is ErrorCode.PDF_LOCKED:
+            return  # it is described, and refused by what that says
+        if _is_unverifiable(exc):
+            raise
         if FindingKind.ENCRYPTED_EMPTY_PASSWORD not in described.findings:
             raise
         reason = type(exc).__name__
         raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, reason) from exc
+
+
+def _is_unverifiable(exc: Exception) -> bool:
+    return (
+        isinstance(exc, DocumentRefusedError) and exc.code is ErrorCode.PDF_UNVERIFIABLE
+    )
 
 
 def _with_finding(inspection: Inspection, finding: FindingKind) -> Inspection:

@@ -16,10 +16,14 @@ import pypdfium2
 from appliance.domain.document import Damage, RepairedCopy
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import BINARY_BYTES_MAX
+from worker.sandbox.mending_form import FormMender, mend_annotations
+from worker.sandbox.mending_metadata import mend_metadata
 from worker.sandbox.tail import is_well_ended
 
 _HEADER: Final = b"%PDF-"
 _ORIGIN: Final = "/OriginalSha256"
+_DICTIONARIES: Final = ("/Extensions", "/StructTreeRoot", "/MarkInfo")
+"""Entries of the catalog that validators take for dictionaries."""
 _SIGNATURE: Final = b"/ByteRange"
 _SIGNATURE_TYPES: Final = {"/Sig", "/DocTimeStamp"}
 _OBJECT: Final = re.compile(rb"\b\d{1,10}\s+\d{1,5}\s+obj\b")
@@ -59,6 +63,7 @@ def repair(pdf: bytes) -> RepairedCopy:
         with pikepdf.open(io.BytesIO(pdf), suppress_warnings=True) as opened:
             _demand_unsigned(pdf, opened)
             pages = len(opened.pages)  # which mends the tree
+            mended = _mend(opened)
             # So that each file has a copy of its own, which names it.
             opened.docinfo[_ORIGIN] = hashlib.sha256(pdf).hexdigest()
             copy = _written(opened)
@@ -70,7 +75,25 @@ def repair(pdf: bytes) -> RepairedCopy:
     if len(copy) > BINARY_BYTES_MAX:
         raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "a large copy")
     _demand_same_pages(pdf, copy, pages)
-    return RepairedCopy(copy, _damage(pdf, warnings))
+    return RepairedCopy(copy, _damage(pdf, warnings, mended))
+
+
+def _mend(opened: pikepdf.Pdf) -> set[Damage]:
+    """Put right what qpdf takes as it is and validators do not; what was wrong."""
+    found = set()
+    if mend_metadata(opened):
+        found.add(Damage.METADATA)
+    if FormMender(opened).mend() | mend_annotations(opened):
+        found.add(Damage.FORM_FIELDS)
+    for key in _DICTIONARIES:
+        entry = opened.Root.get(key)
+        if entry is not None and not isinstance(entry, pikepdf.Dictionary):
+            found.add(Damage.SYNTAX)
+            del opened.Root[key]
+    # Validation data of signatures, in a file that has none.
+    if "/DSS" in opened.Root:
+        del opened.Root["/DSS"]
+    return found
 
 
 def _is_cut_off(pdf: bytes) -> bool:
@@ -134,9 +157,9 @@ def _page_sizes(pdf: bytes) -> list[tuple[float, float]] | None:
     return sizes
 
 
-def _damage(pdf: bytes, warnings: list[str]) -> tuple[Damage, ...]:
-    """Name what was wrong, by what qpdf said and by the file's two ends."""
-    found = {
+def _damage(pdf: bytes, warnings: list[str], mended: set[Damage]) -> tuple[Damage, ...]:
+    """Name what was wrong: what was mended, what qpdf said, the file's two ends."""
+    found = mended | {
         next((kind for kind, words in _DAMAGE if words.search(said)), Damage.SYNTAX)
         for said in warnings
         if not _NO_NEWS.search(said)

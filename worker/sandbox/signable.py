@@ -1,52 +1,74 @@
-"""Proves that a document can be signed, by signing it with nothing.
+"""Proves that a document can be signed, by signing it with a key of nobody's.
 
-The signing engine will append a revision that hangs a signature field on a page.
-The same is done here, with the engine's own way to open the file and to find the
-page, and what came out is read again: a file that would fail then is refused now.
+The trial goes the whole way of the engine, with the engine's own code: a signature,
+the validation data after it, a document timestamp, and data after that, which is as
+far as any level goes. What came out is validated as others do it, by pyHanko with its
+stock rules: a file whose signature would not hold is known before anybody signs.
 """
 
+import asyncio
+import datetime as dt
 import io
 import secrets
 from collections.abc import Sequence
+from typing import Final
 
+from asn1crypto import x509
 from pyhanko.pdf_utils.crypt import AuthStatus
-from pyhanko.pdf_utils.generic import ArrayObject, DictionaryObject, pdf_name
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
+from pyhanko.pdf_utils.misc import PdfDecodeLimitError
 from pyhanko.pdf_utils.reader import PdfFileReader
-from pyhanko.sign.fields import (
-    SignatureFormField,
-    ensure_sig_flags,
-    enumerate_sig_fields,
+from pyhanko.sign.fields import enumerate_sig_fields
+from pyhanko.sign.validation import (
+    EmbeddedPdfSignature,
+    PdfSignatureStatus,
+    async_validate_pdf_signature,
 )
+from pyhanko_certvalidator import ValidationContext
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
-from worker.sandbox.objects import dictionary, entry, key_of
+from appliance.domain.levels import ValidationData
+from appliance.domain.vocab import Restriction
+from worker.pdf import (
+    SignaturePlan,
+    Validated,
+    add_dss,
+    assemble,
+    fill_timestamp,
+    method_for,
+    prepare,
+    prepare_timestamp,
+)
+from worker.pdf.growing import GrowingFile
+from worker.sandbox.objects import key_of
 from worker.sandbox.pages import Page, walk_pages
-from worker.stamp import add_annotation, find_page, open_revision
+from worker.sandbox.trial import trial_signer
+from worker.stamp import find_page, open_revision
+
+_STAMP_BYTES: Final = 4096
+# What stands in the store is read by nobody here; a revision has to be made of it.
+_LATER: Final = b"\x30\x00"
 
 
 def prove_signable(pdf: bytes, limit: int) -> None:
-    """Sign a copy with an empty signature and read the result.
+    """Sign a copy, raise it to the highest level, and validate the result.
 
     Args:
         pdf: a document that was read already.
         limit: most pages that are taken.
 
     Raises:
-        DocumentRefusedError: the update cannot be made or does not read back.
+        DocumentRefusedError: it cannot be extended, by a `PDF_*` code;
+            `PDF_UNVERIFIABLE`, its signature would not be valid.
     """
-    name = f"Proof{secrets.token_hex(8)}"  # no field of the document's own
     with open_revision(pdf) as revision:
         pages = walk_pages(revision.root, limit).pages
         _demand_findable(revision, pages)
-        _add_field(revision, name)
-        output = io.BytesIO()
-        revision.write(output)
-    signed = output.getvalue()
-    if not signed.startswith(pdf):
-        raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "cannot be extended")
-    del output  # a large file is held often enough
-    _read_back(signed, name, len(pages), limit)
+        count = len(pages)
+        del pages
+    name = f"Trial{secrets.token_hex(8)}"  # no field of the document's own
+    signed = _signed(pdf, name)
+    _read_back(signed, name, count, limit)
 
 
 def _demand_findable(revision: IncrementalPdfFileWriter, pages: Sequence[Page]) -> None:
@@ -64,40 +86,96 @@ def _demand_findable(revision: IncrementalPdfFileWriter, pages: Sequence[Page]) 
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "pages not to be counted")
 
 
-def _add_field(revision: IncrementalPdfFileWriter, name: str) -> None:
-    """Add a signature field without a place and fill it with nothing."""
-    root = revision.root
-    form = dictionary(root, "/AcroForm")
-    if form is None:
-        form = DictionaryObject()
-        root[pdf_name("/AcroForm")] = revision.add_object(form)
-        revision.update_root()
-    fields = entry(form, "/Fields")
-    if not isinstance(fields, ArrayObject):
-        fields = form[pdf_name("/Fields")] = ArrayObject()
-        revision.update_container(form)
-    page = find_page(revision, 1)
-    widget = SignatureFormField(name, include_on_page=page)
-    value = DictionaryObject({pdf_name("/Type"): pdf_name("/Sig")})
-    widget[pdf_name("/V")] = revision.add_object(value)
-    reference = revision.add_object(widget)
-    fields.append(reference)
-    revision.update_container(fields)
-    add_annotation(revision, page, reference)
-    ensure_sig_flags(revision)
+def _signed(pdf: bytes, name: str) -> bytes:
+    """The document with an invisible trial signature, raised as far as levels go.
+
+    Raises:
+        DocumentRefusedError: the engine cannot do it.
+    """
+    signer = trial_signer()
+    method = method_for(signer.certificate)
+    plan = SignaturePlan(
+        field_name=name,
+        layout=None,
+        restriction=Restriction.NO_VALUE,
+        signed_at=dt.datetime.now(dt.UTC),
+        signer_name="Trial",
+        certificate=signer.certificate,
+        chain=(),
+        method=method,
+    )
+    prepared = prepare(pdf, plan, None)
+    increment = assemble(
+        prepared.increment,
+        contents_at=prepared.contents_at,
+        contents_length=prepared.contents_length,
+        signed_attributes=prepared.signed_attributes,
+        signature=signer.sign(prepared.digest),
+        method=method,
+        certificate=signer.certificate,
+        chain=(),
+    )
+    start = prepared.contents_at
+    contents = bytes.fromhex(
+        increment[start : start + prepared.contents_length].decode("ascii")
+    )
+    file = GrowingFile(pdf)
+    file.append(increment)
+    data = ValidationData(certificates=(signer.certificate,))
+    file.append(add_dss(file.content, [Validated(contents, data)]))
+    stamp = prepare_timestamp(file.content, method.digest, _STAMP_BYTES)
+    # Any CMS will do: what counts is which objects a timestamp changes.
+    token = contents.rstrip(b"\0")
+    file.append(fill_timestamp(stamp, token))
+    padded = token + bytes(_STAMP_BYTES - len(token))
+    later = ValidationData(certificates=(signer.certificate,), ocsps=(_LATER,))
+    file.append(add_dss(file.content, [Validated(padded, later)]))
+    return file.content
 
 
 def _read_back(signed: bytes, name: str, pages: int, limit: int) -> None:
-    """Read the signed copy and find the field and as many pages as before.
+    """Read the signed copy, find its pages, and validate the signature.
 
     Raises:
         DocumentRefusedError: `PDF_MALFORMED`, something is missing;
-            `PDF_ENCRYPTED`, its integrity protection no longer holds.
+            `PDF_ENCRYPTED`, its integrity protection no longer holds;
+            `PDF_UNVERIFIABLE`.
     """
     reader = PdfFileReader(io.BytesIO(signed), strict=False)
     if reader.encrypted and reader.decrypt("").status is AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_ENCRYPTED, "protected by a MAC")
     # All of them: a validator walks them all to find ours.
-    names = {field for field, _, _ in enumerate_sig_fields(reader)}
-    if name not in names or len(walk_pages(reader.root, limit).pages) != pages:
+    fields = {title: field for title, _, field in enumerate_sig_fields(reader)}
+    if name not in fields or len(walk_pages(reader.root, limit).pages) != pages:
         raise DocumentRefusedError(ErrorCode.PDF_MALFORMED, "update not read back")
+    try:
+        status = _status(EmbeddedPdfSignature(reader, fields[name], name))
+    except (MemoryError, PdfDecodeLimitError):
+        raise
+    except RecursionError as exc:
+        raise DocumentRefusedError(ErrorCode.PDF_TOO_COMPLEX, "validating it") from exc
+    except Exception as exc:  # stock validation raises errors of every kind
+        reason = f"no verdict: {type(exc).__name__}"
+        raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, reason) from exc
+    if not status.bottom_line:
+        raise DocumentRefusedError(ErrorCode.PDF_UNVERIFIABLE, _why(status))
+
+
+def _status(signature: EmbeddedPdfSignature) -> PdfSignatureStatus:
+    """What pyHanko says by itself: its own rules for later changes, not ours."""
+    root = x509.Certificate.load(trial_signer().certificate)
+    context = ValidationContext(trust_roots=[root], allow_fetching=False)
+    return asyncio.run(async_validate_pdf_signature(signature, context))
+
+
+def _why(status: PdfSignatureStatus) -> str:
+    """The first thing that is wrong, without what it quotes of the file."""
+    for is_right, words in (
+        (status.intact, "not intact"),
+        (status.valid, "not valid"),
+        (status.trusted, "not trusted"),
+    ):
+        if not is_right:
+            return words
+    changes = str(status.diff_result)
+    return "its own metadata" if "etadata" in changes else "later revisions"

@@ -4,17 +4,13 @@ pyHanko, PDFium and Python's codecs import and open lazily; a job cannot open
 anything, so all of that has to have happened in the template.
 """
 
-import datetime as dt
 import importlib
 import io
 from typing import Final
 
 from asn1crypto import keys
 from asn1crypto import x509 as asn1_x509
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives import serialization
 from PIL import Image
 from pyhanko.pdf_utils import writer as pdf_writer
 from pyhanko.pdf_utils.generic import (
@@ -35,6 +31,7 @@ from worker.sandbox.inspect import inspect
 from worker.sandbox.picture import logo_rows
 from worker.sandbox.render import render
 from worker.sandbox.repair import repair
+from worker.sandbox.trial import trial_signer
 from worker.sandbox.verify import verify
 
 _LAZY: Final = (
@@ -57,7 +54,11 @@ _LAZY: Final = (
     "pyhanko_certvalidator.revinfo.validate_ocsp",
 )
 _SIDE_PT: Final = 200
-_VALID: Final = dt.timedelta(days=1)
+_XMP: Final = (
+    b'<x:xmpmeta xmlns:x="adobe:ns:meta/">'
+    b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/>'
+    b"</x:xmpmeta>"
+)
 
 
 def warm(tools: Tools) -> None:
@@ -77,7 +78,8 @@ def warm(tools: Tools) -> None:
     signed, root = _signed(plain)
     for pdf in (plain, streams, broken, encrypted, signed):
         inspect(pdf, pages)
-    for pdf in (broken, encrypted):
+    odd = plain.replace(b"<rdf:RDF", b"<rdf:XYZ", 1)  # of the same length, no XML
+    for pdf in (broken, encrypted, odd):
         repair(pdf)
     described = inspect(signed, pages)
     report = verify(signed, [root])
@@ -130,6 +132,11 @@ def _sample(*, stream_xrefs: bool, encrypted: bool = False) -> bytes:
             pdf_name("/JS"): TextStringObject("0"),
         }
     )
+    # Each is read by what parses XML, which opens nothing later then.
+    metadata = StreamObject(stream_data=_XMP)
+    metadata[pdf_name("/Type")] = pdf_name("/Metadata")
+    metadata[pdf_name("/Subtype")] = pdf_name("/XML")
+    out.root[pdf_name("/Metadata")] = out.add_object(metadata)
     if encrypted:
         out.encrypt("owner", "", pdf_mac=False)
     target = io.BytesIO()
@@ -138,34 +145,9 @@ def _sample(*, stream_xrefs: bool, encrypted: bool = False) -> bytes:
 
 
 def _signed(pdf: bytes) -> tuple[bytes, bytes]:
-    """The sample signed by a throw-away key, and its certificate in DER."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Sample")])
-    now = dt.datetime.now(dt.UTC)
-    usage = x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=True,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=False,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _VALID)
-        .not_valid_after(now + _VALID)
-        .add_extension(usage, critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    root = certificate.public_bytes(serialization.Encoding.DER)
-    private = key.private_bytes(
+    """The sample signed by the trial's key, and its certificate in DER."""
+    trial = trial_signer()
+    private = trial.key.private_bytes(
         serialization.Encoding.DER,
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
@@ -173,7 +155,7 @@ def _signed(pdf: bytes) -> tuple[bytes, bytes]:
     # pyHanko's companion leaves this one untyped.
     store = SimpleCertificateStore()  # type: ignore[no-untyped-call]
     signer = signers.SimpleSigner(
-        signing_cert=asn1_x509.Certificate.load(root),
+        signing_cert=asn1_x509.Certificate.load(trial.certificate),
         signing_key=keys.PrivateKeyInfo.load(private),
         cert_registry=store,
     )
@@ -182,4 +164,4 @@ def _signed(pdf: bytes) -> tuple[bytes, bytes]:
         signers.PdfSignatureMetadata(field_name="Sample"),
         signer=signer,
     )
-    return signed.getvalue(), root
+    return signed.getvalue(), trial.certificate

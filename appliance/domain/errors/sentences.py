@@ -194,6 +194,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.PDF_XFA: "The PDF is a dynamic XFA form, which cannot be signed.",
     ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
     ErrorCode.PDF_TOO_COMPLEX: "The PDF needs more work than this service allows.",
+    ErrorCode.PDF_UNVERIFIABLE: (
+        "The PDF is faulty: other programs would call its signature invalid. "
+        "Save or print it as a new PDF, and send that."
+    ),
     ErrorCode.PICTURE_UNUSABLE: (
         "The picture is no PNG or JPEG file of up to 1 MB and 4096 by 4096 pixels."
     ),

@@ -17,6 +17,7 @@ REFUSALS: Final = frozenset(
         ErrorCode.PDF_XFA,
         ErrorCode.PDF_NO_PAGES,
         ErrorCode.PDF_TOO_COMPLEX,
+        ErrorCode.PDF_UNVERIFIABLE,
         ErrorCode.PICTURE_UNUSABLE,
     }
 )
