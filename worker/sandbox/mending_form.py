@@ -69,11 +69,14 @@ class FormMender:
         for raw in listed.as_list():
             self._left -= 1
             field = self._field(raw)
-            if field is None or self._left < 0 or not self._is_field(field, level.kind):
+            if field is None or self._left < 0:
                 changed = True
                 continue
             changed |= field is not raw
             kept.append(field)
+            if not self._has_type(field, level.kind):
+                self._found = True
+                del field["/T"]
             self._mend_look(field)
             if "/T" in field:
                 self._mend_name(field, names)
@@ -97,7 +100,7 @@ class FormMender:
         self._seen.add(field.objgen)
         return field
 
-    def _is_field(self, field: pikepdf.Object, kind: object) -> bool:
+    def _has_type(self, field: pikepdf.Object, kind: object) -> bool:
         """Whether a named field has a type, its own or inherited, or fields below."""
         if "/T" not in field or field.get("/FT", kind) is not None:
             return True
