@@ -5,14 +5,17 @@ Source: research "bad inputs".
 
 import pytest
 
+from tests.parts.body_readers import BODY_READERS
 from tests.parts.growth import MOST, growth
 from tests.parts.readers import READERS
 
+ALL = {**READERS, **BODY_READERS}
 
-@pytest.mark.parametrize("name", READERS)
+
+@pytest.mark.parametrize("name", ALL)
 def test_reader_is_linear(name: str) -> None:
     """Twice the worst that is known takes about twice the time."""
-    reader = READERS[name]
+    reader = ALL[name]
     given = {n: reader.make(n) for n in (reader.n, 2 * reader.n)}
 
     assert growth(lambda n: reader.read(given[n]), reader.n) < MOST

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from tests.parts.body_readers import BODY_READERS
 from tests.parts.growth import MOST, times
 from tests.parts.readers import READERS, Reader
 
@@ -20,7 +21,7 @@ def main() -> int:
     sys.stdout.write(
         f"{'reader':32} {'n':>7} {'n, ms':>9} {'2n, ms':>9} {'ratio':>6}\n"
     )
-    for name, reader in READERS.items():
+    for name, reader in {**READERS, **BODY_READERS}.items():
         given = {n: reader.make(n) for n in (reader.n, 2 * reader.n)}
         once, twice = times(partial(_read, reader, given), reader.n)
         ratio = twice / once
