@@ -1,0 +1,38 @@
+"""Connections to the database are waited for, but not for ever."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.storage.engines import open_engines
+from appliance.storage.store import SqlStore
+from tests.parts.migrated import lay_tables
+from tests.web_parts import make_settings
+
+
+@pytest.mark.parametrize("write", [False, True])
+async def test_call_beyond_the_pool_is_told_so(tmp_path: Path, *, write: bool) -> None:
+    """Whoever waited `database.busy_timeout_s` in vain gets 503, and others go on."""
+    database = {"pool_size": 1, "busy_timeout_s": 0.2}
+    settings = make_settings(tmp_path, database=database)
+    await lay_tables(settings)
+    store = SqlStore(open_engines(settings), SystemClock(), "test")
+
+    async def one() -> None:
+        async with store.write() if write else store.read() as records:
+            await records.audit.writers()
+
+    async with store.write() if write else store.read() as records:
+        await records.audit.writers()
+        waiting = await asyncio.gather(
+            *(one() for _ in range(5)), return_exceptions=True
+        )
+    await one()
+
+    assert [fault.code for fault in waiting if isinstance(fault, ApplianceError)] == [
+        ErrorCode.STORE_UNAVAILABLE
+    ] * 5
+    await store.close()
