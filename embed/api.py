@@ -37,6 +37,7 @@ token may take over."""
 _TOKEN_AT_MOST: Final = 256
 _PASSWORD_AT_MOST: Final = 1024
 _CODE_AT_MOST: Final = 16
+_REASON_AT_MOST: Final = 500
 _WARNED_AT_MOST: Final = 1000
 _warned: OrderedDict[str, None] = OrderedDict()
 _uploading: set[str] = set()
@@ -87,8 +88,11 @@ async def take_document() -> Response:
     name = wire.file_name()
     check_type(PDF)
     session = frame_session()
+    by_host = request.headers.get("X-File-From") == "host"
     with _one_upload(session.public_id):
-        view = await core().framing.take_document(session, name, read_document)
+        view = await core().framing.take_document(
+            session, name, read_document, by_host=by_host
+        )
     return _session(view)
 
 
@@ -170,9 +174,17 @@ async def download() -> Response:
 
 @blueprint.post("/cancel")
 async def cancel() -> Response:
-    """`POST cancel`: end without a signature."""
+    """`POST cancel`: leave without a signature."""
     reason = wire.text(await read_object(), "reason", 16)
     await core().signing.cancel(frame_session(), by_signer=reason == "signer")
+    return json_response({})
+
+
+@blueprint.post("/reject")
+async def reject() -> Response:
+    """`POST reject`: the signer refuses to sign, for good."""
+    reason = wire.optional_text(await read_object(), "reason", _REASON_AT_MOST)
+    await core().signing.reject(frame_session(), reason)
     return json_response({})
 
 

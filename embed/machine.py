@@ -26,6 +26,7 @@ class State(StrEnum):
     SIGNED = "signed"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    REJECTED = "rejected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,14 @@ TABLE: Final = (
         "init is valid",
         ("init", "load.file", "session.renew", "cancel"),
         ("handshake.ack",),
-        (_S.LOADING, _S.AUTHORISING, _S.SIGNED, _S.BLOCKED, _S.CANCELLED),
+        (
+            _S.LOADING,
+            _S.AUTHORISING,
+            _S.SIGNED,
+            _S.BLOCKED,
+            _S.CANCELLED,
+            _S.REJECTED,
+        ),
     ),
     StateRow(
         _S.LOADING,
@@ -85,6 +93,7 @@ TABLE: Final = (
             _S.SIGNED,
             _S.BLOCKED,
             _S.CANCELLED,
+            _S.REJECTED,
         ),
     ),
     StateRow(
@@ -99,6 +108,7 @@ TABLE: Final = (
             _S.SIGNED,
             _S.BLOCKED,
             _S.CANCELLED,
+            _S.REJECTED,
         ),
     ),
     StateRow(
@@ -115,6 +125,7 @@ TABLE: Final = (
             _S.FAILED,
             _S.BLOCKED,
             _S.CANCELLED,
+            _S.REJECTED,
         ),
     ),
     StateRow(
@@ -147,9 +158,16 @@ TABLE: Final = (
     ),
     StateRow(
         _S.CANCELLED,
-        "the signer or the host ended it",
+        "the signer or the host left; what waits for a signature goes on waiting",
         ("init",),
         ("cancelled",),
+        (_S.CONNECTED,),
+    ),
+    StateRow(
+        _S.REJECTED,
+        "the signer refused to sign, for good",
+        ("init",),
+        ("rejected",),
         (_S.CONNECTED,),
     ),
 )

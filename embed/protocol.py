@@ -193,20 +193,43 @@ MESSAGES: Final = (
         (Field("sessionToken", _S, "The new token.", required=True, most=128),),
         contract=False,
     ),
-    Message("cancel", _FRAME, "The host ends the process.", (), contract=False),
+    Message(
+        "cancel",
+        _FRAME,
+        "The host leaves; what waits for a signature goes on waiting.",
+        (),
+        contract=False,
+    ),
     Message(
         "cancelled",
         _HOST,
-        "The process was ended without a signature.",
+        "Somebody left without a signature; what waits for one goes on waiting.",
         (
             Field(
                 "reason",
                 _S,
-                "Who ended it.",
+                "Who left.",
                 required=True,
                 allowed=("signer", "host"),
             ),
         ),
+        contract=False,
+    ),
+    Message(
+        "rejected",
+        _HOST,
+        "The signer refused to sign, for good: the request is over.",
+        (
+            Field("idemKey", _S, "The key of init, when one was sent."),
+            Field("reason", _S, "What the signer wrote, if anything."),
+        ),
+        contract=False,
+    ),
+    Message(
+        "signer.unknown",
+        _HOST,
+        "The signer's data match nobody who may sign; no more is told.",
+        (),
         contract=False,
     ),
     Message(

@@ -67,6 +67,7 @@ def init_order(body: Mapping[str, object]) -> InitOrder:
         token=_text(init, "sessionToken"),
         claim=claim,
         sha256=hashlib.sha256(rfc8785.dumps(content)).hexdigest(),
+        brings_document=body.get("document") is True,
     )
 
 
@@ -94,6 +95,18 @@ def text(body: Mapping[str, object], name: str, most: int) -> str:
     if not isinstance(value, str) or not value or len(value) > most:
         raise FieldInvalidError(name, f"1 to {most} characters")
     return value
+
+
+def optional_text(body: Mapping[str, object], name: str, most: int) -> str:
+    """A text that people may leave out, trimmed; empty without one.
+
+    Raises:
+        FieldInvalidError: it is no text, or longer.
+    """
+    value = body.get(name) or ""
+    if not isinstance(value, str) or len(value.strip()) > most:
+        raise FieldInvalidError(name, f"up to {most} characters")
+    return value.strip()
 
 
 def choice(body: Mapping[str, object]) -> PlaceChoice:
@@ -157,6 +170,8 @@ def snapshot(view: FrameView, lang: str) -> dict[str, object]:
         "expiresAt": session.until.isoformat(timespec="seconds").replace("+00:00", "Z"),
         "secondsLeft": view.seconds_left,
         "proven": session.otp_at is not None,
+        "hostDocument": session.host_document,
+        "idemKey": session.idem_key,
         "document": _document(view, lang),
         "signer": _signer(view),
         "reason": _reason(view, lang),

@@ -28,6 +28,9 @@ class FrameState(StrEnum):
     FAILED = "failed"
     """This document cannot be signed."""
     CANCELLED = "cancelled"
+    """Somebody left; the request, if there is one, goes on waiting."""
+    REJECTED = "rejected"
+    """The signer refused to sign, for good."""
 
 
 class LegalWord(StrEnum):
@@ -167,3 +170,5 @@ class InitOrder:
     claim: Claim
     sha256: str
     """Fingerprint of its content, the nonce apart."""
+    brings_document: bool = False
+    """Whether a document came with it; the page looks at that itself."""

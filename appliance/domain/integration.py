@@ -178,6 +178,9 @@ class EmbedSession:
     state: SessionState
     init_sha256: str | None = None
     """Fingerprint of the init that holds."""
+    host_document: bool = False
+    """Whether the host has sent a document, be it one that was refused: then the
+    signer brings none."""
     successor: str | None = None
     """Id of the session that goes on in its place, after a renewal."""
 

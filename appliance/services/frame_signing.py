@@ -28,7 +28,6 @@ from appliance.domain.integration import EmbedSession
 from appliance.domain.ports import DocumentStream, PdfInspector
 from appliance.domain.presets import preset
 from appliance.domain.records import Records, Store
-from appliance.domain.records.requests import FRAME_ORIGIN
 from appliance.domain.request import SignCommand, SignedDocumentView, Signer
 from appliance.domain.stamp_details import StampDetails
 from appliance.domain.stamp_field import lay_out
@@ -36,7 +35,7 @@ from appliance.domain.stamp_words import StampSigner
 from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.frame_views import FrameViews
 from appliance.services.links import Links
-from appliance.services.requests import Requests
+from appliance.services.requests import Requests, reject_in
 from appliance.services.restrictions import (
     NewField,
     nearest_permitted,
@@ -150,6 +149,8 @@ class FrameSigning:
         session = view.session
         if view.state is FrameState.SIGNED:
             return view
+        if view.state in {FrameState.CANCELLED, FrameState.REJECTED}:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
         if session.request is None or session.person is None or not view.document:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         placed, _ = await self._placed(view, order.place)
@@ -158,19 +159,13 @@ class FrameSigning:
         except FieldInvalidError as exc:
             # No password is so short or long; nothing was tried, nothing counts.
             raise ApplianceError(ErrorCode.SIGN_PASSWORD_WRONG) from exc
-        signer = Signer(
-            person=session.person,
-            actor=f"person:{session.person}",
-            factors=FACTORS,
-            authenticated_at=session.otp_at or session.issued,
-        )
         command = SignCommand(
             request=session.request,
             params=placed.params,
             password=secret,
             if_match=order.seen,
         )
-        await self._signing.sign(command, signer)
+        await self._signing.sign(command, _signer_of(session))
         return await self._views.view(session)
 
     async def view(self, session: EmbedSession, *, wait: bool = False) -> FrameView:
@@ -225,46 +220,82 @@ class FrameSigning:
         return await self._requests.signed(session.person, session.request, sha256)
 
     async def cancel(self, session: EmbedSession, *, by_signer: bool) -> None:
-        """End a session without a signature; its request with it.
+        """Leave a session without a signature; its request goes on waiting.
 
         Args:
             session: not signed and not being signed.
-            by_signer: the signer rejects; else the host takes it back.
+            by_signer: the signer leaves; else the host does.
 
         Raises:
-            ApplianceError: `SESSION_IN_USE` for one that is being signed or done.
+            ApplianceError: `SESSION_IN_USE` for one that is done; `STATE` for one
+                that is being signed.
         """
-        then = RequestState.REJECTED if by_signer else RequestState.CANCELLED
-        kind = EventKind.REQUEST_REJECTED if by_signer else EventKind.REQUEST_CANCELLED
         async with self._store.write() as records:
-            if not await records.sessions.cancel(session.id, self._clock.now()):
-                raise ApplianceError(ErrorCode.SESSION_IN_USE)
-            actor = f"person:{session.person}" if session.otp_at else "anonymous"
-            records.audit.add(
-                AuditEvent(
-                    EventKind.SESSION_CANCELLED,
-                    actor,
-                    integrator=session.integrator.id,
-                    request=session.request,
-                    detail={"session": session.public_id, "bySigner": by_signer},
-                )
-            )
-            if session.request is None:
+            now = await self._ended(records, session, by_signer=by_signer)
+            if now.request is None:
                 return
-            view = await records.requests.get(session.request, lock=True)
-            # One that the signer picked from a list outlives this session.
-            if view is None or view.origin != FRAME_ORIGIN:
-                return
-            if not await records.requests.move(view.id, view.state, then):
-                raise ApplianceError(ErrorCode.SESSION_IN_USE)
-            records.audit.add(
-                AuditEvent(
-                    kind,
-                    actor,
-                    integrator=session.integrator.id,
-                    request=session.request,
+            view = await records.requests.get(now.request, lock=True)
+            if view is not None and view.state is RequestState.IN_PROGRESS:
+                raise ApplianceError(
+                    ErrorCode.STATE, params={"estado": view.state.value}
                 )
+
+    async def reject(self, session: EmbedSession, reason: str) -> None:
+        """Have the proven signer refuse to sign: session and request are over.
+
+        Args:
+            session: with a request.
+            reason: what the signer wrote, or empty.
+
+        Raises:
+            ApplianceError: `SESSION_IN_USE` for one that is done or has no request;
+                `STATE` for one that is signed or being signed.
+        """
+        async with self._store.write() as records:
+            now = await self._ended(records, session, by_signer=True)
+            if now.request is None or now.person is None or now.otp_at is None:
+                raise ApplianceError(ErrorCode.SESSION_IN_USE)
+            await reject_in(records, _signer_of(now), now.request, reason)
+
+    async def _ended(
+        self, records: Records, session: EmbedSession, *, by_signer: bool
+    ) -> EmbedSession:
+        """End a session, and give it as it stands.
+
+        Raises:
+            ApplianceError: `SESSION_IN_USE`.
+        """
+        now = await records.sessions.get(session.id, lock=True)
+        if now is None or not await records.sessions.cancel(
+            session.id, self._clock.now()
+        ):
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        records.audit.add(
+            AuditEvent(
+                EventKind.SESSION_CANCELLED,
+                f"person:{now.person}" if now.otp_at else "anonymous",
+                integrator=now.integrator.id,
+                request=now.request,
+                detail={"session": now.public_id, "bySigner": by_signer},
             )
+        )
+        return now
+
+
+def _signer_of(session: EmbedSession) -> Signer:
+    """The proven signer of a session, as signing knows them.
+
+    Raises:
+        ApplianceError: `SESSION_IN_USE`: nobody is.
+    """
+    if session.person is None:
+        raise ApplianceError(ErrorCode.SESSION_IN_USE)
+    return Signer(
+        person=session.person,
+        actor=f"person:{session.person}",
+        factors=FACTORS,
+        authenticated_at=session.otp_at or session.issued,
+    )
 
 
 async def _named(records: Records, view: FrameView, signer: FrameSigner) -> StampSigner:

@@ -19,6 +19,7 @@ from appliance.domain.frame import (
 from appliance.domain.ids import new_id
 from appliance.domain.integration import EmbedSession, SessionState
 from appliance.domain.records import Records, Store
+from appliance.domain.records.requests import FRAME_ORIGIN
 from appliance.domain.request import RequestView, SignedDocumentView
 from appliance.domain.vocab import EventKind, RequestState, VouchedBy
 
@@ -29,7 +30,7 @@ _STATES: Final = {
     RequestState.IN_PROGRESS: FrameState.SIGNING,
     RequestState.SIGNED: FrameState.SIGNED,
     RequestState.FAILED: FrameState.FAILED,
-    RequestState.REJECTED: FrameState.CANCELLED,
+    RequestState.REJECTED: FrameState.REJECTED,
     RequestState.CANCELLED: FrameState.CANCELLED,
     RequestState.EXPIRED: FrameState.CANCELLED,
 }
@@ -131,8 +132,20 @@ def _told(
 
 def _state(session: EmbedSession, request: RequestView | None) -> FrameState:
     if session.state is SessionState.CANCELLED:
-        return FrameState.CANCELLED
+        return _left(request)
     return FrameState.OPEN if request is None else _STATES[request.state]
+
+
+def _left(request: RequestView | None) -> FrameState:
+    """What became of a session that somebody left."""
+    if request is None:
+        return FrameState.CANCELLED
+    state = _STATES[request.state]
+    # A call that was under way as they left has signed after all.
+    made = state in {FrameState.SIGNING, FrameState.SIGNED}
+    if state is FrameState.REJECTED or (made and request.origin == FRAME_ORIGIN):
+        return state
+    return FrameState.CANCELLED
 
 
 def _reason(request: RequestView | None) -> ErrorCode | None:

@@ -8,6 +8,7 @@ Source: decisions "Iframe"; design §3.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from appliance.domain.audit import AuditEvent
@@ -26,6 +27,7 @@ from appliance.services.intake import Intake, check_file_name
 from appliance.services.progress import Progress
 from appliance.services.requests import Requests
 from appliance.services.sessions import Sessions
+from appliance.services.signer_readiness import check_signer
 from appliance.settings import DocumentSettings
 
 PAGE_DPI: Final = 96
@@ -86,6 +88,9 @@ class Framing:
             session = await self._progress.init_in(
                 records, opened.session, order.nonce, order.idem_key, order.sha256
             )
+            if order.brings_document and not session.host_document:
+                await records.sessions.by_host(session.id, self._clock.now())
+                session = replace(session, host_document=True)
         return OpenedFrame(opened.bearer, await self._views.view(session))
 
     async def _check_page(self, order: InitOrder) -> None:
@@ -182,7 +187,12 @@ class Framing:
     # -- document and signer --------------------------------------------------------
 
     async def take_document(
-        self, session: EmbedSession, name: str, pdf: bytes | ReadDocument
+        self,
+        session: EmbedSession,
+        name: str,
+        pdf: bytes | ReadDocument,
+        *,
+        by_host: bool = False,
     ) -> FrameView:
         """Examine a document and make it the session's.
 
@@ -191,6 +201,7 @@ class Framing:
             name: of its file.
             pdf: its bytes, or what reads them: it is called once the document is
                 counted.
+            by_host: the host sent it; else the signer brings it.
 
         Raises:
             DocumentRefusedError: it cannot be signed.
@@ -199,10 +210,11 @@ class Framing:
                 `SESSION_DOCUMENTS`, `SANDBOX_UNAVAILABLE`, `STORAGE_FULL`,
                 `SESSION_TOKEN_EXPIRED`.
         """
-        name = check_file_name(name)
         if session.request is not None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
-        await self._progress.count_document(session, self._settings.per_session)
+        most = self._settings.per_session
+        await self._progress.count_document(session, most, by_host=by_host)
+        name = check_file_name(name)
         if not isinstance(pdf, bytes):
             pdf = await pdf()
         kept = await self._intake.keep(session.integrator.id, pdf)
@@ -263,10 +275,14 @@ class Framing:
         """Take the signer's code; with the document there, make the request.
 
         Raises:
-            ApplianceError: those of `FrameIdentity.prove`; `IDEMKEY_CONFLICT`.
+            ApplianceError: those of `FrameIdentity.prove` and, once the code was right,
+                of `check_signer`; `IDEMKEY_CONFLICT`.
         """
         if session.otp_at is None:
             session = await self._proven(session, code, address)
+        if session.person is not None:
+            async with self._store.read() as records:
+                await check_signer(records, session.person, self._clock)
         # Of the code and a document that come at once, whichever is recorded later
         # finds the other: both go by the session as their own step left it.
         if session.document is not None:

@@ -79,12 +79,15 @@ class Progress:
             done=done,
         )
 
-    async def count_document(self, session: EmbedSession, most: int) -> None:
+    async def count_document(
+        self, session: EmbedSession, most: int, *, by_host: bool = False
+    ) -> None:
         """Count one more document that a session brings, before it is looked at.
 
         Args:
             session: that brings it.
             most: that it may bring.
+            by_host: its host does, not the signer.
 
         Raises:
             ApplianceError: `SESSION_DOCUMENTS` when it brought as many already;
@@ -93,6 +96,8 @@ class Progress:
         async with self._store.write() as records:
             await self._fresh(records, session)
             now = self._clock.now()
+            if by_host:
+                await records.sessions.by_host(session.id, now)
             if not await records.sessions.count_document(session.id, most, now):
                 raise ApplianceError(ErrorCode.SESSION_DOCUMENTS)
 

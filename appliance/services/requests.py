@@ -146,22 +146,7 @@ class Requests:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
         """
         async with self._store.write() as records:
-            found = await records.requests.get(request, lock=True)
-            view = owned(found, signer.person)
-            check_move(view.state, RequestState.REJECTED)
-            await records.requests.move(
-                request, view.state, RequestState.REJECTED, reason
-            )
-            records.audit.add(
-                AuditEvent(
-                    EventKind.REQUEST_REJECTED,
-                    signer.actor,
-                    integrator=view.integrator,
-                    request=request,
-                )
-            )
-            await end_rest(records, request, RequestState.REJECTED, signer.actor)
-            return await own_request(records, signer.person, request)
+            return await reject_in(records, signer, request, reason)
 
     async def cancel(self, request: RequestId, actor: str) -> RequestView:
         """Take a request back, and those that wait for it.
@@ -214,6 +199,36 @@ class Requests:
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
         pdf = await self._documents.stream(document.integrator, document.sha256)
         return document, pdf
+
+
+async def reject_in(
+    records: Records, signer: Signer, request: RequestId, reason: str
+) -> RequestView:
+    """Refuse to sign, as one step of a larger change.
+
+    Args:
+        records: of the caller's transaction.
+        signer: whose request it is.
+        request: which.
+        reason: what they wrote, or empty.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND`, `STATE`.
+    """
+    found = await records.requests.get(request, lock=True)
+    view = owned(found, signer.person)
+    check_move(view.state, RequestState.REJECTED)
+    await records.requests.move(request, view.state, RequestState.REJECTED, reason)
+    records.audit.add(
+        AuditEvent(
+            EventKind.REQUEST_REJECTED,
+            signer.actor,
+            integrator=view.integrator,
+            request=request,
+        )
+    )
+    await end_rest(records, request, RequestState.REJECTED, signer.actor)
+    return await own_request(records, signer.person, request)
 
 
 async def own_request(

@@ -108,6 +108,10 @@ class SqlSessions:
         """Count one more code that it tries; False when it may try no more."""
         return await self._set(session, *_open(at), _C.codes < most, codes=_C.codes + 1)
 
+    async def by_host(self, session: str, at: datetime) -> bool:
+        """Say that the host has sent a document."""
+        return await self._set(session, *_open(at), host_document=True)
+
     async def set_document(
         self, session: str, document: DocumentId, name: str, at: datetime
     ) -> bool:
@@ -197,6 +201,7 @@ class SqlSessions:
             otp_at=old.otp_at,
             document=old.document,
             document_name=old.document_name,
+            host_document=old.host_document,
             request=old.request,
             codes=select(_OLD.c.codes).where(_OLD.c.id == old.id).scalar_subquery(),
         )
@@ -281,5 +286,6 @@ def _session(row: Row[Any]) -> EmbedSession:
         completed=row.completed,
         state=SessionState(row.state),
         init_sha256=row.init_sha256,
+        host_document=row.host_document,
         successor=row.successor,
     )

@@ -33,7 +33,8 @@ export async function renewSession(sessionToken) {
 /**
  * Call the API.
  * @param {string} path below `/embed/api/`.
- * @param {{body?: object, file?: Uint8Array, fileName?: string, raw?: boolean}} [how]
+ * @param {{body?: object, file?: Uint8Array, fileName?: string, own?: boolean,
+ *   raw?: boolean}} [how] own: the file is the signer's, not the host's.
  * @returns {Promise<any>} the JSON, or the bytes when `raw`.
  */
 export async function call(path, how = {}) {
@@ -44,6 +45,7 @@ export async function call(path, how = {}) {
     body = how.file;
     headers["Content-Type"] = "application/pdf";
     headers["X-File-Name"] = encodeURIComponent(how.fileName ?? "");
+    headers["X-File-From"] = how.own ? "signer" : "host";
   } else if (how.body) {
     body = JSON.stringify(how.body);
     headers["Content-Type"] = "application/json";

@@ -1,9 +1,10 @@
-// What the host says, in the order it says it. A valid init is always answered.
+// What the host says, in the order it says it. A valid init is always answered, and at
+// once: documents are opened beside the conversation, not in it.
 
 import { call, hasSession, openSession, renewSession } from "./api.js";
 import { decodeBase64, sha256 } from "./base64.js";
-import { Failure, ownFailure } from "./failure.js";
-import { firstFault } from "./guard.js";
+import { failureOf, ownFailure } from "./failure.js";
+import { firstFault, isPlain } from "./guard.js";
 import { LEGACY_FIELD, MESSAGES, PROTOCOL_VERSION } from "./protocol.js";
 import { notice } from "./screen.js";
 
@@ -42,8 +43,8 @@ export class Conversation {
     const early = !this.#acked;
     const act = {
       init: () => this.#init(payload, origin),
-      "load.file": () => this.#loadFile(payload, early),
-      "session.renew": () => this.#renew(payload),
+      "load.file": () => this.#loadFile(payload, early, origin),
+      "session.renew": () => this.#renew(payload, origin),
       cancel: () => (this.#machine.accepts("cancel") ? this.#flow.cancel("host") : null),
     }[name];
     this.#queue = this.#queue.then(act).catch((error) => this.#report(error, origin));
@@ -51,9 +52,17 @@ export class Conversation {
     this.#queue = this.#queue.catch(reportError);
   }
 
+  /** Say what went wrong, to the signer and to the host: nobody waits for nothing. */
   #report(error, origin) {
-    if (!(error instanceof Failure)) throw error;
-    this.#host.post("error", error.payload, origin);
+    const failure = failureOf(error);
+    this.#flow.refuse(failure);
+    this.#host.post("error", failure.payload, origin);
+    if (failure !== error) throw error;
+  }
+
+  /** Have something done while the conversation goes on. */
+  #beside(work, origin) {
+    work.catch((error) => this.#report(error, origin)).catch(reportError);
   }
 
   // -- init -----------------------------------------------------------------------
@@ -68,7 +77,8 @@ export class Conversation {
     if (!known) {
       try {
         if (this.#busy() && !this.#sameToken(sessionToken)) throw ownFailure("SESSION_IN_USE");
-        session = await this.#open({ nonce, idemKey, sessionToken, userData });
+        const init = { nonce, idemKey, sessionToken, userData };
+        session = await this.#open(init, documentOf(payload) !== null);
         this.#held = content;
       } catch (error) {
         if (error.code !== "SESSION_IN_USE" || !this.#acked) return this.#refuse(error, origin);
@@ -77,9 +87,11 @@ export class Conversation {
     }
     this.#ack(session ?? this.#flow.session, origin);
     if (refused !== null) throw refused;
-    if (session !== null) return this.#enter(session, userData, payload.autoLoadFile);
-    if (this.#machine.is("signed")) return this.#flow.guarded(() => this.#flow.replay());
-    return this.#again(payload.autoLoadFile);
+    const file = documentOf(payload);
+    if (session !== null) this.#beside(this.#enter(session, userData, file), origin);
+    else if (this.#machine.is("signed")) this.#beside(this.#flow.guarded(() => this.#flow.replay()), origin);
+    else await this.#again(file, origin);
+    return undefined;
   }
 
   /** Whether a signer has begun to authorise: then nothing is replaced any more. */
@@ -91,8 +103,9 @@ export class Conversation {
     return this.#held !== null && JSON.parse(this.#held)[0] === token;
   }
 
-  #open(init) {
-    return this.#flow.persist(() => openSession({ page: this.#boot.session, init }));
+  #open(init, document) {
+    const body = { page: this.#boot.session, init, document };
+    return this.#flow.persist(() => openSession(body));
   }
 
   #refuse(error, origin) {
@@ -114,69 +127,77 @@ export class Conversation {
     const again = this.#flow.session?.id === session.id;
     this.#clock.set(session);
     this.#flow.claim = claimOf(userData);
-    this.#flow.session = session;
+    this.#flow.begin(session);
     if (!this.#busy() && !(again && this.#machine.is("signed"))) {
       this.#machine.move("connected");
     }
-    if (file?.base64 && session.state === "open") {
-      this.#file = await markOf(file);
-      return this.#take(file);
-    }
+    if (file !== null) this.#file = markOf(file);
+    if (file !== null && session.state === "open") return this.#take(file, "autoLoadFile.");
     await this.#flow.guarded(() => this.#flow.resume(session));
-    if (file?.base64 && (await sha256(this.#bytesOf(file))) !== session.document?.sha256) {
-      throw ownFailure("SESSION_IN_USE");
+    if (file !== null) {
+      const sent = await sha256(this.#bytesOf(file, "autoLoadFile."));
+      if (sent !== session.document?.sha256) throw ownFailure("SESSION_IN_USE");
     }
     return undefined;
   }
 
   /** The init that holds came again, perhaps with another document. */
-  async #again(file) {
-    if (!file?.base64) return undefined;
-    const mark = await markOf(file);
-    if (mark === this.#file) return undefined;
+  async #again(file, origin) {
+    if (file === null) return;
+    const mark = markOf(file);
+    if ((await mark) === (await this.#file)) return;
     if (!this.#machine.accepts("load.file")) throw ownFailure("SESSION_IN_USE");
     this.#file = mark;
-    return this.#take(file);
+    this.#beside(this.#take(file, "autoLoadFile."), origin);
   }
 
   // -- documents and renewal --------------------------------------------------------
 
-  async #loadFile(payload, early) {
+  #loadFile(payload, early, origin) {
     if (early) throw ownFailure("HANDSHAKE_REQUIRED");
     if (!this.#machine.accepts("load.file")) throw ownFailure("SESSION_IN_USE");
-    if (payload === null) throw ownFailure("INIT_INVALID", { field: "payload" });
     this.#file = null;
-    return this.#take(payload);
+    this.#beside(this.#take(payload ?? {}, ""), origin);
   }
 
-  #take(file) {
-    return this.#flow.take(this.#bytesOf(file), file.fileName);
+  /** From now on the document is the host's; a signer's own would be another one. */
+  #take(file, prefix) {
+    return this.#flow.take(() => this.#bytesOf(file, prefix), file.fileName);
   }
 
-  /** The bytes of a document object, if it is as the contract has it. */
-  #bytesOf(file) {
+  /**
+   * The bytes of a document object, if it is as the contract has it.
+   * @param {object} file
+   * @param {string} prefix of its fields' paths: it comes in two messages.
+   */
+  #bytesOf(file, prefix) {
+    const at = (name) => ({ field: prefix + name });
     if (file.mime && String(file.mime).toLowerCase() !== "application/pdf") {
-      throw ownFailure("MIME", { field: "mime" });
+      throw ownFailure("MIME", at("mime"));
     }
     const fault = firstFault(file, MESSAGES["load.file"].fields);
-    if (fault !== null) throw ownFailure("INIT_INVALID", { field: fault });
-    if (!file.base64) throw ownFailure("DOCUMENT_EMPTY", { field: "base64" });
+    if (fault !== null) throw ownFailure("INIT_INVALID", at(fault));
+    if (!file.base64) {
+      throw ownFailure(prefix ? "INIT_INVALID" : "DOCUMENT_EMPTY", at("base64"));
+    }
     const most = this.#boot.maxDocumentBytes;
     if (file.base64.length > Math.ceil(most / 3) * 4) {
-      throw ownFailure("DOCUMENT_TOO_LARGE", { limit: most, field: "base64" });
+      throw ownFailure("DOCUMENT_TOO_LARGE", { limit: most, ...at("base64") });
     }
     const bytes = decodeBase64(file.base64);
-    if (bytes === null) throw ownFailure("BASE64_INVALID", { field: "base64" });
+    if (bytes === null) throw notBase64(file.base64, at("base64"));
     return bytes;
   }
 
-  async #renew(payload) {
+  async #renew(payload, origin) {
     // Without a session there is nothing to carry over: init brings the new token.
     if (!this.#machine.accepts("session.renew") || !hasSession()) return;
     const { fields } = MESSAGES["session.renew"];
     const fault = payload === null ? "payload" : firstFault(payload, fields);
     if (fault !== null) throw ownFailure("INIT_INVALID", { field: fault });
     const { sessionToken } = payload;
+    // An upload under way is of the session so far.
+    await this.#flow.settled;
     const session = await this.#flow.persist(() => renewSession(sessionToken));
     this.#held = JSON.stringify([sessionToken, ...JSON.parse(this.#held).slice(1)]);
     this.#clock.set(session);
@@ -185,8 +206,23 @@ export class Conversation {
     this.#flow.session = session;
     if (!blocked) return;
     this.#machine.move("connected");
-    await this.#flow.guarded(() => this.#flow.resume(session));
+    this.#beside(this.#flow.guarded(() => this.#flow.resume(session)), origin);
   }
+}
+
+/** The document of an init; null when it brings none. */
+function documentOf({ autoLoadFile }) {
+  if (autoLoadFile === undefined || autoLoadFile === null) return null;
+  const isNamedAlone = isPlain(autoLoadFile) && !("base64" in autoLoadFile);
+  // The contract: it is preloaded if its content is there. Empty it is a mistake.
+  if (isNamedAlone && Object.keys(autoLoadFile).length > 0) return null;
+  return isPlain(autoLoadFile) ? autoLoadFile : {};
+}
+
+/** Why a text is not Base64: hosts send two things besides, each mended otherwise. */
+function notBase64(text, at) {
+  const values = { prefix: /^data:/i.test(text), blanks: /\s/.test(text), ...at };
+  return ownFailure("BASE64_INVALID", values);
 }
 
 /** Throw what is wrong with an init. */
@@ -211,6 +247,6 @@ function claimOf({ dni, cuil, email, name }) {
 
 /** Tells one document object from another without keeping it. */
 async function markOf({ fileName, mime, base64 }) {
-  const digest = await sha256(new TextEncoder().encode(String(base64)));
+  const digest = await sha256(new TextEncoder().encode(String(base64 ?? "")));
   return JSON.stringify([fileName, mime, digest]);
 }

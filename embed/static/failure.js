@@ -1,6 +1,6 @@
 // One kind of error for the page: what the server said, or what the page found.
 
-import { errorSentence } from "./i18n.js";
+import { errorSentence, t } from "./i18n.js";
 
 /** Categories of the codes that the page gives by itself. */
 const OWN = {
@@ -14,7 +14,19 @@ const OWN = {
   DOCUMENT_TOO_LARGE: "fix_request",
   DOCUMENT_EMPTY: "fix_request",
   DOCUMENT_CHANGED: "fix_request",
+  INTERNAL: "retry",
 };
+
+/** Where one code has more to say than its sentence. */
+function sentenceOf(code, values) {
+  if (code === "BASE64_INVALID" && values.prefix) {
+    return t("The document came with a data: prefix; send its Base64 alone.");
+  }
+  if (code === "BASE64_INVALID" && values.blanks) {
+    return t("The document's Base64 has blanks or line breaks; send it in one piece.");
+  }
+  return errorSentence(code, values);
+}
 
 export class Failure extends Error {
   /** @param {Object<string, any>} problem members of an RFC 9457 answer. */
@@ -40,6 +52,11 @@ export class Failure extends Error {
   }
 }
 
+/** Any error as one that can be shown and told. */
+export function failureOf(error) {
+  return error instanceof Failure ? error : ownFailure("INTERNAL");
+}
+
 /** The network failed: nothing is known of the call's outcome. */
 export class Unreachable extends Error {}
 
@@ -53,7 +70,7 @@ export function ownFailure(code, values = {}) {
   return new Failure({
     code,
     category,
-    detail: errorSentence(code, values),
+    detail: sentenceOf(code, values),
     requestId: `p-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`,
     field: values.field,
   });

@@ -4,14 +4,16 @@
 import { call } from "./api.js";
 import { sha256 } from "./base64.js";
 import { byId, fill } from "./dom.js";
-import { ownFailure } from "./failure.js";
+import { failureOf, ownFailure } from "./failure.js";
 import { t } from "./i18n.js";
 import { alert, announce } from "./screen.js";
 import { Signature } from "./signature.js";
+import { LOOK_AGAIN_MS, SESSION_OVER, pause } from "./stage.js";
 import * as steps from "./steps.js";
 import { toolbar } from "./viewer.js";
 
 const CODE = /^\d{6}$/;
+const UPLOADS = 4; // tries while an earlier one is still under way
 
 export class Flow extends Signature {
   /** Who the host says that the signer is. */
@@ -19,15 +21,48 @@ export class Flow extends Signature {
   #own = false;
   #turn = 0;
   #taking = Promise.resolve();
+  /** Why the host's last document was refused, and how to have it looked at again. */
+  #refusal = null;
+
+  /** Settles when what changes the document now is done. */
+  get settled() {
+    return this.#taking;
+  }
+
+  /**
+   * Change the document, one after the other: the server's last word must be about
+   * the last one. Of several in a row the last one counts.
+   * @param {(holds: () => boolean) => Promise<unknown>} work asks after each wait
+   *   whether it still counts.
+   */
+  #inTurn(work) {
+    const turn = (this.#turn += 1);
+    const holds = () =>
+      turn === this.#turn && !this._machine.is("blocked", "cancelled", "rejected");
+    const done = this.#taking.then(() => (holds() ? work(holds) : undefined));
+    this.#taking = done.catch(() => {});
+    return done;
+  }
+
+  /** From now on it is about this session; what was said of another one is over. */
+  begin(session) {
+    if (session.id !== this.session?.id) this.#refusal = null;
+    this.session = session;
+  }
 
   /** Go on from what the server says of a session. */
-  async resume(session) {
+  resume(session) {
+    return this.#inTurn(() => this.#resumeNow(session));
+  }
+
+  async #resumeNow(session) {
     this.session = session;
     if (session.state === "signed") {
       this.finish();
       return this._told;
     }
     if (session.state === "cancelled") return this.ended();
+    if (session.state === "rejected") return this.rejected();
     if (session.state === "failed") return this.fail(this.recorded(session));
     if (session.document && !this.#shown()) await this.#reopen();
     if (session.state === "signing") return this.reconcile();
@@ -44,6 +79,7 @@ export class Flow extends Signature {
 
   pick() {
     this._machine.move("connected");
+    if (this.#isHosts) return this.#awaited();
     this.step(() =>
       steps.pick({
         integrator: this._boot.integrator,
@@ -57,40 +93,95 @@ export class Flow extends Signature {
   async #chooseFile(file) {
     if (!file) return;
     const bytes = new Uint8Array(await file.arrayBuffer());
-    await this.take(bytes, file.name, { own: true });
+    await this.take(() => bytes, file.name, { own: true });
+  }
+
+  /** Whether the host has sent a document, be it one that was refused. */
+  get #isHosts() {
+    return this.#refusal !== null || this.session?.hostDocument === true;
+  }
+
+  /** No document that can be signed: the host is to send another one. */
+  #awaited() {
+    const { failure, again } = this.#refusal ?? {};
+    const { integrator } = this._boot;
+    const cancel = () => this.cancel("signer");
+    this.step(() => steps.refused({ failure, integrator, again, cancel }));
   }
 
   /**
    * Take a document in; of several in a row the last one stays.
-   * @param {Uint8Array} bytes
+   * @param {() => Uint8Array} read its bytes, or a failure.
    * @param {string} name
    * @param {{own?: boolean}} [how] whether the signer brought it.
    */
-  take(bytes, name, { own = false } = {}) {
-    const turn = (this.#turn += 1);
-    // One after the other: the server's last word must be about the last one.
-    this.#taking = this.#taking.then(async () => {
-      if (turn === this.#turn) await this.#takeNow(bytes, name, own);
-    });
-    return this.#taking;
+  take(read, name, { own = false } = {}) {
+    return this.#inTurn((holds) => this.#takeNow(read, name, own, holds));
   }
 
-  async #takeNow(bytes, name, own) {
+  async #takeNow(read, name, own, holds) {
     this._machine.move("loading");
     this.step(() => steps.loading());
+    // The host hears that it was understood before a large document is worked on.
+    await pause(0);
     try {
-      this.session = await this.persist(() =>
-        call("document", { file: bytes, fileName: name }),
-      );
+      const bytes = read();
+      const session = await this.#upload({ file: bytes, fileName: name, own });
+      if (!holds()) return undefined;
+      this.session = session;
       this.#own = own;
+      this.#refusal = null;
       if (this.session.state === "signed") return this.finish();
       await this.#open(await this.#kept(bytes));
+      if (!holds()) return undefined;
       if (this.session.state === "authorised") return await this.authorised();
       return this.read();
     } catch (error) {
+      if (!holds()) return undefined;
+      if (!own) return this.#refused(error, () => this.take(read, name));
       if (this.session.document && this.#shown()) this.read();
       else this.pick();
       return this.tell(error, { quiet: own });
+    }
+  }
+
+  /** Send a document; one whose answer was lost may still be under way. */
+  async #upload(file) {
+    for (let left = UPLOADS; ; left -= 1) {
+      try {
+        return await this.persist(() => call("document", file));
+      } catch (error) {
+        if (error.code !== "IN_PROGRESS" || left === 0) throw error;
+        await pause(LOOK_AGAIN_MS);
+      }
+    }
+  }
+
+  /** The host's document cannot be had: neither is an earlier one what it wants. */
+  #refused(error, again) {
+    const failure = failureOf(error);
+    if (SESSION_OVER.has(failure.code)) return this.block(failure);
+    this.#refusal = { failure, again: failure.category === "retry" ? again : null };
+    this._viewer.close();
+    delete byId("viewer").dataset.sha256;
+    fill(byId("tools"));
+    this.pick();
+    this._host.post("error", failure.payload);
+    if (failure !== error) throw error;
+    return undefined;
+  }
+
+  /**
+   * Show what is wrong with a message of the host.
+   * @param {import("./failure.js").Failure} failure
+   */
+  refuse(failure) {
+    if (this._machine.is("boot", "ready", "connected")) {
+      const cancel = this.session === null ? null : () => this.cancel("signer");
+      const { integrator } = this._boot;
+      this.step(() => steps.refused({ failure, integrator, cancel }));
+    } else if (this._machine.is("reviewing", "authorising", "blocked")) {
+      alert(failure.message);
     }
   }
 
@@ -145,6 +236,8 @@ export class Flow extends Signature {
         session: this.session,
         go: () => this.identified(),
         change: this.#own ? () => this.pick() : null,
+        // A file of one's own is not rejected; of the host's it takes a proven signer.
+        reject: this.#own ? null : () => this.identified(() => this.reject(() => this.authorised())),
         cancel: () => this.cancel("signer"),
       }),
     );
@@ -168,13 +261,19 @@ export class Flow extends Signature {
       if (ask === "cuil") this.#ask(next);
       else this.#code(next);
     } catch (error) {
-      if (error.code === "IDENTITY_MISMATCH") this.#ask(next);
+      if (error.code === "IDENTITY_MISMATCH") this.#unknown(next);
       this.tell(error);
     }
     return undefined;
   }
 
-  #ask(next) {
+  /** Nobody is known by these data; the host is told that, and no more. */
+  #unknown(next) {
+    this._host.post("signer.unknown");
+    this.#ask(next, true);
+  }
+
+  #ask(next, unknown = false) {
     const identify = async (form) => {
       const said = { cuil: form.get("cuil").trim(), email: form.get("email").trim() };
       try {
@@ -182,11 +281,21 @@ export class Flow extends Signature {
         this.claim = { ...said, name: this.claim.name };
         this.#code(next);
       } catch (error) {
+        if (error.code === "IDENTITY_MISMATCH") {
+          this.claim = { ...said, name: this.claim.name };
+          this.#unknown(next);
+        }
         this.tell(error, { quiet: true, field: error.field === "email" ? "email" : "cuil" });
       }
     };
     this.step(() =>
-      steps.identify({ claim: this.claim, back: () => this.#back(), go: identify }),
+      steps.identify({
+        claim: this.claim,
+        unknown,
+        integrator: this._boot.integrator,
+        back: () => this.#back(),
+        go: identify,
+      }),
     );
   }
 
@@ -207,8 +316,12 @@ export class Flow extends Signature {
   #proven(next) {
     if (this.session.state === "signed") return this.finish();
     if (this.session.state === "signing") return this.reconcile();
-    if (this.session.state === "authorised") return this.authorised();
-    return next?.();
+    if (this.session.state !== "authorised") return next?.();
+    if (this.session.document && next) {
+      this._machine.move("authorising");
+      return next();
+    }
+    return this.authorised();
   }
 
   /** What waits for this signer here. */

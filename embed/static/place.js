@@ -22,7 +22,7 @@ function limit({ newField, fields }) {
 }
 
 /** Where the mark goes. */
-export function place({ session, chosen, change, go, cancel }) {
+export function place({ session, chosen, change, go, reject, cancel }) {
   const { pages, fields, newField } = session.document;
   const page = pages.length > 1 && newField === "visible" ? pageInput(pages.length, chosen, change) : null;
   const choose = (choice) => {
@@ -41,7 +41,10 @@ export function place({ session, chosen, change, go, cancel }) {
       fields.length > 0 ? documentFields(fields, chosen, choose) : null,
     ],
     primary: { label: t("Continue"), act: go },
-    secondary: [{ label: t("Cancel"), act: cancel }],
+    secondary: [
+      { label: t("Reject…"), act: reject },
+      { label: t("Cancel"), act: cancel },
+    ],
   };
 }
 

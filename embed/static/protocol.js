@@ -100,14 +100,26 @@
  */
 
 /**
- * The host ends the process.
+ * The host leaves; what waits for a signature goes on waiting.
  * @typedef {object} CancelPayload
  */
 
 /**
- * The process was ended without a signature.
+ * Somebody left without a signature; what waits for one goes on waiting.
  * @typedef {object} CancelledPayload
  * @property {string} reason
+ */
+
+/**
+ * The signer refused to sign, for good: the request is over.
+ * @typedef {object} RejectedPayload
+ * @property {string} [idemKey]
+ * @property {string} [reason]
+ */
+
+/**
+ * The signer's data match nobody who may sign; no more is told.
+ * @typedef {object} SignerUnknownPayload
  */
 
 /**
@@ -452,6 +464,23 @@ export const MESSAGES = {
       }
     ]
   },
+  "rejected": {
+    "direction": "toHost",
+    "fields": [
+      {
+        "name": "idemKey",
+        "kind": "string"
+      },
+      {
+        "name": "reason",
+        "kind": "string"
+      }
+    ]
+  },
+  "signer.unknown": {
+    "direction": "toHost",
+    "fields": []
+  },
   "resize": {
     "direction": "toHost",
     "fields": [
@@ -515,7 +544,8 @@ export const STATES = {
       "authorising",
       "signed",
       "blocked",
-      "cancelled"
+      "cancelled",
+      "rejected"
     ]
   },
   "loading": {
@@ -536,7 +566,8 @@ export const STATES = {
       "authorising",
       "signed",
       "blocked",
-      "cancelled"
+      "cancelled",
+      "rejected"
     ]
   },
   "reviewing": {
@@ -555,7 +586,8 @@ export const STATES = {
       "connected",
       "signed",
       "blocked",
-      "cancelled"
+      "cancelled",
+      "rejected"
     ]
   },
   "authorising": {
@@ -575,7 +607,8 @@ export const STATES = {
       "signed",
       "failed",
       "blocked",
-      "cancelled"
+      "cancelled",
+      "rejected"
     ]
   },
   "submitting": {
@@ -633,6 +666,17 @@ export const STATES = {
     ],
     "emits": [
       "cancelled"
+    ],
+    "leads": [
+      "connected"
+    ]
+  },
+  "rejected": {
+    "accepts": [
+      "init"
+    ],
+    "emits": [
+      "rejected"
     ],
     "leads": [
       "connected"

@@ -47,6 +47,7 @@ export class Signature extends Stage {
         go: async () => {
           if (await this.#choose({ page: this.#page() })) this.password();
         },
+        reject: () => this.reject(() => this.place()),
         cancel: () => this.cancel("signer"),
       }),
     );
@@ -98,6 +99,7 @@ export class Signature extends Stage {
         session: this.session,
         chosen: this.#chosen,
         back: () => this.place(),
+        reject: () => this.reject(() => this.password()),
         cancel: () => this.cancel("signer"),
         go: (form) => this.#sign(form.get("password")),
       }),

@@ -3,7 +3,7 @@
 
 import { call } from "./api.js";
 import { Failure, Unreachable } from "./failure.js";
-import { t } from "./i18n.js";
+import { instant, t } from "./i18n.js";
 import { alert, announce, notice, show } from "./screen.js";
 import * as steps from "./steps.js";
 
@@ -40,6 +40,26 @@ function tooMany(seconds) {
   return t("Too many attempts. Try again in {minutes} minutes.", { minutes });
 }
 
+/** Why this signer cannot sign at all, since when, and whom to ask. */
+function barred({ problem }, integrator) {
+  const detail = [barOf(problem), t("Ask {integrator} about it.", { integrator })].join(" ");
+  return new Failure({ ...problem, detail });
+}
+
+function barOf({ obstacle, since, detail }) {
+  const values = { date: since && instant(since) };
+  const said = {
+    expired: since && t("Your certificate expired on {date}.", values),
+    revoked: since
+      ? t("Your certificate was revoked on {date}.", values)
+      : t("Your certificate was revoked."),
+    locked: since && t("Your signing password has been locked since {date}, after too many wrong tries.", values),
+    missing: t("You have no certificate that can sign yet."),
+    disabled: t("You are not enabled to sign."),
+  };
+  return said[obstacle] || detail;
+}
+
 export class Stage {
   /** What the server last said of the session. */
   session = null;
@@ -72,7 +92,7 @@ export class Stage {
   /** Nothing goes on here: show why, and tell the host. */
   block(failure) {
     // What has ended stays so.
-    if (this._machine.is("signed", "failed", "cancelled")) {
+    if (this._machine.is("signed", "failed", "cancelled", "rejected")) {
       alert(failure.message);
       return;
     }
@@ -142,6 +162,10 @@ export class Stage {
       this.block(error);
       return;
     }
+    if (error.problem.obstacle) {
+      this.block(barred(error, this._boot.integrator));
+      return;
+    }
     alert(sentenceOf(error), field);
     if (!quiet && !MENDED_HERE.has(error.code)) this._host.post("error", error.payload);
   }
@@ -165,7 +189,29 @@ export class Stage {
     });
   }
 
-  /** It ended without a signature. */
+  /** Refuse to sign, for good: asked again, with a reason if the signer gives one. */
+  reject(back) {
+    const go = (form) =>
+      this.guarded(async () => {
+        const reason = form.get("reason").trim();
+        await call("reject", { body: { reason } });
+        this.rejected(reason);
+      });
+    const { integrator } = this._boot;
+    const { name } = this.session.document;
+    this.step(() => steps.reject({ integrator, name, go, back }));
+  }
+
+  /** The signer refused to sign. */
+  rejected(reason = "") {
+    notice(null);
+    this._machine.move("rejected");
+    this.step(() => steps.rejected({ integrator: this._boot.integrator }));
+    const { idemKey } = this.session;
+    this._host.post("rejected", { ...(idemKey && { idemKey }), ...(reason && { reason }) });
+  }
+
+  /** Somebody left without a signature. */
   ended(reason = "signer") {
     notice(null);
     this._machine.move("cancelled");

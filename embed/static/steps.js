@@ -46,6 +46,23 @@ export function pick({ integrator, choose, pending, cancel }) {
   };
 }
 
+/** What the host sent cannot be used; it may send something else. */
+export function refused({ failure, integrator, again, cancel }) {
+  return {
+    name: "refused",
+    title: t("It cannot go on yet"),
+    body: [
+      failure ? h("p", {}, failure.message) : null,
+      h("p", {}, again
+        ? t("Try again in a moment.")
+        : t("It goes on here as soon as {integrator} has mended it.", { integrator })),
+      failure ? h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })) : null,
+    ],
+    primary: again ? { label: t("Try again"), act: again } : null,
+    secondary: cancel ? [{ label: t("Cancel"), act: cancel }] : [],
+  };
+}
+
 /** A document is being taken in. */
 export function loading() {
   return {
@@ -75,7 +92,7 @@ function warnings(session) {
 }
 
 /** The signer reads. */
-export function read({ session, go, change, cancel }) {
+export function read({ session, go, change, reject, cancel }) {
   return {
     name: "read",
     title: session.document.name,
@@ -83,18 +100,21 @@ export function read({ session, go, change, cancel }) {
     primary: { label: t("Continue"), act: go },
     secondary: [
       change ? { label: t("Change document"), act: change } : null,
+      reject ? { label: t("Reject…"), act: reject } : null,
       { label: t("Cancel"), act: cancel },
     ].filter(Boolean),
   };
 }
 
 /** Who signs, when the host's data do not tell. */
-export function identify({ claim, go, back }) {
+export function identify({ claim, unknown, integrator, go, back }) {
   return {
     name: "identify",
     title: t("Who are you?"),
     body: [
-      h("p", {}, t("We look you up among the people who may sign here.")),
+      h("p", {}, unknown
+        ? t("We did not find you among the people who may sign here. Check what you typed; if it is right, ask {integrator} to have you enrolled.", { integrator })
+        : t("We look you up among the people who may sign here.")),
       input("cuil", t("CUIL"), {
         inputmode: "numeric",
         autocomplete: "off",
@@ -154,7 +174,7 @@ const LEGAL = {
 };
 
 /** The signing password. */
-export function password({ session, chosen, go, back, cancel }) {
+export function password({ session, chosen, go, back, reject, cancel }) {
   const { signer, document } = session;
   return {
     name: "password",
@@ -173,7 +193,11 @@ export function password({ session, chosen, go, back, cancel }) {
       passwordField(),
     ],
     primary: { label: t("Sign"), act: go },
-    secondary: [{ label: t("Back"), act: back }, { label: t("Cancel"), act: cancel }],
+    secondary: [
+      { label: t("Back"), act: back },
+      { label: t("Reject…"), act: reject },
+      { label: t("Cancel"), act: cancel },
+    ],
   };
 }
 
@@ -230,23 +254,57 @@ export function done({ session, save }) {
   };
 }
 
-/** It ended without a signature. */
+/** Somebody left without a signature. */
 export function cancelled() {
   return {
     name: "cancelled",
     title: t("You did not sign"),
-    body: [h("p", {}, t("Nothing was signed. You can close this page."))],
+    body: [h("p", {}, t("Nothing was signed, and nothing was rejected. You can close this page."))],
   };
+}
+
+/** Whether to refuse for good. */
+export function reject({ integrator, name, go, back }) {
+  return {
+    name: "reject",
+    title: t("Reject the document"),
+    body: [
+      h("p", {}, t("You are about to reject {name}. It is for good: you will not be able to sign it, and {integrator} will be told.", { name, integrator })),
+      h(
+        "div",
+        { class: "field" },
+        h("label", { for: "reason" }, t("Reason (optional)")),
+        h("p", { class: "hint", id: "reason-hint" }, t("{integrator} will read it.", { integrator })),
+        h("textarea", { id: "reason", name: "reason", rows: 3, maxlength: 500, "aria-describedby": "reason-hint" }),
+      ),
+    ],
+    primary: { label: t("Reject for good"), act: go },
+    secondary: [{ label: t("Back"), act: back }],
+  };
+}
+
+/** It was refused. */
+export function rejected({ integrator }) {
+  return {
+    name: "rejected",
+    title: t("You rejected the document"),
+    body: [h("p", {}, t("Nothing was signed, and {integrator} has been told. You can close this page.", { integrator }))],
+  };
+}
+
+function blockedTitle({ code, problem }) {
+  if (problem.obstacle) return t("You cannot sign now");
+  return code === "SESSION_TOKEN_EXPIRED" ? t("The time is over") : t("It cannot go on here");
 }
 
 /** The session cannot go on. */
 export function blocked({ failure, integrator }) {
   return {
     name: "blocked",
-    title: failure.code === "SESSION_TOKEN_EXPIRED" ? t("The time is over") : t("It cannot go on here"),
+    title: blockedTitle(failure),
     body: [
       failure.code === "SESSION_TOKEN_EXPIRED" ? null : h("p", {}, failure.message),
-      h("p", {}, t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })),
+      failure.problem.obstacle ? null : h("p", {}, t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],
   };

@@ -202,6 +202,9 @@ async def test_signer_who_does_not_fit_is_told_the_same(
     await ceremony.read(site.frame(page))
     error = await site.wait(page, "error")
 
+    assert await site.payloads(page, "signer.unknown") == [{}]
+    asked = site.frame(page).locator("#body")
+    await expect(asked).to_contain_text("pedile a Estudio Contable Sur")
     del error["requestId"]
     assert error == {
         "code": "IDENTITY_MISMATCH",
@@ -209,6 +212,27 @@ async def test_signer_who_does_not_fit_is_told_the_same(
         "category": "fix_request",
         "retryable": False,
     }
+
+
+async def test_signer_who_cannot_sign_is_told_after_the_code(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """A lock is told with its time and whom to ask, before place and password."""
+    since = site.lock(person)
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "blocked")
+
+    panel = frame.locator("#panel")
+    await expect(panel).to_contain_text("Ahora no podés firmar")
+    await expect(panel).to_contain_text(f"{since:%d/%m/%Y}")
+    await expect(panel).to_contain_text("Consultalo con Estudio Contable Sur.")
+    error = await site.wait(page, "error")
+    assert error["code"] == "SIGN_LOCKED"
+    assert error["message"] in await panel.inner_text()
+    assert site.requests(person) == []
 
 
 async def test_code_works_once(

@@ -326,10 +326,10 @@ async def test_unsigned_request_of_a_session_is_over_with_it(
 
 
 @pytest.mark.parametrize("who", ["signer", "host"])
-async def test_process_that_is_cancelled_signs_nothing(
+async def test_process_that_is_left_signs_and_rejects_nothing(
     site: FrameSite, person: TestPerson, page: Page, who: str
 ) -> None:
-    """`svc.cancelled` says who ended it; the request is over."""
+    """`svc.cancelled` says who left; the request goes on waiting."""
     await site.open(page, person, autoLoadFile=file_of(PDF))
     frame = site.frame(page)
     await reach(site, page, person, "place")
@@ -340,8 +340,42 @@ async def test_process_that_is_cancelled_signs_nothing(
 
     assert await site.wait(page, "cancelled") == {"reason": who}
     await ceremony.at(frame, "cancelled")
-    states = site.states(person)
-    assert states == ["rechazada" if who == "signer" else "cancelada"]
+    assert site.states(person) == ["pendiente"]
+
+
+@pytest.mark.parametrize("step", ["read", "place", "password"])
+async def test_signer_rejects_for_good(
+    site: FrameSite, person: TestPerson, page: Page, step: str
+) -> None:
+    """Asked again, with a reason; `svc.rejected` tells it, and `rechazada`."""
+    init = await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    if step == "read":
+        await ceremony.at(frame, "read")
+    else:
+        await reach(site, page, person, step)
+    await frame.get_by_role("button", name="Rechazar…").click()
+    if step == "read":
+        await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "reject")
+    await frame.get_by_role("button", name="Volver").click()
+    await ceremony.at(frame, "place" if step == "read" else step)
+    assert site.states(person) == ["pendiente"]
+    await frame.get_by_role("button", name="Rechazar…").click()
+    await frame.get_by_label("Motivo (opcional)").fill("Falta el anexo")
+    await frame.get_by_role("button", name="Rechazar definitivamente").click()
+
+    assert await site.wait(page, "rejected") == {
+        "idemKey": init["idemKey"],
+        "reason": "Falta el anexo",
+    }
+    await ceremony.at(frame, "rejected")
+    assert site.states(person) == ["rechazada"]
+    assert await site.payloads(page, "cancelled") == []
+    await frame.evaluate("location.reload()")
+    await site.wait(page, "ready", 2)
+    await site.send(page, "init", {**init, "nonce": "after the reload"})
+    await ceremony.at(site.frame(page), "rejected")
 
 
 async def test_revoked_key_ends_the_session(

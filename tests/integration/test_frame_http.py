@@ -220,6 +220,9 @@ async def test_document_that_cannot_be_taken_is_refused(
         ),
         ("renew", {"sessionToken": "x"}, "SESSION_TOKEN_INVALID"),
         ("cancel", {"reason": ""}, "FIELD_INVALID"),
+        ("reject", {"reason": 7}, "FIELD_INVALID"),
+        ("reject", {"reason": "x" * 501}, "FIELD_INVALID"),
+        ("reject", {}, "SESSION_IN_USE"),
         ("legacy", {"session": 7}, "FIELD_INVALID"),
     ],
 )

@@ -4,14 +4,28 @@ Source: decisions "Iframe", "a known person", "dni, cuil", "attempts".
 """
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.frame import FrameState
-from appliance.domain.vocab import EventKind, PersonState
-from tests.parts.frame_desk import ADDRESS, FrameDesk, open_frame_desk, refused
+from appliance.domain.vocab import (
+    CredentialState,
+    EventKind,
+    PersonState,
+    RequestState,
+)
+from tests.core_parts import new_credential
+from tests.parts.frame_desk import (
+    ADDRESS,
+    CERTIFICATE,
+    FrameDesk,
+    Someone,
+    open_frame_desk,
+    refused,
+)
 
 PDF = b"%PDF one"
 
@@ -308,17 +322,120 @@ async def test_renewal_needs_a_fresh_token_of_the_integrator(
     await refused(desk.framing.renew(opened.bearer, token), code)
 
 
-async def test_cancelled_session_is_over(desk: FrameDesk) -> None:
-    """Its request is rejected, and nothing can be done with it any more."""
+@pytest.mark.parametrize("by_signer", [True, False], ids=["signer", "host"])
+async def test_left_session_is_over_and_its_request_is_not(
+    desk: FrameDesk, *, by_signer: bool
+) -> None:
+    """Nothing more is done in it; the same key takes the request up again."""
     someone = await desk.add_person()
-    session = await desk.proven(someone)
-    await desk.signing.cancel(session, by_signer=True)
+    session = await desk.proven(someone, idem_key="k")
+    await desk.signing.cancel(session, by_signer=by_signer)
     view = await desk.signing.view(session)
 
     assert view.state is FrameState.CANCELLED
-    await refused(
-        desk.signing.cancel(session, by_signer=True), ErrorCode.SESSION_IN_USE
+    for work in (
+        desk.signing.cancel(session, by_signer=by_signer),
+        desk.signing.reject(session, ""),
+    ):
+        await refused(work, ErrorCode.SESSION_IN_USE)
+    again = await desk.proven(someone, idem_key="k")
+    assert again.request == session.request
+    assert (await desk.signing.view(again)).state is FrameState.AUTHORISED
+
+
+async def test_rejected_request_is_over_with_its_reason(desk: FrameDesk) -> None:
+    """It becomes `rechazada`, and the session says so ever after."""
+    someone = await desk.add_person()
+    session = await desk.proven(someone, idem_key="k")
+    await desk.signing.reject(session, "No es mi contrato")
+
+    assert (await desk.signing.view(session)).state is FrameState.REJECTED
+    assert session.request is not None
+    async with desk.desk.store.read() as records:
+        request = await records.requests.get(session.request)
+    assert request is not None
+    assert (request.state, request.reason) == (
+        RequestState.REJECTED,
+        "No es mi contrato",
     )
+    (event,) = await desk.desk.audited(EventKind.REQUEST_REJECTED)
+    assert event.actor == f"person:{someone.id}"
+
+
+async def test_nobody_rejects_before_the_code(desk: FrameDesk) -> None:
+    """Who is only matched refuses nothing, and the session goes on."""
+    someone = await desk.add_person()
+    opened = await desk.open()
+    taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
+    await desk.framing.identify(taken.session, desk.claim(someone), ADDRESS)
+
+    await refused(desk.signing.reject(taken.session, ""), ErrorCode.SESSION_IN_USE)
+    view = await desk.signing.view(taken.session)
+    assert view.state is FrameState.OPEN
+
+
+async def test_request_that_is_being_signed_is_not_rejected(desk: FrameDesk) -> None:
+    """What was submitted goes on, and the session with it."""
+    session = await desk.proven(await desk.add_person())
+    await desk.move(session.request, RequestState.IN_PROGRESS)
+
+    await refused(desk.signing.reject(session, ""), ErrorCode.STATE)
+    assert (await desk.signing.view(session)).state is FrameState.SIGNING
+
+
+@pytest.mark.parametrize(
+    ("case", "code"),
+    [
+        ("revoked", ErrorCode.CERTIFICATE_NOT_USABLE),
+        ("expired", ErrorCode.CERTIFICATE_NOT_USABLE),
+        ("missing", ErrorCode.CERTIFICATE_NOT_USABLE),
+        ("locked", ErrorCode.SIGN_LOCKED),
+    ],
+)
+async def test_who_cannot_sign_is_told_right_after_the_code(
+    desk: FrameDesk, case: str, code: ErrorCode
+) -> None:
+    """With what it is and since when, before there is a request."""
+    someone = await desk.add_person()
+    opened = await desk.open()
+    taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
+    await desk.framing.identify(taken.session, desk.claim(someone), ADDRESS)
+    session = await desk.again(taken.session)
+    now = desk.desk.clock.now()
+    since = await bar(desk, someone, case, now)
+
+    refusal = await refused(
+        desk.framing.prove(session, desk.code(someone), ADDRESS), code
+    )
+
+    assert refusal.extras["obstacle"] == case
+    assert refusal.extras.get("since") == since
+    assert await desk.desk.audited(EventKind.REQUEST_CREATED) == []
+
+
+async def bar(
+    desk: FrameDesk, someone: Someone, case: str, now: datetime
+) -> str | None:
+    """Have somebody be unable to sign; since when, as it is told."""
+    told = now.isoformat(timespec="seconds").replace("+00:00", "Z")
+    async with desk.desk.store.write() as records:
+        credential = await records.credentials.active(someone.id)
+        assert credential is not None
+        if case == "locked":
+            await records.people.set_counted(someone.id, 10, now)
+            return told
+        state = {
+            "revoked": CredentialState.REVOKED,
+            "missing": CredentialState.SUPERSEDED,
+            "expired": CredentialState.SUPERSEDED,
+        }[case]
+        await records.credentials.set_state(credential.id, state)
+        if case == "expired":
+            await records.credentials.add(
+                new_credential(someone.id, certificate=CERTIFICATE, not_after=now)
+            )
+            return told
+    return None
 
 
 async def test_api_key_in_a_page_is_recorded_without_its_value(

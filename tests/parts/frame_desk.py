@@ -45,12 +45,15 @@ from appliance.services.signing_password import SigningPasswords
 from appliance.services.stamping import Stamping
 from appliance.services.throttle import Throttle
 from appliance.storage.documents import LocalDocuments
+from tests.core_parts import new_credential
 from tests.fakes import FakeDoorbell, FakeOutcomes, FixedDocumentKeys
 from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.signing_host import INSTALLATION
 from tests.parts.stores import Desk, open_desk
+from tests.signers import software_signer
 
 ADDRESS = "192.0.2.7"
+CERTIFICATE = software_signer().root
 CODE = "acme"
 CERTIFIED, FULL = b"%PDF certified", b"%PDF full"
 
@@ -145,6 +148,10 @@ class FrameDesk:
         )
         async with desk.store.write() as records:
             await records.people.add(new)
+            if state is PersonState.ACTIVE:
+                await records.credentials.add(
+                    new_credential(person, certificate=CERTIFICATE)
+                )
         return Someone(person, cuil, email, pyotp.TOTP(seed))
 
     def code(self, someone: Someone) -> str:

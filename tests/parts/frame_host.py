@@ -14,7 +14,7 @@ import base64
 import json
 import uuid
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import httpx
@@ -266,6 +266,17 @@ class FrameSite:
         """A document of this integrator for somebody to sign."""
         order = IntakeOrder(self.code, person.cuil, name, None, "operador", "operator")
         return self.appliance.do(lambda front: front.intake.create_request(order, pdf))
+
+    def lock(self, person: TestPerson) -> datetime:
+        """Have a person's signing password be locked; since when."""
+
+        async def change(front: Front) -> datetime:
+            now = front.clock.now()
+            async with front.core.store.write() as records:
+                await records.people.set_counted(person.id, 10, now)
+            return now
+
+        return self.appliance.do(change)
 
     def disable(self, person: TestPerson) -> None:
         """Have a person be disabled."""

@@ -194,6 +194,10 @@ class SessionRecords(Protocol):
         """Count one more code that it tries; False when it may try no more."""
         ...
 
+    async def by_host(self, session: str, at: datetime) -> bool:
+        """Say that the host has sent a document, whatever becomes of it."""
+        ...
+
     async def set_document(
         self, session: str, document: DocumentId, name: str, at: datetime
     ) -> bool:

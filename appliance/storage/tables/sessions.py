@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -10,6 +11,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
 )
 
 from appliance.storage.tables.base import Id, Serial, metadata
@@ -39,6 +41,8 @@ embed_session = Table(
     Column("completed", JsonText),
     # How many it has brought; the default is for rows of earlier versions.
     Column("documents", Integer, nullable=False, server_default="0"),
+    # Whether the host has sent one of them, or one that was refused.
+    Column("host_document", Boolean, nullable=False, server_default=false()),
     # The session that a renewal went on with: no foreign key, for the older of two
     # is forgotten first.
     Column("successor", Id),

@@ -1,0 +1,313 @@
+"""What the host sends wrongly, and every error a frame can get: nobody waits for ever.
+
+Source: decisions "no document", "repeated init", "svc.error"; spec "Errors".
+"""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from playwright.async_api import Frame, Page, Route, expect
+
+from appliance.domain.errors import ErrorCode
+from appliance.web.problems import ANSWERS
+from tests import pdfs
+from tests.parts import ceremony
+from tests.parts.appliance import TestPerson
+from tests.parts.browsers import choose_file
+from tests.parts.frame_host import FrameSite, file_of
+
+PDF = pdfs.one_page()
+NO_PDF = b"<html>not a pdf</html>"
+REFERENCE = "Referencia: "
+
+
+async def refused(site: FrameSite, page: Page, error: dict[str, Any]) -> Frame:
+    """Demand that the frame shows an error as the host got it, and no way around it."""
+    frame = site.frame(page)
+    await ceremony.at(frame, "refused")
+    body = frame.locator("#panel")
+    await expect(body).to_contain_text(error["message"])
+    await expect(body).to_contain_text(REFERENCE + error["requestId"])
+    await expect(frame.locator("input[type=file]")).to_have_count(0)
+    await expect(frame.locator(".spinner")).to_have_count(0)
+    return frame
+
+
+@pytest.mark.parametrize("way", ["autoLoadFile", "load.file"])
+async def test_refused_document_leaves_no_picker(
+    site: FrameSite, person: TestPerson, page: Page, way: str
+) -> None:
+    """The refusal is shown, and the host's next document is signed."""
+    if way == "autoLoadFile":
+        await site.open(page, person, autoLoadFile=file_of(NO_PDF))
+    else:
+        await site.open(page, person)
+        await ceremony.at(site.frame(page), "pick")
+        await site.send(page, "load.file", file_of(NO_PDF))
+    error = await site.wait(page, "error")
+    assert error["code"] == "PDF_MALFORMED"
+    frame = await refused(site, page, error)
+
+    await site.send(page, "load.file", file_of(PDF))
+    await ceremony.whole(frame, person)
+    await site.wait(page, "signature.completed")
+
+
+async def test_refused_replacement_does_not_leave_the_earlier_document(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The host wants another one signed: not the one that it replaced."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    await ceremony.at(site.frame(page), "read")
+    await site.send(page, "load.file", file_of(NO_PDF))
+
+    frame = await refused(site, page, await site.wait(page, "error"))
+    await expect(frame.locator(".page")).to_have_count(0)
+    assert await site.payloads(page, "signature.completed") == []
+
+
+async def test_reloaded_frame_knows_that_the_host_sent_a_document(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The picker stays away though the page forgot what was refused."""
+    init = await site.open(page, person)
+    await site.send(page, "load.file", file_of(NO_PDF))
+    await site.wait(page, "error")
+    await site.frame(page).evaluate("location.reload()")
+    await site.wait(page, "ready", 2)
+    await site.send(page, "init", {**init, "nonce": "after the reload"})
+
+    frame = site.frame(page)
+    await ceremony.at(frame, "refused")
+    await expect(frame.locator("input[type=file]")).to_have_count(0)
+
+
+async def test_document_of_the_host_takes_the_place_of_the_signers(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """A signer's own file is not signed once the host has sent one, even a bad one."""
+    await site.open(page, person)
+    frame = site.frame(page)
+    await ceremony.at(frame, "pick")
+    await choose_file(frame.locator("#file"), "propio.pdf", PDF)
+    await ceremony.at(frame, "read")
+    await site.send(page, "load.file", file_of(NO_PDF))
+
+    await refused(site, page, await site.wait(page, "error"))
+
+
+WRONG_FILES: list[tuple[dict[str, Any], str, str]] = [
+    ({"mime": "image/png"}, "MIME", "mime"),
+    ({"fileName": None}, "INIT_INVALID", "fileName"),
+    ({"fileName": 7}, "INIT_INVALID", "fileName"),
+    ({"base64": "data:application/pdf;base64,JVBERi0x"}, "BASE64_INVALID", "base64"),
+    ({"base64": "JVBE\nRi0x"}, "BASE64_INVALID", "base64"),
+    ({"base64": "JVBERi0_"}, "BASE64_INVALID", "base64"),
+]
+
+
+@pytest.mark.parametrize("prefix", ["autoLoadFile.", ""])
+async def test_every_wrong_document_is_shown_and_can_be_mended(
+    site: FrameSite, person: TestPerson, page: Page, prefix: str
+) -> None:
+    """Message and reference in the frame, the path in `field`; a right one goes on."""
+    init = await site.open(page, person)
+    wrong = [*WRONG_FILES]
+    if prefix:
+        wrong += [({"base64": ""}, "INIT_INVALID", "base64")]
+    else:
+        wrong += [({"base64": ""}, "DOCUMENT_EMPTY", "base64")]
+    for count, (change, code, field) in enumerate(wrong, 1):
+        file = {**file_of(PDF), **change}
+        if prefix:
+            key = {"idemKey": f"key {count}", "autoLoadFile": file}
+            await site.send(page, "init", {**init, **key})
+        else:
+            await site.send(page, "load.file", file)
+        error = await site.wait(page, "error", count)
+        assert (error["code"], error["field"]) == (code, prefix + field)
+        await refused(site, page, error)
+
+    await site.send(page, "load.file", file_of(PDF))
+    await site.wait(page, "document.loaded")
+    await ceremony.at(site.frame(page), "read")
+
+
+async def test_prefix_and_blanks_are_told_apart(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Two mistakes, two sentences, for each is mended otherwise."""
+    await site.open(page, person)
+    said = []
+    for count, base64 in enumerate(("data:;base64,JVBERi0x", "JVBE Ri0x"), 1):
+        await site.send(page, "load.file", {**file_of(PDF), "base64": base64})
+        said.append((await site.wait(page, "error", count))["message"])
+
+    assert "data:" in said[0]
+    assert "espacios" in said[1]
+
+
+@pytest.mark.parametrize("file", [{}, "x", [], 7])
+async def test_empty_document_of_init_is_named(
+    site: FrameSite, person: TestPerson, page: Page, file: Any
+) -> None:
+    """It is no init without a document: something was meant to be there."""
+    await site.open(page, person, autoLoadFile=file)
+
+    error = await site.wait(page, "error")
+    assert error["code"] == "INIT_INVALID"
+    assert error["field"].startswith("autoLoadFile")
+    await refused(site, page, error)
+
+
+async def test_init_that_names_no_content_preloads_nothing(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The contract: it is preloaded if `base64` is present."""
+    named = {"fileName": "contrato.pdf", "mime": "application/pdf"}
+    await site.open(page, person, autoLoadFile=named)
+
+    await ceremony.at(site.frame(page), "pick")
+    assert await site.errors(page) == []
+
+
+async def test_wrong_init_is_shown_and_a_right_one_goes_on(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The frame says what the host was told, and forgets it with the next init."""
+    token = await site.ready(page)
+    good = site.init(token, person, autoLoadFile=file_of(PDF))
+    wrong: tuple[dict[str, Any], ...] = (
+        {"nonce": ""},
+        {"userData": {}},
+        {"apiKey": "rbk_test_x"},
+    )
+    for count, change in enumerate(wrong, 1):
+        await site.send(page, "init", {**good, **change})
+        error = await site.wait(page, "error", count)
+        await refused(site, page, error)
+    await site.send(page, "init", good)
+
+    await site.wait(page, "document.loaded")
+    await ceremony.at(site.frame(page), "read")
+
+
+async def test_init_is_acked_while_a_document_is_being_opened(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Hosts that repeat init until the ack get each ack before the upload's answer."""
+    uploaded = asyncio.Event()
+    go_on = asyncio.Event()
+
+    async def held(route: Route) -> None:
+        uploaded.set()
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route("**/embed/api/document", held)
+    init = await site.open(page, person, autoLoadFile=file_of(PDF))
+    await uploaded.wait()
+    await site.send(page, "init", {**init, "nonce": "again"})
+    await site.wait(page, "handshake.ack", 2)
+    await site.send(page, "init", {**init, "idemKey": "another key"})
+    await site.wait(page, "handshake.ack", 3)
+    assert await site.payloads(page, "document.loaded") == []
+
+    go_on.set()
+    await site.wait(page, "document.loaded")
+    await ceremony.at(site.frame(page), "read")
+
+
+async def test_cancel_is_heard_while_a_document_is_being_opened(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """And what the upload answers then changes nothing."""
+    uploaded = asyncio.Event()
+    go_on = asyncio.Event()
+
+    async def held(route: Route) -> None:
+        uploaded.set()
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route("**/embed/api/document", held)
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    await uploaded.wait()
+    await site.send(page, "cancel", {})
+    await site.wait(page, "cancelled")
+    async with page.expect_response("**/embed/api/document"):
+        go_on.set()
+
+    await site.send(page, "init", {})  # The answer to this comes after all that.
+    await site.wait(page, "error")
+    await ceremony.at(site.frame(page), "cancelled")
+
+
+# -- every code ------------------------------------------------------------------------
+
+
+def problem(code: ErrorCode) -> dict[str, Any]:
+    """An answer with a code, as a route of the frame gives it."""
+    answer = ANSWERS[code]
+    body = {
+        "code": code.value,
+        "category": answer.category.value,
+        "detail": f"Pasó {code.value}.",
+        "requestId": f"r-{code.value}",
+    }
+    return {
+        "status": answer.status.value,
+        "content_type": "application/problem+json",
+        "body": json.dumps(body),
+    }
+
+
+ENDS = {"SESSION_TOKEN_EXPIRED", "SESSION_TOKEN_INVALID", "SESSION_SUPERSEDED"}
+ENDS |= {"TOKEN_MISSING"}
+"""After these nothing goes on in the session."""
+
+
+async def is_told(frame: Frame, code: ErrorCode) -> None:
+    """Demand a sentence on the screen, and that nothing turns for ever."""
+    shown = frame.locator("#alert:not([hidden]), #panel")
+    wanted = "Se terminó el tiempo" if code.value == "SESSION_TOKEN_EXPIRED" else code
+    await expect(shown.filter(has_text=wanted).first).to_be_visible()
+    await expect(frame.locator(".spinner")).to_have_count(0)
+
+
+@pytest.mark.parametrize("path", ["init", "document"])
+async def test_every_code_of_opening_is_told_to_signer_and_host(
+    site: FrameSite, person: TestPerson, page: Page, path: str
+) -> None:
+    """Whatever the service answers, and a right message goes on after each."""
+    init = await site.open(page, person)
+    frame = site.frame(page)
+    await ceremony.at(frame, "pick")
+    answers: dict[str, Any] = {}
+
+    async def answer(route: Route) -> None:
+        await route.fulfill(**answers)
+
+    for count, code in enumerate(ANSWERS, 1):
+        answers.clear()
+        answers.update(problem(code))
+        await page.route(f"**/embed/api/{path}", answer)
+        if path == "init":
+            await site.send(page, "init", {**init, "idemKey": f"key {count}"})
+        else:
+            await site.send(page, "load.file", file_of(PDF))
+        error = await site.wait(page, "error", count)
+        assert error["code"] == code
+        assert error["requestId"] == f"r-{code}"
+        await is_told(frame, code)
+        await page.unroute(f"**/embed/api/{path}", answer)
+        if code.value in ENDS:
+            acks = len(await site.payloads(page, "handshake.ack"))
+            await site.send(page, "init", {**init, "idemKey": f"again {count}"})
+            await site.wait(page, "handshake.ack", acks + 1)
+
+    await site.send(page, "init", {**init, "autoLoadFile": file_of(PDF)})
+    await site.wait(page, "document.loaded")
+    await ceremony.at(frame, "read")
