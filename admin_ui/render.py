@@ -22,6 +22,8 @@ class Faults:
 
     fields: Mapping[str, str] = field(default_factory=dict)
     general: str = ""
+    links: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """What helps with a field: the words and address of a link."""
 
     def of(self, name: str) -> str:
         """The sentence for a field; empty when nothing is wrong with it.

@@ -5,7 +5,12 @@ from typing import Any, Final
 
 from admin_ui import words
 from admin_ui.words import N_, say
-from appliance.domain.vocab import ActivationState, EventKind, TaskKind
+from appliance.domain.vocab import (
+    ActivationState,
+    CertificateState,
+    EventKind,
+    TaskKind,
+)
 from appliance.services.signing_rules import SIGNING_PASSWORD
 from appliance.web.findings import DAMAGES, FINDINGS
 
@@ -191,6 +196,14 @@ FACTS: Final = {
     "version": N_("version"),
     "bySigner": N_("by the signer"),
     "amr": N_("signed in with"),
+    "ended": N_("HSM task that ended"),
+    "generation": N_("generation"),
+    "objects": N_("objects on the token"),
+    "pepper": N_("version of the pepper"),
+    "documents": N_("documents"),
+    "timestampPolicy": N_("while there is no timestamp"),
+    "tsa": N_("timestamping authority"),
+    "layer": N_("where it failed"),
 }
 """Words for members of an event's detail; others are shown as they are."""
 
@@ -214,6 +227,9 @@ _STATES: Final[dict[Any, str]] = {
     **{state: word for state, (word, _) in words.CREDENTIAL_STATES.items()},
     **{state: word for state, (word, _) in words.PERSON_STATES.items()},
     **{state: word for state, (word, _) in words.REQUEST_STATES.items()},
+    CertificateState.VALID: N_("Valid"),
+    CertificateState.REVOKING: N_("Being revoked"),
+    CertificateState.REVOKED: N_("Revoked"),
 }
 _KINDS: Final[dict[Any, str]] = {
     **words.ENDING,
@@ -248,4 +264,6 @@ def value(key: str, one: str) -> str:
         one: as it stands recorded.
     """
     word = VALUES.get(key, {}).get(one)
-    return "" if word is None else say(word)
+    if word is not None:
+        return say(word)
+    return words.reason(one) if words.is_code(one) else ""

@@ -9,12 +9,14 @@ from typing import Final
 from babel.numbers import format_decimal
 from quart import g, request
 
+from appliance.domain.document import FindingKind
 from appliance.domain.errors import (
     ApplianceError,
     DomainInvalidError,
     ErrorCode,
     FieldInvalidError,
 )
+from appliance.domain.errors.sentences import SENTENCES
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.integration import FlagReason
 from appliance.domain.trust import AnchorPurpose, ExpiringKind
@@ -28,6 +30,7 @@ from appliance.domain.vocab import (
     VouchedBy,
 )
 from appliance.web import language
+from appliance.web.findings import FINDINGS
 
 _FILE: Final = "console"
 _THOUSAND: Final = 1000
@@ -97,11 +100,102 @@ def error(exc: ApplianceError) -> str:
     """
     if isinstance(exc, FieldInvalidError) and exc.field in FIELDS:
         return say(FIELDS[exc.field])
+    if exc.code is ErrorCode.ALREADY_EXISTS:
+        return say(EXISTING.get(str(exc.params.get("field", "")), _EXISTS))
+    if exc.code in _PLAIN:
+        return say(_PLAIN[exc.code])
+    if exc.code is ErrorCode.PDF_NOT_ALLOWED:
+        kinds = str(exc.params.get("kinds", "")).split(", ")
+        found = [say(FINDINGS[kind]) for kind in FindingKind if kind.value in kinds]
+        return " ".join([say(_NOT_TAKEN), *found])
     told = exc.told(say(exc.sentence))
     if isinstance(exc, DomainInvalidError):
         return f"{told} {say(exc.reason)[:1].upper()}{say(exc.reason)[1:]}."
     return told
 
+
+def reason(code: str) -> str:
+    """Say why something ended as it did, and what helps.
+
+    Args:
+        code: as it stands recorded: an error's, or one of the record's own.
+    """
+    if code in WHY:
+        return say(WHY[code])
+    if code in ErrorCode.__members__ and "{" not in SENTENCES[ErrorCode(code)]:
+        return say(SENTENCES[ErrorCode(code)])
+    return say(_OTHER)
+
+
+def is_code(text: str) -> bool:
+    """Whether a recorded text is a code that nobody should have to read.
+
+    Args:
+        text: of a record.
+    """
+    return text in WHY or text in ErrorCode.__members__
+
+
+_NOT_TAKEN: Final = N_("This installation does not take in documents like this.")
+_EXISTS: Final = N_("There is one already.")
+EXISTING: Final = {
+    "code": N_("An integrator has this code already: choose another one."),
+    "cuil": N_("There is a person with this CUIL already."),
+    "email": N_("A person has this e-mail address already."),
+    "cuil / email": N_("There is a person with this CUIL or e-mail address already."),
+    "origin": N_("This origin is allowed already."),
+    "name": N_("An administrator has this name already."),
+    "credential": N_("This person has a key already."),
+}
+"""What there is already, by the error's field."""
+
+_FIELD: Final = N_("Something that you filled in is not right.")
+_ADDRESS: Final = N_("Part of this address is not right: start again.")
+_PLAIN: Final = {
+    ErrorCode.PERSON_STATE: N_("This person's state does not allow that any more."),
+    ErrorCode.STATE: N_("This request's state does not allow that any more."),
+    ErrorCode.CREDENTIAL_STATE: N_("This key's state does not allow that any more."),
+    ErrorCode.FIELD_INVALID: _FIELD,
+    ErrorCode.FIELD_MISSING: _FIELD,
+    ErrorCode.FIELD_UNKNOWN: _FIELD,
+    ErrorCode.INIT_INVALID: _FIELD,
+    ErrorCode.QUERY_INVALID: _ADDRESS,
+    ErrorCode.QUERY_UNKNOWN: _ADDRESS,
+    ErrorCode.TASK_FAILED: N_("The HSM could not do it; the worker's log says why."),
+}
+"""Sentences in the place of those that name members of the interface."""
+
+_OTHER: Final = N_("It was refused; the log of that moment says why.")
+WHY: Final[dict[str, str]] = {
+    "PROCESS_ENDED": N_("Another signer of the same document rejected or missed it."),
+    ErrorCode.SIGNING_FAILED.value: N_(
+        "The document could not be signed as it is. Ask for the signature again, with "
+        "a file saved anew."
+    ),
+    ErrorCode.ACTIVATION_EXPIRED.value: N_(
+        "No worker took it up in time; the signer can sign again. See in Health "
+        "whether one is alive."
+    ),
+    ErrorCode.ACTIVATION_INVALID.value: N_(
+        "What was authorised is not what stood recorded, so nothing was signed; the "
+        "signer can sign again."
+    ),
+    ErrorCode.CERTIFICATE_NOT_USABLE.value: N_(
+        "The signer's certificate is not valid: see it on the person's page."
+    ),
+    ErrorCode.HSM_UNAVAILABLE.value: N_(
+        "The HSM could not be used; it is tried again by itself. See Health."
+    ),
+    ErrorCode.TSA_UNAVAILABLE.value: N_(
+        "No timestamp could be had; it is tried again by itself."
+    ),
+    ErrorCode.STORAGE_FULL.value: N_("The documents' disk is full: make room on it."),
+    ErrorCode.INTERNAL.value: N_(
+        "Something went wrong on our side; the log of that moment says what."
+    ),
+    "attempts used up": N_("It was tried several times in vain; the log says why."),
+}
+"""Why something ended, and what helps, by the recorded code."""
 
 FIELDS: Final = {
     "code": N_("Write a code of a to z, digits and hyphens, up to 40."),

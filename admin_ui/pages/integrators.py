@@ -1,12 +1,14 @@
 """Integrators: the list, a new one, and one of them at a glance."""
 
-from quart import Blueprint, Response
+from dataclasses import replace
+
+from quart import Blueprint, Response, url_for
 
 from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, again, faults_of, go, page
 from appliance.domain.console import IntegratorFilter, IntegratorNumbers
-from appliance.domain.errors import ApplianceError
+from appliance.domain.errors import ApplianceError, ErrorCode
 
 blueprint = Blueprint("integrators", __name__, url_prefix="/admin/integrators")
 _NOTHING = IntegratorNumbers(0, 0, 0, 0, None)
@@ -60,9 +62,13 @@ async def create() -> Response:
     try:
         made = await core().integrators.create(session.actor(), code, name)
     except ApplianceError as exc:
-        return await again(
-            "integrator_new.html", faults_of(exc, _FIELDS), code=code, name=name
-        )
+        faults = faults_of(exc, _FIELDS)
+        if exc.code is ErrorCode.ALREADY_EXISTS:
+            there = await core().integrators.get(code)
+            to = words.say("See %(name)s", name=there.name)
+            link = (to, url_for("integrators.summary", code=code))
+            faults = replace(faults, links={"code": link})
+        return await again("integrator_new.html", faults, code=code, name=name)
     return go("integrators.summary", code=made.code)
 
 

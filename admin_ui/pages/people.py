@@ -1,12 +1,12 @@
 """People: the list, and inviting somebody."""
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, url_for
 
 from admin_ui import lists, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, page
 from appliance.domain.console import PeopleFilter
-from appliance.domain.errors import ApplianceError
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.people import checked_person
 
@@ -88,9 +88,23 @@ async def create() -> Response:
             typed["locale"],
         )
     except ApplianceError as exc:
-        return await again("person_new.html", faults_of(exc, _FIELDS), typed=typed)
+        faults = await _refused(exc, typed)
+        return await again("person_new.html", faults, typed=typed)
     person = await core().views.person(made.person)
     return await page("person_invited.html", made=made, row=person.row)
+
+
+async def _refused(exc: ApplianceError, typed: dict[str, str]) -> Faults:
+    """What is wrong; of somebody who is there already, who it is."""
+    known = None
+    if exc.code is ErrorCode.ALREADY_EXISTS:
+        known = await core().views.known(typed["cuil"], typed["email"])
+    if known is None:
+        return faults_of(exc, _FIELDS)
+    name, row = known
+    to = words.say("See %(name)s", name=row.name)
+    link = (to, url_for("person.show", person_id=row.id))
+    return Faults({name: words.say(words.EXISTING[name])}, links={name: link})
 
 
 def _faults(typed: dict[str, str]) -> Faults:

@@ -67,6 +67,9 @@ def _faults(error: ApplianceError) -> Faults:
     """
     if error.code is ErrorCode.ANCHOR_FINGERPRINT:
         return Faults({"fingerprint": words.error(error)})
+    if error.code is ErrorCode.ALREADY_EXISTS:
+        told = words.say("This root is in the trust store already, for that purpose.")
+        return Faults({"file": told})
     return faults_of(error, _FIELDS)
 
 

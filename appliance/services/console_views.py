@@ -181,6 +181,25 @@ class ConsoleViews:
             found.invited_until,
         )
 
+    async def known(self, cuil: str, email: str) -> tuple[str, PersonRow] | None:
+        """Who has a CUIL or an e-mail address already.
+
+        Args:
+            cuil: as typed.
+            email: as typed.
+
+        Returns:
+            Which of the two it is, `cuil` or `email`, and whose.
+        """
+        async with self._store.read() as records:
+            views = records.console_views
+            for field, text in (("cuil", cuil), ("email", email)):
+                query = await self._people_query(views, PeopleFilter(text=text))
+                if query.among or query.email_indexes:
+                    for row in await views.people(query, 1, None):
+                        return field, row
+        return None
+
     async def requests(
         self, wanted: RequestFilter, cursor: str = ""
     ) -> Page[RequestRow]:

@@ -260,3 +260,13 @@ async def test_blocked_origin_is_shown_and_allowed(site: Site) -> None:
     await site.post(f"{HERE}/domains", origin="https://otro.example")
     assert await site.front.integrators.blocked_origins("acme") == []
     assert "acme" not in (await site.get("/admin/integrators?only=blocked")).text
+
+
+async def test_code_in_use_leads_to_who_has_it(site: Site) -> None:
+    """What there is already is said in words, beside the way to it."""
+    answer = await site.post("/admin/integrators", code="acme", name="Otra")
+
+    assert answer.fault_of("code") == (
+        "Ya hay un integrador con este código: elegí otro."
+    )
+    assert 'href="/admin/integrators/acme">Ver ACME S.A.</a>' in answer.text

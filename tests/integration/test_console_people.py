@@ -237,3 +237,20 @@ async def test_person_that_is_not_there(site: Site, rest: str) -> None:
 
     assert answer.status == 404
     assert "PERSON_NOT_FOUND" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [({}, "cuil"), ({"cuil": "20-26756539-3"}, "email")],
+)
+async def test_somebody_who_is_there_is_led_to(
+    site: Site, typed: dict[str, str], field: str
+) -> None:
+    """A CUIL or an address in use is said at its field, with the way to its owner."""
+    await site.post("/admin/people", **invitation())
+    (row,) = (await site.front.views.people(PeopleFilter())).rows
+
+    answer = await site.post("/admin/people", **invitation(**typed))
+
+    assert answer.fault_of(field).startswith("Ya hay una persona"), answer.text
+    assert f'href="/admin/people/{row.id}">Ver Ana María Núñez</a>' in answer.text

@@ -8,7 +8,7 @@ import pytest
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.ids import RequestId
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import EventKind, RequestState
 from tests.parts.console import BAD_PDF, DAMAGED_PDF, NAME, PDF, Site
 from tests.parts.console_changes import ANA, LUIS, audited, open_acme_site
 
@@ -151,3 +151,19 @@ async def test_story_says_factors_and_states_in_words(site: Site) -> None:
         assert "&lt;odd&gt;" in page
         assert "keying" not in page
         assert ">pwd<" not in page
+
+
+async def test_reason_is_a_sentence_with_its_remedy(site: Site) -> None:
+    """Not the code that stands recorded; what a signer wrote is quoted."""
+    await site.person()
+    number = await site.request("20055361682")
+    async with site.desk.store.write() as records:
+        await records.requests.move(
+            RequestId(number),
+            RequestState.PENDING,
+            RequestState.CANCELLED,
+            "SIGNING_FAILED",
+        )
+    text = (await site.get(f"/admin/requests/{number}")).text
+    assert "SIGNING_FAILED" not in text
+    assert "Pedí la firma otra vez" in text
