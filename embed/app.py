@@ -9,6 +9,7 @@ from typing import Final
 from quart import Blueprint, Quart, Response, g, request
 
 from appliance.bootstrap import Front
+from appliance.core.work_owner import WorkOwner, work_for
 from appliance.domain.errors import ApplianceError
 from appliance.settings import Settings
 from appliance.web import auth, body, language, log, problems
@@ -64,6 +65,7 @@ def _face(settings: Settings, core: EmbedCore) -> Face:
                 f"integrator {session.integrator.id}": body.GROUP_PART,
             }
         )
+        work_for(WorkOwner(session.integrator.id, f"session:{session.id}"))
         log.note(session=session.public_id, integrator=session.integrator.code)
         if session.person is not None:
             log.note(person=session.person)

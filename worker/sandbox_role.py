@@ -25,6 +25,8 @@ def run_sandbox(settings: Settings, number: int, listener: socket.socket | None)
         cpu_s=sandbox.cpu_s,
         wall_s=sandbox.wall_s,
         jobs=sandbox.jobs,
+        render_cpu_s=sandbox.render_cpu_s,
+        render_wall_s=sandbox.render_wall_s,
         document_bytes=settings.documents.limit_bytes,
         pages=settings.documents.pages,
     )

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -56,7 +57,7 @@ class Framing:
     ) -> None:
         self._store = store
         self._documents = documents
-        self._inspector = inspector
+        self._pictures = PagePictures(documents, inspector, settings.pictures_bytes)
         self._clock = clock
         self._sessions = sessions
         self._progress = progress
@@ -247,7 +248,8 @@ class Framing:
         """One page of the document as a PNG, for browsers that cannot draw it.
 
         Raises:
-            ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`.
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`,
+                `OVERLOADED`, `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
             DocumentRefusedError: it cannot be drawn.
         """
         view = await self._views.view(session)
@@ -258,8 +260,8 @@ class Framing:
             raise ApplianceError(
                 ErrorCode.PAGE_OUT_OF_RANGE, params={"page": page, "pages": pages}
             )
-        pdf = await self._documents.get(session.integrator.id, view.document.sha256)
-        return await self._inspector.render(pdf, page, None, PAGE_DPI)
+        wanted = PageWanted(session.integrator.id, view.document.sha256, page, PAGE_DPI)
+        return await self._pictures.get(wanted)
 
     async def identify(self, session: EmbedSession, claim: Claim, address: str) -> bool:
         """Match who the signer says to be; False when the CUIL must be asked for.

@@ -6,6 +6,7 @@ A request of somebody else is as absent as one that does not exist.
 from collections.abc import Collection
 from typing import Final
 
+from appliance.core.work_owner import working_for
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.command import SignParameters
@@ -134,7 +135,8 @@ class Requests:
         layout = lay_out(params, named, now, view.inspection, details)
         pdf = await self._documents.get(view.integrator, view.sha256)
         page = params.page if layout is None else layout.page
-        png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
+        with working_for(view.integrator):
+            png = await self._inspector.render(pdf, page, layout, PREVIEW_DPI, picture)
         return Preview(layout, png)
 
     async def reject(

@@ -26,6 +26,9 @@ class DocumentSettings(Section):
     it as large as all the documents that are signed at a time; 0: none."""
     unused_days: int = Field(default=7, ge=1, le=3650)
     """Days after which a document that nothing refers to is removed."""
+    pictures_bytes: int = Field(default=33_554_432, ge=0, le=1_073_741_824)
+    """Memory of each `embed` process for pictures of pages, in bytes. They are kept
+    in memory alone, as nothing of a document lies on a disk unencrypted."""
     per_session: int = Field(default=20, ge=1, le=1000)
     """Documents that one session of the frame may bring, one after the other."""
 
@@ -42,4 +45,9 @@ class SandboxSettings(Section):
     wall_s: Seconds = 20
     """Wall time of one job, in seconds."""
     jobs: int = Field(default=4, ge=1, le=64)
-    """Jobs that run at the same time; more wait."""
+    """Jobs that run at the same time; more wait. Drawing never takes all places, and
+    one integrator's jobs do not either (see `docs/limits.md`)."""
+    render_cpu_s: int = Field(default=3, ge=1, le=120)
+    """CPU time of a job that draws a page, in seconds; at most `cpu_s` is used."""
+    render_wall_s: Seconds = 6
+    """Wall time of a job that draws a page, in seconds; at most `wall_s` is used."""

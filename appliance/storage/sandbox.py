@@ -17,9 +17,12 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from appliance.core.fair_queue import FairLimits, FairQueue
+from appliance.core.work_owner import WorkOwner, work_owner
 from appliance.domain import sandbox
 from appliance.domain.document import (
     Inspection,
@@ -27,7 +30,7 @@ from appliance.domain.document import (
     VerificationReport,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.sandbox import MessageInvalidError, Operation
+from appliance.domain.sandbox import UNNAMED, JobCaller, MessageInvalidError, Operation
 from appliance.domain.stamp import StampLayout
 from appliance.domain.stamp_details import (
     LOGO_FILE_BYTES,
@@ -46,8 +49,10 @@ from appliance.storage.sandbox_connection import (
 
 _log = logging.getLogger(__name__)
 _RETRY_AFTER_S: Final = 0.3
-_WAITING: Final = 8
-"""Jobs of one process that are at the sandbox or before it; others wait for those."""
+_PLACES: Final = FairLimits(places=8, per_share=6, per_party=2)
+"""Jobs of one process that are at the sandbox or before it, and who wait for those."""
+_PINGS: Final = 2
+"""Threads beside those: whoever asks whether the sandbox is there waits for no job."""
 _PDF: Final = b"%PDF-"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
@@ -57,16 +62,21 @@ class SandboxClient:
 
     Args:
         socket_path: where the sandbox listens.
-        timeout_s: seconds for one job in all, waiting for its turn included; more
-            than the sandbox's own limit of wall time.
+        timeout_s: seconds for one job in all, waiting for its turn at the sandbox
+            included; more than the sandbox's own limit of wall time.
+        limits: of the jobs that this process has there at a time.
     """
 
-    def __init__(self, socket_path: Path, timeout_s: float) -> None:
+    def __init__(
+        self, socket_path: Path, timeout_s: float, limits: FairLimits = _PLACES
+    ) -> None:
         self._path = str(socket_path)
         self._timeout_s = timeout_s
+        self._queue = FairQueue(limits)
         # Threads of its own: they wait for as long as jobs take, and in asyncio's few
         # nobody could read a document or compute its hash meanwhile.
-        self._threads = ThreadPoolExecutor(_WAITING, thread_name_prefix="sandbox")
+        self._threads = ThreadPoolExecutor(limits.places, thread_name_prefix="sandbox")
+        self._ping_threads = ThreadPoolExecutor(_PINGS, thread_name_prefix="ping")
 
     async def inspect(self, pdf: bytes) -> Inspection:
         """Describe a PDF.
@@ -169,7 +179,12 @@ class SandboxClient:
         Raises:
             ApplianceError: `SANDBOX_UNAVAILABLE`.
         """
-        await self._ask(Operation.PING, {}, None)
+        caller = sandbox.job_caller(Operation.PING, "")
+        request = sandbox.encode({"operation": Operation.PING.value, "params": {}})
+        deadline = time.monotonic() + self._timeout_s
+        await asyncio.get_running_loop().run_in_executor(
+            self._ping_threads, self._run, request, None, deadline, caller
+        )
 
     async def _ask(
         self, operation: Operation, params: Mapping[str, object], pdf: bytes | None
@@ -178,16 +193,42 @@ class SandboxClient:
 
         Raises:
             DocumentRefusedError: the sandbox refused the document.
-            ApplianceError: `SANDBOX_UNAVAILABLE`.
+            ApplianceError: `OVERLOADED`, `SANDBOX_UNAVAILABLE`.
         """
+        owner = work_owner()
+        caller = sandbox.job_caller(operation, owner.share)
         request = sandbox.encode({"operation": operation.value, "params": params})
+        return await self._in_turn(owner, request, pdf, caller)
+
+    async def _in_turn(
+        self, owner: WorkOwner, request: bytes, pdf: bytes | None, caller: JobCaller
+    ) -> Reply:
+        """Run one job in a thread, when it is its owner's turn.
+
+        Raises:
+            DocumentRefusedError: the sandbox refused the document.
+            ApplianceError: `OVERLOADED`, `SANDBOX_UNAVAILABLE`.
+        """
+        place = await self._queue.acquire(owner)
         deadline = time.monotonic() + self._timeout_s
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._threads, self._run, request, pdf, deadline
-        )
+        work = self._threads.submit(self._run, request, pdf, deadline, caller)
 
-    def _run(self, request: bytes, pdf: bytes | None, deadline: float) -> Reply:
+        def done(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(place.release)
+
+        # Not when the caller leaves: the job goes on, and so does its place.
+        work.add_done_callback(done)
+        return await asyncio.wrap_future(work)
+
+    def _run(
+        self,
+        request: bytes,
+        pdf: bytes | None,
+        deadline: float,
+        caller: JobCaller = UNNAMED,
+    ) -> Reply:
         """Run one job, a second time when the server was not there.
 
         Raises:
@@ -197,10 +238,10 @@ class SandboxClient:
         memory = None if pdf is None else sealed(pdf)
         try:
             try:
-                return exchange(self._path, request, memory, deadline)
+                return exchange(self._path, request, memory, deadline, caller)
             except NotReachedError:
                 time.sleep(_RETRY_AFTER_S)
-                return exchange(self._path, request, memory, deadline)
+                return exchange(self._path, request, memory, deadline, caller)
         except NotReachedError as exc:
             raise _unavailable("nobody answers") from exc
         except MessageInvalidError as exc:

@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from appliance.domain import sandbox
-from appliance.domain.sandbox import LENGTH, MessageInvalidError
+from appliance.domain.sandbox import (
+    LENGTH,
+    UNNAMED,
+    JobCaller,
+    MessageInvalidError,
+    socket_name,
+)
 
 _SEALS: Final = (
     fcntl.F_SEAL_SEAL | fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
@@ -32,7 +38,13 @@ class Reply:
     binary: bytes = field(repr=False)
 
 
-def exchange(path: str, request: bytes, memory: int | None, deadline: float) -> Reply:
+def exchange(
+    path: str,
+    request: bytes,
+    memory: int | None,
+    deadline: float,
+    caller: JobCaller = UNNAMED,
+) -> Reply:
     """Connect, send, and read the answer.
 
     Args:
@@ -40,6 +52,7 @@ def exchange(path: str, request: bytes, memory: int | None, deadline: float) -> 
         request: a whole message.
         memory: descriptor of what `sealed` gave, or None.
         deadline: on the monotonic clock, in seconds.
+        caller: whose job it is; the server's places are given out by it.
 
     Raises:
         NotReachedError: the connection ended before any answer.
@@ -50,6 +63,7 @@ def exchange(path: str, request: bytes, memory: int | None, deadline: float) -> 
     descriptors = [] if memory is None else [memory]
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         _allow(connection, deadline)
+        connection.bind(socket_name(caller))
         try:
             connection.connect(path)
             sent = socket.send_fds(connection, [request], descriptors)

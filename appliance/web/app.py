@@ -19,6 +19,7 @@ from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.routing import BaseConverter
 
+from appliance.core.work_owner import WorkOwner, work_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.request import Signer
 from appliance.settings import Settings
@@ -163,6 +164,9 @@ def _install(app: Quart, settings: Settings, face: Face) -> None:
 
     async def guard() -> ResponseReturnValue | None:
         _begin()
+        # Until somebody is known by more: the address stands for who is there.
+        address = f"address:{client_address()}"
+        work_for(WorkOwner(address, address))
         _check_headers()
         if request.routing_exception is not None:
             return None

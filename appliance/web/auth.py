@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 from quart import current_app, g, request
 
+from appliance.core.work_owner import WorkOwner, work_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.request import Signer
 from appliance.web import log
@@ -51,6 +52,8 @@ async def signer() -> Signer:
         authenticate: Authenticate = current_app.extensions["rubrica.authenticate"]
         known = await authenticate(bearer())
         g.signer = known
+        person = f"person:{known.person}"
+        work_for(WorkOwner(person, person))
         log.note(person=known.person)
     return known
 

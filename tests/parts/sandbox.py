@@ -23,6 +23,8 @@ LIMITS = SandboxLimits(
     cpu_s=10,
     wall_s=20,
     jobs=4,
+    render_cpu_s=3,
+    render_wall_s=6,
     document_bytes=50_000_000,
     pages=5_000,
 )

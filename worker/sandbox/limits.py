@@ -15,9 +15,13 @@ class SandboxLimits:
     cpu_s: int
     """CPU time of one job, in seconds."""
     wall_s: float
-    """Wall time of one job, in seconds, from its connection's acceptance."""
+    """Wall time of one job, in seconds, from its start."""
     jobs: int
-    """Jobs that run at the same time; more wait in the listener's queue."""
+    """Jobs that run at the same time; more wait (see `worker.sandbox.places`)."""
+    render_cpu_s: int
+    """CPU time of a job that draws, in seconds."""
+    render_wall_s: float
+    """Wall time of a job that draws, in seconds."""
     document_bytes: int
     """Largest PDF, in bytes."""
     pages: int

@@ -3,8 +3,9 @@
     serve(listener, limits, fonts_dir)
 
 The template loads and warms everything once, gives up what it does not need, and
-then does nothing but accept, fork, wait and kill; it reads no byte of a request.
-It holds no secret and opens no database, so there is none to inherit.
+then does nothing but accept, fork, wait and kill; it reads no byte of a request:
+whose turn it is it learns from the name of the client's socket. It holds no secret
+and opens no database, so there is none to inherit.
 """
 
 import gc
@@ -16,15 +17,17 @@ import signal
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.sandbox import JobCaller, JobKind, caller_of
 from worker.sandbox import child, confine, warm
 from worker.sandbox.child import EXIT_PROTOCOL, Probe, Tools
 from worker.sandbox.limits import SandboxLimits
+from worker.sandbox.places import Places
 from worker.sandbox.protocol import answer_bytes
 from worker.stamp import load_fonts
 
@@ -33,6 +36,20 @@ __all__ = ["SandboxLimits", "serve"]
 _log = logging.getLogger(__name__)
 _ROOM_BYTES: Final = 67_108_864
 _TOO_MUCH: Final = {signal.SIGKILL, signal.SIGXCPU}
+_WAITING: Final = 256
+"""Clients that wait for a place; more stay in the listener's queue."""
+_SHORT_S: Final = 0.5
+"""Jobs that last longer make way for others, and so do all that draw."""
+_NICE: Final = 5
+_NICE_DRAWING: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Client:
+    """Somebody who waits for a place."""
+
+    connection: socket.socket
+    caller: JobCaller
 
 
 @dataclass(slots=True)
@@ -42,8 +59,11 @@ class _Job:
     pid: int
     connection: socket.socket
     answered: mmap.mmap
+    caller: JobCaller
     deadline: float
     """By the monotonic clock."""
+    makes_way_at: float | None
+    """When it gets less of the processor, None once it does."""
     is_left: bool = False
     """The client hung up, so nobody waits for an answer."""
 
@@ -110,6 +130,9 @@ class _Server:
     def __init__(self, listener: socket.socket, tools: Tools) -> None:
         self._listener = listener
         self._tools = tools
+        self._places = Places(tools.limits.jobs)
+        # In the order they came.
+        self._waiting: list[_Client] = []
         self._jobs: dict[int, _Job] = {}
         self._stopping = False
         self._accepting = False
@@ -132,6 +155,8 @@ class _Server:
             while self._jobs or not self._stopping:
                 self._turn()
         finally:
+            for client in list(self._waiting):
+                self._dismiss(client)
             for job in list(self._jobs.values()):
                 self._kill(job)
                 self._end(job, os.waitpid(job.pid, 0)[1])
@@ -151,19 +176,25 @@ class _Server:
         ready = {descriptor for descriptor, _ in self._poll.poll(self._patience())}
         if self._wake.fileno() in ready:
             self._drain()
+        for client in [c for c in self._waiting if c.connection.fileno() in ready]:
+            self._dismiss(client)
         for job in [j for j in self._jobs.values() if j.connection.fileno() in ready]:
             job.is_left = True
             self._kill(job)
         now = time.monotonic()
-        for job in [job for job in self._jobs.values() if job.deadline <= now]:
-            self._kill(job)
+        for job in self._jobs.values():
+            if job.deadline <= now:
+                self._kill(job)
+            elif job.makes_way_at is not None and job.makes_way_at <= now:
+                self._make_way(job)
         self._reap()
         if self._accepting and self._listener.fileno() in ready:
             self._accept()
+        self._start_jobs()
 
     def _listen(self) -> None:
-        """Listen while there is room for a job, else leave clients in the queue."""
-        room = not self._stopping and len(self._jobs) < self._tools.limits.jobs
+        """Listen while more may wait, else leave clients in the queue."""
+        room = not self._stopping and len(self._waiting) < _WAITING
         if room and not self._accepting:
             self._poll.register(self._listener, select.EPOLLIN)
         elif self._accepting and not room:
@@ -171,11 +202,14 @@ class _Server:
         self._accepting = room
 
     def _patience(self) -> float | None:
-        """Seconds until the first deadline, None without any."""
-        if not self._jobs:
-            return None
-        first = min(job.deadline for job in self._jobs.values())
-        return max(0.0, first - time.monotonic())
+        """Seconds until a job is cut or makes way, None without any."""
+        times = [
+            when
+            for job in self._jobs.values()
+            for when in (job.deadline, job.makes_way_at)
+            if when is not None
+        ]
+        return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _drain(self) -> None:
         """Empty the waker."""
@@ -186,26 +220,66 @@ class _Server:
             pass
 
     def _accept(self) -> None:
-        """Fork a job for the next client."""
-        try:
-            connection, _ = self._listener.accept()
-        except (BlockingIOError, ConnectionError):
-            return
+        """Let in all who came, before one of them is chosen."""
+        while len(self._waiting) < _WAITING:
+            try:
+                connection, name = self._listener.accept()
+            except (BlockingIOError, ConnectionError):
+                return
+            self._waiting.append(_Client(connection, caller_of(name)))
+            # No event is asked for, so that only a client's leaving is reported.
+            self._poll.register(connection, 0)
+
+    def _start_jobs(self) -> None:
+        """Fork a job for each client who may have one now."""
+        while not self._stopping and self._waiting:
+            running = [job.caller for job in self._jobs.values()]
+            client = self._places.next(self._waiting, running)
+            if client is None:
+                return
+            self._waiting.remove(client)
+            self._start(client)
+
+    def _dismiss(self, client: _Client) -> None:
+        """Let go of a client who left, or who had better ask our successor."""
+        self._waiting.remove(client)
+        self._poll.unregister(client.connection)
+        client.connection.close()
+
+    def _start(self, client: _Client) -> None:
+        """Fork a job for a client."""
+        tools, draws = self._tools, client.caller.kind is JobKind.DRAW
+        if draws:
+            tools = replace(tools, limits=_of_drawing(tools.limits))
         answered = mmap.mmap(-1, 1)
-        deadline = time.monotonic() + self._tools.limits.wall_s
+        now = time.monotonic()
         try:
             pid = os.fork()
         except OSError:
             _log.exception("no process for a job")
             answered.close()
-            connection.close()
+            self._poll.unregister(client.connection)
+            client.connection.close()
             return
         if pid == 0:
-            child.run(connection, answered, self._tools)
-        job = _Job(pid, connection, answered, deadline)
-        self._jobs[pid] = job
-        # No event is asked for, so that only a client's leaving is reported.
-        self._poll.register(connection, 0)
+            child.run(client.connection, answered, tools)
+        deadline, makes_way_at = now + tools.limits.wall_s, now + _SHORT_S
+        self._jobs[pid] = job = _Job(
+            pid, client.connection, answered, client.caller, deadline, makes_way_at
+        )
+        if draws:
+            self._make_way(job)
+
+    def _make_way(self, job: _Job) -> None:
+        """Give a job less of the processor than short ones get."""
+        job.makes_way_at = None
+        try:
+            draws = job.caller.kind is JobKind.DRAW
+            nice = _NICE_DRAWING if draws else _NICE
+            os.setpriority(os.PRIO_PROCESS, job.pid, nice)
+        except OSError as exc:
+            # Fairness suffers where a service manager forbids it, nothing else does.
+            _log.warning("no priority for a job: %s", exc.strerror)
 
     def _kill(self, job: _Job) -> None:
         """End a job and whatever it might have started; it is reaped later."""
@@ -245,3 +319,12 @@ class _Server:
             job.connection.send(answer_bytes(refusal), socket.MSG_NOSIGNAL)
         except OSError:
             _log.info("the client left before its refusal")
+
+
+def _of_drawing(limits: SandboxLimits) -> SandboxLimits:
+    """What a job that draws may use: it looks at one page, so it is cut sooner."""
+    return replace(
+        limits,
+        cpu_s=min(limits.cpu_s, limits.render_cpu_s),
+        wall_s=min(limits.wall_s, limits.render_wall_s),
+    )

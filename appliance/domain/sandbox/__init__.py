@@ -5,6 +5,14 @@ object of that length, and the `binary` bytes that the object announces. The PDF
 never travels in it: it comes as a sealed memfd beside the request's length.
 """
 
+from appliance.domain.sandbox.callers import (
+    UNNAMED,
+    JobCaller,
+    JobKind,
+    caller_of,
+    job_caller,
+    socket_name,
+)
 from appliance.domain.sandbox.inspections import (
     damage_from_json,
     damage_to_json,
@@ -45,14 +53,19 @@ __all__ = [
     "LENGTH",
     "REFUSALS",
     "REQUEST_BYTES_MAX",
+    "UNNAMED",
+    "JobCaller",
+    "JobKind",
     "MessageInvalidError",
     "Operation",
+    "caller_of",
     "damage_from_json",
     "damage_to_json",
     "decode",
     "encode",
     "inspection_from_json",
     "inspection_to_json",
+    "job_caller",
     "layout_from_json",
     "layout_to_json",
     "picture_from_json",
@@ -63,4 +76,5 @@ __all__ = [
     "report_to_json",
     "revoked_from_json",
     "revoked_to_json",
+    "socket_name",
 ]

@@ -1,0 +1,1 @@
+"""Documents: what is seen of them, and what room they may take."""

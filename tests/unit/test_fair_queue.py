@@ -1,0 +1,170 @@
+"""Places of a shared pool: bounded, and nobody gets all."""
+
+import asyncio
+
+import pytest
+
+from appliance.core.fair_queue import FairLimits, FairQueue, Place
+from appliance.core.work_owner import INSTALLATION, WorkOwner, work_owner, working_for
+from appliance.domain.errors import ApplianceError, ErrorCode
+
+FLOOD = WorkOwner("acme", "session:1")
+OTHER_PARTY = WorkOwner("acme", "session:2")
+OTHER_SHARE = WorkOwner("beta", "session:3")
+LIMITS = FairLimits(
+    places=4,
+    per_share=3,
+    per_party=2,
+    waiting=6,
+    waiting_per_share=5,
+    waiting_per_party=3,
+    patience_s=30,
+)
+
+
+async def waiting(queue: FairQueue, owner: WorkOwner) -> asyncio.Task[Place]:
+    """Somebody who had to wait."""
+    task = asyncio.create_task(queue.acquire(owner))
+    await asyncio.sleep(0)
+    assert not task.done()
+    return task
+
+
+async def demand_refused(queue: FairQueue, owner: WorkOwner) -> None:
+    """Nobody waits for this answer."""
+    task = asyncio.create_task(queue.acquire(owner))
+    await asyncio.sleep(0)
+    assert task.done()
+    with pytest.raises(ApplianceError) as caught:
+        await task
+    assert caught.value.code is ErrorCode.OVERLOADED
+    assert caught.value.extras["retryAfter"]
+
+
+async def test_a_partys_flood_is_refused_at_once_and_others_get_places() -> None:
+    """Two run, three wait, the sixth is told; others find their places free."""
+    queue = FairQueue(LIMITS)
+    held = [await queue.acquire(FLOOD) for _ in range(2)]
+    waiters = [await waiting(queue, FLOOD) for _ in range(3)]
+
+    await demand_refused(queue, FLOOD)
+
+    await queue.acquire(OTHER_PARTY)
+    await queue.acquire(OTHER_SHARE)
+    for place in held:
+        place.release()
+    await asyncio.wait_for(asyncio.gather(*waiters[:2]), 5)
+    assert not waiters[2].done()
+    waiters[2].cancel()
+
+
+async def test_a_share_never_has_all_places() -> None:
+    """Any number of an integrator's sessions leave one place to the others."""
+    queue = FairQueue(LIMITS)
+    for number in range(3):
+        await queue.acquire(WorkOwner("acme", f"session:{number}"))
+
+    waiter = await waiting(queue, WorkOwner("acme", "session:9"))
+
+    await queue.acquire(OTHER_SHARE)
+    waiter.cancel()
+
+
+async def test_what_may_wait_in_all_is_bounded() -> None:
+    """By share, and over all shares."""
+    queue = FairQueue(LIMITS)
+    for number in range(3):
+        await queue.acquire(WorkOwner("acme", f"session:{number}"))
+    await queue.acquire(OTHER_SHARE)
+    waiters = [
+        await waiting(queue, WorkOwner("acme", f"session:{number}"))
+        for number in range(5)
+    ]
+
+    await demand_refused(queue, WorkOwner("acme", "session:9"))
+    waiters.append(await waiting(queue, OTHER_SHARE))
+    await demand_refused(queue, WorkOwner("gamma", "session:9"))
+    for waiter in waiters:
+        waiter.cancel()
+
+
+async def test_a_free_place_goes_to_who_has_least() -> None:
+    """Not to who came first."""
+    queue = FairQueue(FairLimits(places=2, per_share=2, per_party=2))
+    held = [await queue.acquire(FLOOD) for _ in range(2)]
+    first = await waiting(queue, FLOOD)
+    second = await waiting(queue, OTHER_SHARE)
+
+    held[0].release()
+
+    (await second).release()
+    (await first).release()
+
+
+async def test_shares_take_turns() -> None:
+    """With one place a long queue of one share is passed at every second turn."""
+    queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1))
+    order: list[str] = []
+    place = await queue.acquire(INSTALLATION)
+
+    async def work(owner: WorkOwner) -> None:
+        async with queue.place(owner):
+            order.append(owner.share)
+
+    tasks = [asyncio.create_task(work(FLOOD)) for _ in range(4)]
+    tasks += [asyncio.create_task(work(OTHER_SHARE)) for _ in range(2)]
+    await asyncio.sleep(0)
+    place.release()
+    await asyncio.gather(*tasks)
+
+    assert order == ["acme", "beta", "acme", "beta", "acme", "acme"]
+
+
+async def test_nobody_waits_for_ever() -> None:
+    """Whoever waited too long is told, and its place in the queue is free."""
+    queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1, patience_s=0.01))
+    held = await queue.acquire(FLOOD)
+
+    with pytest.raises(ApplianceError) as caught:
+        await queue.acquire(OTHER_SHARE)
+
+    assert caught.value.code is ErrorCode.OVERLOADED
+    held.release()
+    async with queue.place(OTHER_SHARE):
+        pass
+
+
+async def test_who_leaves_keeps_no_place() -> None:
+    """Neither while waiting, nor when the place comes in the same moment."""
+    queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1))
+    held = await queue.acquire(FLOOD)
+    leaving = await waiting(queue, OTHER_SHARE)
+    held.release()
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+
+    held = await queue.acquire(FLOOD)
+    leaving = await waiting(queue, OTHER_SHARE)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    held.release()
+    held.release()
+
+    async with queue.place(OTHER_SHARE):
+        assert not queue._may_run(FLOOD)
+    assert queue._may_run(FLOOD)
+
+
+async def test_tasks_work_for_whom_their_maker_did() -> None:
+    """And for nobody any more after the block."""
+
+    async def whose() -> WorkOwner:
+        return work_owner()
+
+    with working_for("acme", "session:1"):
+        with working_for("beta"):
+            assert await asyncio.create_task(whose()) == WorkOwner("beta", "session:1")
+        assert work_owner() == FLOOD
+    assert work_owner() is INSTALLATION
