@@ -216,6 +216,7 @@ async def _do_chores(settings: Settings, slot: str) -> None:
         beside = [
             asyncio.create_task(attempt(partial(_renew, inspections))),
             asyncio.create_task(repeat(_SWEEP_S, documents.run)),
+            asyncio.create_task(repeat(_UPKEEP_S, documents.after_sessions)),
             asyncio.create_task(repeat(_UPKEEP_S, outside.upkeep.run)),
             asyncio.create_task(repeat(_CHORES_S, turns.give_on)),
         ]

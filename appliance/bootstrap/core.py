@@ -125,7 +125,10 @@ async def open_core(
             process=new_id(),
             store=store,
             documents=LocalDocuments(
-                settings.documents_dir, document_keys, settings.documents.reserve_bytes
+                settings.documents_dir,
+                document_keys,
+                settings.documents.reserve_bytes,
+                settings.documents.intake_room_bytes,
             ),
             inspector=SandboxClient(
                 settings.sandbox_socket, settings.sandbox.wall_s + _SANDBOX_MARGIN_S

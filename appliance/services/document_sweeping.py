@@ -1,7 +1,8 @@
 """Removing what nobody needs from the store of documents.
 
-A document that came in and that nothing refers to (a frame's signer chose another
-file, a call ended between file and record) is removed after some days; so is what
+What a session of the frame brought and did not sign is removed within minutes when
+it was replaced, else an hour after the session's end. Whatever else came in and nothing
+refers to (a call ended between file and record) is removed after some days; so is what
 a killed writer left. What comes in again meanwhile counts as new: its row and its
 file say when that was, and both are looked at once more when they are removed.
 """
@@ -23,6 +24,10 @@ _log: Final = structlog.get_logger(__name__)
 _LEFT_BEHIND: Final = timedelta(days=1)
 """No write takes so long."""
 _BATCH: Final = 500
+_REPLACED: Final = timedelta(minutes=5)
+"""After this what a session replaced goes; no upload takes so long."""
+_ENDED: Final = timedelta(hours=1)
+"""After a session's end it may still be renewed, and goes on with its document."""
 
 
 class DocumentSweeping:
@@ -63,6 +68,30 @@ class DocumentSweeping:
         if left or unused:
             _log.info("documents.swept", left_behind=left, unused=unused)
         return left + unused
+
+    async def after_sessions(self) -> int:
+        """Remove what sessions of the frame brought and do not sign; how many files.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        removed = 0
+        while True:
+            now = self._clock.now()
+            before = now - _REPLACED
+            async with self._store.write() as records:
+                idle = await records.session_documents.forget_idle(
+                    before, now - _ENDED, _BATCH
+                )
+                files: dict[IntegratorId, list[str]] = {}
+                for each in idle:
+                    files.setdefault(each.integrator, []).append(each.sha256)
+                for integrator, names in files.items():
+                    await records.documents.forget_these(integrator, names, before)
+            for integrator, names in files.items():
+                removed += await self._remove(integrator, names, before)
+            if len(idle) < _BATCH:
+                return removed
 
     async def _forget(self, before: datetime) -> None:
         """Forget rows first: a file is removed only when no row names it."""

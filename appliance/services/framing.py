@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from appliance.documents.page_pictures import PagePictures, PageWanted
+from appliance.documents.quotas import SessionQuotas
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -57,6 +58,7 @@ class Framing:
     ) -> None:
         self._store = store
         self._documents = documents
+        self._quotas = SessionQuotas(store, clock, settings)
         self._pictures = PagePictures(documents, inspector, settings.pictures_bytes)
         self._clock = clock
         self._sessions = sessions
@@ -208,8 +210,8 @@ class Framing:
             DocumentRefusedError: it cannot be signed.
             ApplianceError: `FILENAME`, `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
                 `IDEMKEY_CONFLICT`, `SESSION_IN_USE` once there is a request,
-                `SESSION_DOCUMENTS`, `SANDBOX_UNAVAILABLE`, `STORAGE_FULL`,
-                `SESSION_TOKEN_EXPIRED`.
+                `SESSION_DOCUMENTS`, `DOCUMENT_QUOTA`, `OVERLOADED`,
+                `SANDBOX_UNAVAILABLE`, `STORAGE_FULL`, `SESSION_TOKEN_EXPIRED`.
         """
         if session.request is not None:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
@@ -218,7 +220,9 @@ class Framing:
         name = check_file_name(name)
         if not isinstance(pdf, bytes):
             pdf = await pdf()
-        kept = await self._intake.keep(session.integrator.id, pdf)
+        async with self._quotas.bringing(session, pdf):
+            kept = await self._intake.keep(session.integrator.id, pdf)
+        await self._quotas.count_copy(session, kept)
         await self._frame_requests.check_key(session, kept.sha256)
         async with self._store.write() as records:
             document = await records.documents.add(kept, self._clock.now())

@@ -31,6 +31,15 @@ class DocumentSettings(Section):
     in memory alone, as nothing of a document lies on a disk unencrypted."""
     per_session: int = Field(default=20, ge=1, le=1000)
     """Documents that one session of the frame may bring, one after the other."""
+    session_bytes: int = Field(default=209_715_200, ge=1024, le=10_737_418_240)
+    """Bytes that one session of the frame may have brought at a time; a document of
+    `limit_bytes` always passes. What it replaced goes within minutes."""
+    integrator_bytes: int = Field(default=5_368_709_120, ge=1024, le=1_099_511_627_776)
+    """Bytes that all sessions of one integrator's frame may have brought at a time
+    and nobody has been asked to sign. They go at the sessions' ends."""
+    intake_room_bytes: int = Field(default=536_870_912, ge=0, le=1_099_511_627_776)
+    """Room on the documents' disk, in bytes, that documents which come in leave: with
+    less of it they are refused (`STORAGE_FULL`), and what came in before is signed."""
 
 
 class SandboxSettings(Section):

@@ -5,7 +5,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Row, Select, delete, exists, insert, not_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    and_,
+    delete,
+    exists,
+    insert,
+    not_,
+    select,
+    tuple_,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.document import Damage, Repair
@@ -18,6 +29,7 @@ from appliance.storage.inspections import inspection_from_json, inspection_to_js
 from appliance.storage.tables import (
     document,
     document_repair,
+    embed_session_document,
     metadata,
     signature_request,
     signed_document,
@@ -192,23 +204,34 @@ class SqlDocuments:
 
     async def forget_unused(self, before: datetime, limit: int) -> int:
         """Forget documents that came in before then, for nothing; how many."""
-        unused = (
-            select(document.c.id)
-            .where(
-                document.c.created < before,
-                *(
-                    not_(exists().where(column == document.c.id))
-                    for column in REFERRING
-                ),
-            )
-            .limit(limit)
-        )
+        unused = select(document.c.id).where(_is_unused(before)).limit(limit)
         found = list((await self._connection.execute(unused)).scalars())
         result = await self._connection.execute(
             delete(document).where(
                 document.c.id.in_(found),
                 # Whoever took it in again meanwhile made it new.
                 document.c.created < before,
+            )
+        )
+        return result.rowcount
+
+    async def forget_these(
+        self, integrator: IntegratorId, sha256: Collection[str], before: datetime
+    ) -> int:
+        """Forget those of an integrator's documents that nothing refers to; how many.
+
+        None that came in later, and none that a session of the frame has brought.
+        """
+        brought = exists().where(
+            embed_session_document.c.integrator == document.c.integrator,
+            embed_session_document.c.sha256 == document.c.sha256,
+        )
+        result = await self._connection.execute(
+            delete(document).where(
+                document.c.integrator == integrator,
+                document.c.sha256.in_(sha256),
+                _is_unused(before),
+                not_(brought),
             )
         )
         return result.rowcount
@@ -226,6 +249,14 @@ class SqlDocuments:
             )
             found.update(rows.scalars())
         return found
+
+
+def _is_unused(before: datetime) -> ColumnElement[bool]:
+    """Came in before then, and nothing refers to it."""
+    return and_(
+        document.c.created < before,
+        *(not_(exists().where(column == document.c.id)) for column in REFERRING),
+    )
 
 
 def _signed() -> Select[Any]:

@@ -9,6 +9,7 @@ there too; an HMAC would hide that, and the record has the same hash anyway.
 """
 
 import asyncio
+import errno
 import hashlib
 import io
 import os
@@ -60,14 +61,20 @@ class LocalDocuments:
             their own that share a group), and to nobody else.
         keys: of the integrators.
         reserve_bytes: room that is kept for what was signed already.
+        intake_room_bytes: free room that what comes in leaves on the disk.
     """
 
     def __init__(
-        self, folder: Path, keys: DocumentKeys, reserve_bytes: int = 0
+        self,
+        folder: Path,
+        keys: DocumentKeys,
+        reserve_bytes: int = 0,
+        intake_room_bytes: int = 0,
     ) -> None:
         self._folder = folder
         self._keys = keys
         self._reserve = Reserve(folder, reserve_bytes)
+        self._intake_room = intake_room_bytes
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
 
     async def put(
@@ -242,6 +249,8 @@ class LocalDocuments:
                         # Another writer may be between its rename and its fsync.
                         sync_folder(path.parent)
                     else:
+                        if not signed:
+                            self._demand_intake_room(sum(len(p) for p in parts))
                         whose = associated(integrator, sha256)
                         write_durably(path, seal(parts, key, whose))
 
@@ -252,6 +261,17 @@ class LocalDocuments:
                 raise
             self._write_on_reserve(write)
         return sha256
+
+    def _demand_intake_room(self, size_bytes: int) -> None:
+        """Refuse what would take the room that signing needs.
+
+        Raises:
+            OSError: ENOSPC.
+        """
+        disk = os.statvfs(self._folder)
+        left = disk.f_bavail * disk.f_frsize - size_bytes - _MARGIN_BYTES
+        if self._intake_room and left < self._intake_room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _write_on_reserve(self, write: Callable[[], None]) -> None:
         """Write once more, where the reserve was.

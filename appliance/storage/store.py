@@ -36,6 +36,7 @@ from appliance.storage.publications import SqlPublications
 from appliance.storage.requests import SqlRequests
 from appliance.storage.revocations import SqlRevocations
 from appliance.storage.secret_versions import SqlSecretVersions
+from appliance.storage.session_documents import SqlSessionDocuments
 from appliance.storage.sessions import SqlSessions
 from appliance.storage.slots import SqlSlots
 from appliance.storage.tasks import SqlTasks
@@ -81,6 +82,7 @@ class SqlRecords:
         self.links = SqlLinks(connection)
         self.integrators = SqlIntegrators(connection)
         self.sessions = SqlSessions(connection)
+        self.session_documents = SqlSessionDocuments(connection)
         self.console = SqlConsole(connection)
         self.enrolments = SqlEnrolments(connection)
         self.console_views = SqlConsoleViews(connection)

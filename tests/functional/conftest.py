@@ -43,7 +43,8 @@ def tight() -> Iterator[Appliance]:
             folder,
             web=f'cors_origins = ["{ORIGIN}"]\nbody_timeout_s = 0.5',
             signing="wait_s = 0.5\nworkers = 1",
-            more="[documents]\nlimit_bytes = 65536\nreserve_bytes = 1048576\n\n"
+            more="[documents]\nlimit_bytes = 65536\nreserve_bytes = 1048576\n"
+            "intake_room_bytes = 0\n\n"
             "[timestamps]\npublic = true",
         ) as running,
     ):

@@ -82,6 +82,21 @@ async def test_full_disk_is_told_and_nothing_is_left(
     assert await code_of(documents, os.urandom(2 * MIB)) is None
 
 
+async def test_what_comes_in_leaves_room_to_sign(disk: Path) -> None:
+    """Any number of uploads end before the room that signing needs; it goes on."""
+    documents = LocalDocuments(
+        disk / "documents", FixedDocumentKeys(), RESERVE, intake_room_bytes=3 * MIB
+    )
+    await documents.make_room(MIB)
+    codes = [await code_of(documents, os.urandom(MIB)) for _ in range(12)]
+
+    assert ErrorCode.STORAGE_FULL in codes
+    assert codes[0] is None
+    for _ in range(2):
+        await documents.make_room(MIB)
+        await documents.put(ONE, os.urandom(MIB // 2), signed=True)
+
+
 async def test_nothing_is_signed_without_room(
     documents: LocalDocuments, disk: Path
 ) -> None:

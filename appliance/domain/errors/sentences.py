@@ -220,6 +220,10 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.HSM_UNAVAILABLE: "The keys cannot be used right now; try again soon.",
     ErrorCode.STORE_UNAVAILABLE: "The records cannot be reached; try again soon.",
+    ErrorCode.DOCUMENT_QUOTA: (
+        "This organisation's documents that wait to be signed take all their room; "
+        "try again later."
+    ),
     ErrorCode.STORAGE_FULL: "There is no room for documents; try again later.",
     ErrorCode.SANDBOX_UNAVAILABLE: "Documents cannot be examined right now.",
     ErrorCode.TSA_UNAVAILABLE: "No timestamp can be had right now; try again soon.",

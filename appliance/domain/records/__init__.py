@@ -32,6 +32,7 @@ from appliance.domain.records.people import CredentialRecords, PeopleRecords
 from appliance.domain.records.requests import DocumentRecords, RequestRecords
 from appliance.domain.records.revocations import RevocationRecords
 from appliance.domain.records.secret_versions import SecretVersionRecords
+from appliance.domain.records.session_documents import SessionDocumentRecords
 from appliance.domain.records.slots import SlotRecords
 from appliance.domain.records.tasks import (
     ActivationKeyRecords,
@@ -195,6 +196,11 @@ class Records(Protocol):
     @property
     def sessions(self) -> SessionRecords:
         """Sessions of the frame."""
+        ...
+
+    @property
+    def session_documents(self) -> SessionDocumentRecords:
+        """What those sessions have brought."""
         ...
 
     @property

@@ -128,6 +128,15 @@ class DocumentRecords(Protocol):
         """Forget documents that came in before then, for nothing; how many."""
         ...
 
+    async def forget_these(
+        self, integrator: IntegratorId, sha256: Collection[str], before: datetime
+    ) -> int:
+        """Forget those of an integrator's documents that nothing refers to; how many.
+
+        None that came in later, and none that a session of the frame has brought.
+        """
+        ...
+
     async def named(
         self, integrator: IntegratorId, sha256: Collection[str]
     ) -> set[str]:

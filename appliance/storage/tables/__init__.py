@@ -59,6 +59,7 @@ from appliance.storage.tables.sessions import (
     console_user,
     download_link,
     embed_session,
+    embed_session_document,
     jwt_key,
 )
 from appliance.storage.tables.workers import hsm_task, task_seal, worker_status
@@ -83,6 +84,7 @@ __all__ = [
     "document_repair",
     "download_link",
     "embed_session",
+    "embed_session_document",
     "enrolment",
     "expiry_notice",
     "former_certificate",

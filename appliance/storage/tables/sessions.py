@@ -94,3 +94,16 @@ jwt_key = Table(
     Column("valid_from", Instant, nullable=False),
     Column("valid_until", Instant, nullable=False),
 )
+
+embed_session_document = Table(
+    "embed_session_document",
+    metadata,
+    # No foreign key: what it brought is removed after the session is forgotten.
+    Column("session", Id, primary_key=True),
+    Column("sha256", String(64), primary_key=True),
+    Column("integrator", Id, ForeignKey("integrator.id"), nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("brought", Instant, nullable=False),
+    Index("ix_embed_session_document_integrator_sha256", "integrator", "sha256"),
+    Index("ix_embed_session_document_brought", "brought"),
+)

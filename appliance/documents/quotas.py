@@ -1,0 +1,84 @@
+"""How much sessions of the frame may bring: nobody has to sign in to bring something.
+
+Counted before a document is looked at or kept, by session and by integrator; what a
+session does not sign is removed again (`services.document_sweeping`). The sum over an
+integrator's sessions is not locked: as many uploads as run at once may pass it by
+their own size.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.integration import EmbedSession
+from appliance.domain.records import Store
+from appliance.domain.records.requests import StoredDocument
+from appliance.domain.records.session_documents import BroughtDocument
+from appliance.settings import DocumentSettings
+
+
+class SessionQuotas:
+    """Counts what sessions bring.
+
+    Args:
+        store: the record.
+        clock: the time.
+        settings: how much they may.
+    """
+
+    def __init__(self, store: Store, clock: Clock, settings: DocumentSettings) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+
+    @asynccontextmanager
+    async def bringing(self, session: EmbedSession, pdf: bytes) -> AsyncIterator[None]:
+        """Count a document while it is taken in; uncount it where it is refused.
+
+        Raises:
+            ApplianceError: `SESSION_DOCUMENTS`, `DOCUMENT_QUOTA`.
+        """
+        # A large one would hold up everybody else.
+        sha256 = (await asyncio.to_thread(hashlib.sha256, pdf)).hexdigest()
+        brought = BroughtDocument(session.id, session.integrator.id, sha256, len(pdf))
+        is_new = await self._count(brought)
+        try:
+            yield
+        except BaseException:
+            if not is_new:
+                raise
+            async with self._store.write() as records:
+                await records.session_documents.forget(session.id, sha256)
+            raise
+
+    async def _count(self, brought: BroughtDocument) -> bool:
+        """Count it, unless it is too much; whether it had not been before.
+
+        Raises:
+            ApplianceError: `SESSION_DOCUMENTS`, `DOCUMENT_QUOTA`.
+        """
+        of_session = max(self._settings.session_bytes, self._settings.limit_bytes)
+        of_integrator = max(self._settings.integrator_bytes, of_session)
+        async with self._store.write() as records:
+            counted = records.session_documents
+            # Others of this session wait until it is counted.
+            await records.sessions.get(brought.session, lock=True)
+            is_new = await counted.add(brought, self._clock.now())
+            # Each refusal takes back what was added.
+            if await counted.session_bytes(brought.session) > of_session:
+                raise ApplianceError(ErrorCode.SESSION_DOCUMENTS)
+            if await counted.integrator_bytes(brought.integrator) > of_integrator:
+                raise ApplianceError(ErrorCode.DOCUMENT_QUOTA)
+            return is_new
+
+    async def count_copy(self, session: EmbedSession, kept: StoredDocument) -> None:
+        """Count the repaired copy of a document, which is kept beside it."""
+        if kept.repair is None:
+            return
+        size = kept.inspection.size_bytes
+        copy = BroughtDocument(session.id, kept.integrator, kept.sha256, size)
+        async with self._store.write() as records:
+            await records.session_documents.add(copy, self._clock.now())
