@@ -7,6 +7,8 @@ import base64
 from datetime import datetime, timedelta
 from typing import Final
 
+from appliance.core.fair_queue import FairLimits, FairQueue
+from appliance.core.work_owner import work_owner
 from appliance.domain.certificates import serial_text
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
@@ -26,8 +28,11 @@ from appliance.services.task_events import task_event
 from appliance.services.timestamp_requests import granted, read_question, refused
 
 _WAIT_S: Final = 10.0
-_AT_ONCE: Final = 64
-"""Questions that one process has waiting; more are turned away."""
+_LIMITS: Final = FairLimits(
+    places=64, per_share=32, per_party=32, waiting=0, retry_after_s=5
+)
+"""Questions that one process has waiting, and one address of them; more are turned
+away at once."""
 _KEPT: Final = timedelta(hours=1)
 _AWAY: Final = frozenset({ErrorCode.HSM_UNAVAILABLE, ErrorCode.TASK_FAILED})
 
@@ -56,7 +61,7 @@ class Timestamps:
         self._tasks = tasks
         self._doorbell = doorbell
         self._wait_s = wait_s
-        self._waiting = 0
+        self._queue = FairQueue(_LIMITS)
 
     async def answer(self, request: bytes) -> bytes:
         """Answer a TimeStampReq by a TimeStampResp, both DER.
@@ -71,13 +76,8 @@ class Timestamps:
         question = read_question(request)
         if isinstance(question, TimestampRefusal):
             return refused(question)
-        if self._waiting >= _AT_ONCE:
-            raise ApplianceError(ErrorCode.OVERLOADED)
-        self._waiting += 1
-        try:
+        async with self._queue.place(work_owner()):
             return granted(await self._token(question))
-        finally:
-            self._waiting -= 1
 
     async def stamp(self, imprint: bytes, digest: DigestAlgorithm) -> bytes:
         """Stamp for a role of this installation; see `TimestampAuthority`.

@@ -1,16 +1,19 @@
 """HSM tasks in SQL."""
 
+import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
     Row,
     and_,
+    case,
     delete,
     exists,
+    func,
     insert,
     or_,
     select,
@@ -18,7 +21,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appliance.core.work_owner import WorkOwner, work_owner
 from appliance.domain.activation import Seal
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, TaskId
 from appliance.domain.records.tasks import EndedTask, TaskClaim, TaskStatus
 from appliance.domain.vocab import TaskKind, TaskState
@@ -30,6 +35,8 @@ _OPEN = (TaskState.WAITING.value, TaskState.RUNNING.value)
 _URGENT = (TaskKind.PUBLISH.value, TaskKind.REVOKE.value)
 """Taken before all others: documents wait for OCSP answers for seconds only, and who
 revokes wants it done. Few at a time, they keep nobody from the rest."""
+OPEN_OF_SHARE: Final = 64
+"""Tasks of one integrator, person or address that wait or run at a time."""
 _OVER = (TaskState.DONE.value, TaskState.FAILED.value)
 
 
@@ -49,7 +56,16 @@ class SqlTasks:
         person: PersonId | None = None,
         seals: Sequence[Seal] = (),
     ) -> None:
-        """Record a task, waiting."""
+        """Record a task, waiting.
+
+        Raises:
+            ApplianceError: `OVERLOADED`: too many of the present call's owner are
+                open already.
+        """
+        share = _share(work_owner())
+        turn = await self._open_of(share)
+        if share and turn >= OPEN_OF_SHARE:
+            raise ApplianceError(ErrorCode.OVERLOADED)
         await self._connection.execute(
             insert(hsm_task).values(
                 id=task,
@@ -60,9 +76,18 @@ class SqlTasks:
                 created=at,
                 fence=0,
                 reason="",
+                share=share,
+                turn=turn if share else 0,
             )
         )
         await add_seals(self._connection, task_seal, task, seals)
+
+    async def _open_of(self, share: str) -> int:
+        """How many tasks of a share are not over yet."""
+        query = select(func.count()).where(
+            hsm_task.c.share == share, hsm_task.c.state.in_(_OPEN)
+        )
+        return int((await self._connection.execute(query)).scalar_one())
 
     async def open_for(self, person: PersonId, kind: TaskKind) -> bool:
         """Whether a task of that kind about a person is not over yet."""
@@ -133,7 +158,12 @@ class SqlTasks:
         attempts: int,
         kinds: Collection[TaskKind],
     ) -> TaskClaim | None:
-        """Take a task that nobody has in hand: an urgent one, or what waits longest."""
+        """Take a task that nobody has in hand.
+
+        An urgent one, or of those that came after the fewest of their own owner what
+        waits longest: a flood comes after everybody else's first ones.
+        """
+        rank = case((hsm_task.c.kind.in_(_URGENT), -1), else_=hsm_task.c.turn)
         row = await claim_one(
             self._connection,
             hsm_task,
@@ -141,7 +171,7 @@ class SqlTasks:
             owner,
             at + lease,
             {"state": TaskState.RUNNING.value},
-            hsm_task.c.kind.not_in(_URGENT),
+            rank,
         )
         if row is None:
             return None
@@ -247,6 +277,13 @@ class SqlTasks:
             )
         )
         return result.rowcount
+
+
+def _share(owner: WorkOwner) -> str:
+    """How an owner's share is stored: some are addresses of people."""
+    if not owner.share:
+        return ""
+    return hashlib.sha256(owner.share.encode()).hexdigest()[:32]
 
 
 def _ended(row: Row[Any]) -> EndedTask:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from appliance.core.work_owner import working_for
 from appliance.domain.activation import IssueBinding, Seal, epoch_at
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -131,6 +132,41 @@ async def test_what_documents_wait_for_is_made_first(core: CoreParts) -> None:
 
     assert (await claimed(worker(core))).id == answers
     assert (await claimed(worker(core))).kind is TaskKind.ISSUE
+
+
+async def ask_for(core: CoreParts, share: str) -> TaskId:
+    """Somebody's task."""
+    task = TaskId(new_id())
+    with working_for(share, share):
+        async with core.store.write() as records:
+            await records.tasks.add(task, TaskKind.TIMESTAMP, {}, core.now)
+    core.clock.forward(1)
+    return task
+
+
+async def test_a_flood_comes_after_the_others_first_tasks(core: CoreParts) -> None:
+    """Who asks for forty delays nobody who comes later by more than one."""
+    flood = [await ask_for(core, "person:flood") for _ in range(40)]
+    others = [await ask_for(core, f"person:{number}") for number in range(3)]
+    own = await ask_for(core, "")
+
+    order = [(await claimed(worker(core))).id for _ in range(44)]
+
+    assert order[:5] == [flood[0], *others, own]
+    assert order[5:] == flood[1:]
+
+
+async def test_an_owner_has_so_many_tasks_open_and_no_more(core: CoreParts) -> None:
+    """Others and the installation itself ask on."""
+    for _ in range(64):
+        await ask_for(core, "address:192.0.2.1")
+
+    with pytest.raises(ApplianceError) as caught:
+        await ask_for(core, "address:192.0.2.1")
+
+    assert caught.value.code is ErrorCode.OVERLOADED
+    await ask_for(core, "address:192.0.2.2")
+    await ask_for(core, "")
 
 
 async def test_task_claimed_again_when_its_lease_ends(core: CoreParts) -> None:

@@ -295,14 +295,14 @@ async def test_without_a_worker_a_later_try_may_do(desk: Desk) -> None:
 
 
 async def test_crowd_is_turned_away(desk: Desk) -> None:
-    """No more than 64 wait in one process."""
-    desk.parts.timestamps._wait_s = 0.5
+    """No more than 32 of one address wait in one process; others' places stay free."""
+    desk.parts.timestamps._wait_s = 3
 
-    answers = await asyncio.gather(*(desk.post(question().dump()) for _ in range(70)))
+    answers = await asyncio.gather(*(desk.post(question().dump()) for _ in range(38)))
 
     codes = [(await one.get_json())["code"] for one in answers]
     assert codes.count("OVERLOADED") == 6
-    assert codes.count("TSA_UNAVAILABLE") == 64
+    assert codes.count("TSA_UNAVAILABLE") == 32
 
 
 async def test_task_carries_the_question(desk: Desk) -> None:

@@ -134,6 +134,17 @@ async def test_nobody_waits_for_ever() -> None:
         pass
 
 
+async def test_nobody_waits_where_nobody_may() -> None:
+    """A pool may turn away at once whoever finds no place."""
+    queue = FairQueue(FairLimits(places=2, per_share=1, per_party=1, waiting=0))
+    await queue.acquire(FLOOD)
+
+    await demand_refused(queue, FLOOD)
+
+    await queue.acquire(OTHER_SHARE)
+    await demand_refused(queue, WorkOwner("gamma", "session:9"))
+
+
 async def test_who_leaves_keeps_no_place() -> None:
     """Neither while waiting, nor when the place comes in the same moment."""
     queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1))

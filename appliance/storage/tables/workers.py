@@ -31,7 +31,12 @@ hsm_task = Table(
     Column("reason", Text, nullable=False),
     # When what its killed tries may have left on the token was looked for.
     Column("swept", Instant),
+    # Whose share of the HSM it counts in (a hash), and how many of theirs were open
+    # when it came: tasks are taken by turns. Defaults are for rows of earlier versions.
+    Column("share", String(32), nullable=False, server_default=""),
+    Column("turn", Integer, nullable=False, server_default="0"),
     Index("ix_hsm_task_state_lease_until", "state", "lease_until"),
+    Index("ix_hsm_task_share_state", "share", "state"),
     Index("ix_hsm_task_person_state", "person", "state"),
 )
 
