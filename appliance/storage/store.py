@@ -17,6 +17,7 @@ from appliance.storage.activations import SqlActivations
 from appliance.storage.audit import SqlAudit
 from appliance.storage.batches import SqlBatches
 from appliance.storage.certificates import SqlCertificates
+from appliance.storage.connection_turns import ConnectionTurns
 from appliance.storage.console import SqlConsole, SqlEnrolments
 from appliance.storage.console_views import SqlConsoleViews
 from appliance.storage.credentials import SqlCredentials
@@ -109,16 +110,20 @@ class SqlStore:
         self._writer = new_id()
         self._registered = False
         self._registering = asyncio.Lock()
+        self._turns = ConnectionTurns(engines)
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[SqlRecords]:
         """Read a consistent state; nothing can be written.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`.
+            ApplianceError: `OVERLOADED`, `STORE_UNAVAILABLE`.
         """
         with store_faults():
-            async with self._engines.reader.connect() as connection:
+            async with (
+                self._turns.reading(),
+                self._engines.reader.connect() as connection,
+            ):
                 yield SqlRecords(connection, self._writer, self._clock)
 
     @asynccontextmanager
@@ -126,11 +131,14 @@ class SqlStore:
         """Change the record: all of it at the end, or nothing on any error.
 
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`.
+            ApplianceError: `OVERLOADED`, `STORE_UNAVAILABLE`.
         """
         with store_faults():
             await self._register()
-            async with self._engines.writer.begin() as connection:
+            async with (
+                self._turns.writing(),
+                self._engines.writer.begin() as connection,
+            ):
                 records = SqlRecords(connection, self._writer, self._clock)
                 yield records
                 # Last, so that the writer's row is locked for the shortest

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from appliance.core.work_owner import WorkOwner, work_owner
+from appliance.domain.document import Inspection
 from appliance.web.auth import is_public
 from embed.api import LATE
+from tests.parts.frame_desk import FakeInspector
 from tests.parts.frame_role import ORIGINS, Frame, init_of, problem
 
 PDF = b"%PDF one"
@@ -325,3 +328,29 @@ async def test_health_is_told(frame: Frame) -> None:
     answer = await frame.client.get("/healthz")
 
     assert (await answer.get_json()) == {"status": "ok"}
+
+
+async def test_work_counts_in_the_integrators_share(
+    frame: Frame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a session asks of the sandbox is its own and its integrator's."""
+    owners: list[WorkOwner] = []
+    inspect = FakeInspector.inspect
+
+    async def noting(self: FakeInspector, pdf: bytes) -> Inspection:
+        owners.append(work_owner())
+        return await inspect(self, pdf)
+
+    monkeypatch.setattr(FakeInspector, "inspect", noting)
+    bearer, told = await frame.opened()
+    await frame.call(
+        "document",
+        bearer,
+        data=PDF,
+        headers={"Content-Type": "application/pdf", "X-File-Name": "a.pdf"},
+    )
+
+    async with frame.desk.desk.store.read() as records:
+        session = await records.sessions.by_public_id(told["id"])
+    assert session is not None
+    assert owners == [WorkOwner(session.integrator.id, f"session:{session.id}")]
