@@ -8,6 +8,7 @@ import asyncio
 import functools
 import os
 import secrets
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
@@ -15,6 +16,8 @@ from typing import Final, TypeVar
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from appliance.core.fair_queue import FairLimits, FairQueue
+from appliance.core.work_owner import work_owner
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 MEMORY_KIB: Final = 19_456
@@ -28,7 +31,13 @@ _T = TypeVar("_T")
 
 
 class HashSlots:
-    """Lets one hash a core run at a time, in threads.
+    """Lets one hash a core run at a time, in threads; each asks in their turn.
+
+    Checks of signing passwords come before all else: who is there has proven by
+    another factor who they are, while anybody may try to sign in. Other hashes
+    leave a core free where there are several. Within both, each share and each of
+    its parties (`WorkOwner`) wait in turns, so that a flood of one address, or of
+    one integrator's frames, makes no other wait longer than for a hash or two.
 
     Args:
         slots: how many at a time; one a core by default.
@@ -36,12 +45,36 @@ class HashSlots:
 
     def __init__(self, slots: int | None = None) -> None:
         most = slots or os.cpu_count() or 1
-        self._free = asyncio.Semaphore(most)
+        self._signing = FairQueue(
+            FairLimits(
+                places=most,
+                per_share=most,
+                per_party=most,
+                waiting=256,
+                waiting_per_share=64,
+                # A person has at most ten checks running (decisions "attempts").
+                waiting_per_party=16,
+                retry_after_s=1,
+            )
+        )
+        others = max(1, most - 1)
+        self._others = FairQueue(
+            FairLimits(
+                places=others,
+                per_share=others,
+                per_party=others,
+                waiting=128,
+                waiting_per_share=32,
+                waiting_per_party=32,
+                retry_after_s=1,
+            )
+        )
+        self._cores = _Cores(most)
         # Threads of its own: each keeps the 19 MiB of its last hash, and those
         # of asyncio's pool are many.
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="hash")
 
-    async def run(self, work: Callable[[], _T]) -> _T:
+    async def run(self, work: Callable[[], _T], *, first: bool = False) -> _T:
         """Run slow hashing in a thread when a slot is free.
 
         A caller that is cancelled leaves; its slot stays taken until the
@@ -49,15 +82,73 @@ class HashSlots:
 
         Args:
             work: the hashing; it must not touch the event loop.
+            first: it is a signing password's, which comes before others.
+
+        Raises:
+            ApplianceError: `OVERLOADED`: too many wait, of all or of this share.
         """
-        await self._free.acquire()
+        queue = self._signing if first else self._others
+        place = await queue.acquire(work_owner())
+        try:
+            await self._cores.take(first=first)
+        except BaseException:
+            place.release()
+            raise
+
+        def leave(_: object = None) -> None:
+            place.release()
+            self._cores.give_back()
+
         try:
             future = asyncio.get_running_loop().run_in_executor(self._threads, work)
         except BaseException:
-            self._free.release()
+            leave()
             raise
-        future.add_done_callback(lambda _: self._free.release())
+        future.add_done_callback(leave)
         return await asyncio.shield(future)
+
+
+class _Cores:
+    """A number of cores, given to those who come first before others.
+
+    Few wait here: those who have a place of their queue.
+
+    Args:
+        free: how many.
+    """
+
+    def __init__(self, free: int) -> None:
+        self._free = free
+        self._first: deque[asyncio.Future[None]] = deque()
+        self._others: deque[asyncio.Future[None]] = deque()
+
+    async def take(self, *, first: bool) -> None:
+        """Wait for a core.
+
+        Raises:
+            CancelledError: the caller left; it holds none.
+        """
+        if self._free:
+            self._free -= 1
+            return
+        granted = asyncio.get_running_loop().create_future()
+        (self._first if first else self._others).append(granted)
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Give a core to the next one."""
+        for waiting in (self._first, self._others):
+            while waiting:
+                granted = waiting.popleft()
+                if not granted.done():
+                    granted.set_result(None)
+                    return
+        self._free += 1
 
 
 @functools.cache

@@ -90,19 +90,24 @@ class SigningPasswords:
         self._slots = slots
 
     async def derive_new(
-        self, password: bytes, credentials: Collection[CredentialId] = ()
+        self,
+        password: bytes,
+        credentials: Collection[CredentialId] = (),
+        *,
+        first: bool = False,
     ) -> NewSecret:
         """Derive what is kept of a new password, and the unlock keys it makes.
 
         Args:
             password: as `normalize` gives it.
             credentials: whose unlock keys are wanted.
+            first: it is part of a check.
         """
         salt = secrets.token_bytes(16)
         ring = self._peppers.ring()
         root = _Root(ring.keys[ring.present], salt, ARGON2)
         digest, unlock = await self._slots.run(
-            lambda: root.derive(password, credentials)
+            lambda: root.derive(password, credentials), first=first
         )
         kept = SigningSecret(
             salt=salt,
@@ -134,13 +139,13 @@ class SigningPasswords:
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
         root = _Root(pepper, secret.salt, secret.argon2)
         digest, unlock = await self._slots.run(
-            lambda: root.derive(password, credentials)
+            lambda: root.derive(password, credentials), first=True
         )
         if not hmac.compare_digest(digest, secret.verifier_sha256):
             return PasswordCheck(right=False, verifier_sha256=digest)
         renewed = None
         if secret.pepper_version < ring.present:
-            renewed = await self.derive_new(password, credentials)
+            renewed = await self.derive_new(password, credentials, first=True)
         return PasswordCheck(
             right=True, verifier_sha256=digest, unlock=unlock, renewed=renewed
         )

@@ -53,10 +53,10 @@ class CountedSlots(HashSlots):
         super().__init__(1)
         self.computed = 0
 
-    async def run(self, work: Callable[[], Result]) -> Result:
+    async def run(self, work: Callable[[], Result], *, first: bool = False) -> Result:
         """Count it and do it."""
         self.computed += 1
-        return await super().run(work)
+        return await super().run(work, first=first)
 
 
 @dataclass
