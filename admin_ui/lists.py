@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from quart import request, url_for
 
+from admin_ui.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 _Word = TypeVar("_Word", bound=StrEnum)
@@ -115,6 +116,16 @@ def asked(endpoint: str, *names: str) -> Asked:
         if name in names and values and values[0].strip():
             given[name] = values[0].strip()
     return Asked(endpoint, given)
+
+
+async def integrator_code(asked: Asked) -> str:
+    """The integrator of a filter, by its code; empty when it is off.
+
+    Args:
+        asked: of the list; the filter may be a name, or part of one.
+    """
+    text = asked.text("integrator")
+    return await core().views.integrator_code(text) if text else ""
 
 
 def cursor() -> str:

@@ -100,7 +100,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.KEY_INTENDED: N_("Key about to be used"),
     EventKind.KEY_USED: N_("Key used"),
     EventKind.KEY_INTERRUPTED: N_("Use of the key interrupted"),
-    EventKind.DOCUMENT_DOWNLOADED: N_("Signed document downloaded"),
+    EventKind.DOCUMENT_DOWNLOADED: N_("Document downloaded"),
     EventKind.TIMESTAMP_ISSUED: N_("Timestamp issued"),
     EventKind.TASK_CREATED: N_("HSM task created"),
     EventKind.TASK_FAILED: N_("HSM task failed"),

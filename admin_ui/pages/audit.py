@@ -33,7 +33,7 @@ async def show() -> Response:
         event=asked.word("event", EventKind),
         actor=asked.text("actor"),
         request=None if number is None else RequestId(number),
-        integrator=asked.text("integrator"),
+        integrator=await lists.integrator_code(asked),
         writer=asked.text("writer"),
         since=times.read_day(asked.text("since"), "since"),
         before=until + timedelta(days=1) if until else None,
@@ -57,7 +57,6 @@ async def show() -> Response:
         asked=asked,
         chips=chips,
         kinds=sorted(EventKind, key=story.event),
-        integrators=await core().integrators.list(),
         following=asked.after(found.page.following),
         paged=bool(lists.cursor()),
     )

@@ -11,6 +11,8 @@ from appliance.domain.console import IntegratorFilter, IntegratorNumbers
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 blueprint = Blueprint("integrators", __name__, url_prefix="/admin/integrators")
+_OFFERED = 20
+"""Integrators that the box offers while somebody types."""
 _NOTHING = IntegratorNumbers(0, 0, 0, 0, None)
 _FIELDS = {"code": "code", "name": "name", "ALREADY_EXISTS": "code"}
 
@@ -46,6 +48,15 @@ async def show() -> Response:
         following=asked.after(found.following),
         paged=bool(lists.cursor()),
     )
+
+
+@blueprint.get("/options")
+async def options() -> Response:
+    """`GET /admin/integrators/options?integrator=`: those that a text may name."""
+    asked = lists.asked("integrators.options", "integrator")
+    wanted = IntegratorFilter(text=asked.text("integrator"))
+    found = (await core().views.listed_integrators(wanted)).rows
+    return await page("parts/integrator_options.html", found=found[:_OFFERED])
 
 
 @blueprint.get("/new")

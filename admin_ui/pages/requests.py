@@ -15,9 +15,11 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
 from appliance.domain.levels import ProfileWishes, reaches
 from appliance.domain.person import parse_cuil
+from appliance.domain.request import LEGAL_MOVES
 from appliance.domain.vocab import RequestState, SignatureLevel
 from appliance.services.intake import IntakeOrder
 from appliance.web.findings import DAMAGES, FINDINGS
+from appliance.web.response import file_response
 
 blueprint = Blueprint("requests", __name__, url_prefix="/admin/requests")
 ORIGIN: Final = "consola"
@@ -67,7 +69,7 @@ async def show() -> Response:
     wanted = RequestFilter(
         text=asked.text("q"),
         state=asked.word("state", RequestState),
-        integrator=asked.text("integrator"),
+        integrator=await lists.integrator_code(asked),
         person=PersonId(asked.text("person")) if asked.text("person") else None,
         since=times.read_day(asked.text("since"), "since"),
         before=until + timedelta(days=1) if until else None,
@@ -89,7 +91,6 @@ async def show() -> Response:
         found=found,
         asked=asked,
         chips=chips,
-        integrators=await core().integrators.list(),
         following=asked.after(found.following),
         paged=bool(lists.cursor()),
     )
@@ -98,7 +99,7 @@ async def show() -> Response:
 async def _form(typed: dict[str, str], faults: Faults = NONE) -> Response:
     context: dict[str, Any] = {
         "typed": typed,
-        "integrators": await core().integrators.list(),
+        "nobody": not await core().integrators.list(),
     }
     limit = core().settings.documents.limit_bytes
     if faults:
@@ -124,6 +125,7 @@ async def create() -> Response:
         return await _form(typed, Faults({"file": words.say("Choose a PDF file.")}))
     if wrong := _wrong(typed):
         return await _form(typed, wrong)
+    typed["integrator"] = await core().views.integrator_code(typed["integrator"])
     try:
         made = await core().intake.create_request(
             _order(typed, file.name), file.content
@@ -175,9 +177,7 @@ async def one(number: str) -> Response:
     Raises:
         ApplianceError: `SOLICITUD_NOT_FOUND`.
     """
-    if len(number) > len(str(MAX_REQUEST_ID)) or int(number) > MAX_REQUEST_ID:
-        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-    found = await core().views.request(RequestId(int(number)))
+    found = await core().views.request(_id(number))
     view = found.view
     return await page(
         "parts/request.html" if is_partial() else "request.html",
@@ -193,6 +193,54 @@ async def one(number: str) -> Response:
         steps=found.steps,
         story=found.story,
         moving=view.state in _MOVING,
+        cancellable=RequestState.CANCELLED in LEGAL_MOVES[view.state],
         findings=[FINDINGS[kind] for kind in view.inspection.findings],
         damages=[DAMAGES[kind] for kind in view.repair.damage] if view.repair else [],
     )
+
+
+def _id(number: str) -> RequestId:
+    """Read the number in an address.
+
+    Raises:
+        ApplianceError: `SOLICITUD_NOT_FOUND` for one that no request can have.
+    """
+    if len(number) > len(str(MAX_REQUEST_ID)) or int(number) > MAX_REQUEST_ID:
+        raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+    return RequestId(int(number))
+
+
+@blueprint.get("/<digits:number>/original")
+async def original(number: str) -> Response:
+    """`GET /admin/requests/{id}/original`: the PDF that is to be signed."""
+    name, pdf = await core().requests.download(
+        session.actor(), _id(number), signed=False
+    )
+    return file_response(pdf, "application/pdf", name)
+
+
+@blueprint.get("/<digits:number>/signed")
+async def signed(number: str) -> Response:
+    """`GET /admin/requests/{id}/signed`: the newest signed PDF."""
+    name, pdf = await core().requests.download(
+        session.actor(), _id(number), signed=True
+    )
+    return file_response(pdf, "application/pdf", name)
+
+
+@blueprint.get("/<digits:number>/cancel")
+async def ask_cancel(number: str) -> Response:
+    """`GET /admin/requests/{id}/cancel`: what it means."""
+    found = await core().views.request(_id(number))
+    return await page("request_cancel.html", faults=NONE, found=found)
+
+
+@blueprint.post("/<digits:number>/cancel")
+async def cancel(number: str) -> Response:
+    """`POST /admin/requests/{id}/cancel`; what is being signed cannot be."""
+    try:
+        await core().requests.cancel(_id(number), session.actor())
+    except ApplianceError as exc:
+        found = await core().views.request(_id(number))
+        return await again("request_cancel.html", faults_of(exc), found=found)
+    return go("requests.one", number=number)

@@ -103,6 +103,21 @@ class ConsoleViews:
             )
         return _page(rows, lambda row: row.code)
 
+    async def integrator_code(self, text: str) -> str:
+        """The code of the one integrator that a text names; else the text itself.
+
+        Args:
+            text: a code, a name, or part of either.
+        """
+        wanted = IntegratorFilter(text=text)
+        found = (await self.listed_integrators(wanted)).rows
+        named = [
+            one for one in found if text.casefold() in {one.code, one.name.casefold()}
+        ]
+        if len(named) == 1:
+            return named[0].code
+        return found[0].code if len(found) == 1 and not named else text
+
     async def integrators(self) -> dict[IntegratorId, IntegratorNumbers]:
         """How each integrator stands; one without anything is not there."""
         async with self._store.read() as records:

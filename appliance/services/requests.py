@@ -111,6 +111,44 @@ class Requests:
             )
         return view, pdf
 
+    async def download(
+        self, actor: str, request: RequestId, *, signed: bool
+    ) -> tuple[str, DocumentStream]:
+        """A document for an administrator; that they have it is recorded.
+
+        Args:
+            actor: for the audit.
+            request: which.
+            signed: the newest signed version; else what is to be signed.
+
+        Returns:
+            The file's name and where its bytes come from.
+
+        Raises:
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`,
+                `STORE_UNAVAILABLE`.
+        """
+        async with self._store.read() as records:
+            view = await records.requests.get(request)
+            if view is None:
+                raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+            made = await records.documents.signed(request) if signed else None
+        if signed and made is None:
+            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+        sha256 = view.sha256 if made is None else made.sha256
+        pdf = await self._documents.stream(view.integrator, sha256)
+        async with self._store.write() as records:
+            records.audit.add(
+                AuditEvent(
+                    EventKind.DOCUMENT_DOWNLOADED,
+                    actor,
+                    integrator=view.integrator,
+                    request=request,
+                    detail={"documentSha256": sha256},
+                )
+            )
+        return (view.document_name if made is None else made.file_name), pdf
+
     async def preview(
         self, person: PersonId, request: RequestId, params: SignParameters
     ) -> Preview:

@@ -167,3 +167,77 @@ async def test_reason_is_a_sentence_with_its_remedy(site: Site) -> None:
     text = (await site.get(f"/admin/requests/{number}")).text
     assert "SIGNING_FAILED" not in text
     assert "Pedí la firma otra vez" in text
+
+
+async def test_pending_request_is_cancelled_after_being_asked(site: Site) -> None:
+    """Only where the move is legal; said by whom; the rest of its signers too."""
+    await site.person()
+    number = await site.request("20055361682")
+    here = f"/admin/requests/{number}"
+    page = (await site.get(here)).text
+    assert f'href="{here}/cancel"' in page
+    assert "Vence" in page
+    assert "Ana María Núñez ya no va" in (await site.get(f"{here}/cancel")).text
+
+    done = await site.post(f"{here}/cancel")
+
+    assert done.location == here
+    page = (await site.get(here)).text
+    assert "Cancelada" in page
+    assert f"{here}/cancel" not in page
+    assert "Vence" not in page
+    await audited(site, EventKind.REQUEST_CANCELLED)
+    again = await site.post(f"{here}/cancel")
+    assert again.status == 422
+    assert "ya no lo permite" in again.text
+    assert (await site.post("/admin/requests/999/cancel")).status == 404
+
+
+async def test_original_is_downloaded_and_recorded(site: Site) -> None:
+    """To be saved under its name, byte for byte; who took it stands in the audit."""
+    await site.person()
+    number = await site.request("20055361682", "Señal «uno».pdf")
+
+    answer = await site.get(f"/admin/requests/{number}/original")
+
+    assert answer.status == 200
+    assert answer.text.encode() == PDF
+    disposition = answer.headers["Content-Disposition"]
+    assert disposition.startswith("attachment; ")
+    assert "Se%C3%B1al%20%C2%ABuno%C2%BB.pdf" in disposition
+    event = await audited(site, EventKind.DOCUMENT_DOWNLOADED)
+    assert event.request == number
+    assert event.detail == {"documentSha256": hashlib.sha256(PDF).hexdigest()}
+    unsigned = await site.get(f"/admin/requests/{number}/signed")
+    assert unsigned.status == 409
+    assert (await site.get("/admin/requests/999/original")).status == 404
+
+
+async def test_integrator_is_written_or_chosen(site: Site) -> None:
+    """By code, by name, by a part that only one has; not by one that two have."""
+    await site.person()
+    for code, name in (("sur-1", "Estudio Sur"), ("sur-2", "Estudio Sur Dos")):
+        await site.front.integrators.create("operator", code, name)
+    options = (await site.get("/admin/integrators/options?integrator=sur")).text
+    assert options.count("<option") == 2
+    assert "<html" not in options
+
+    for typed in (
+        "acme",
+        "ACME s.a.",
+        "acm",
+        "Estudio Sur",
+        "estudio sur dos",
+        "sur-2",
+    ):
+        made = await site.upload(
+            "/admin/requests", PDF, "a.pdf", integrator=typed, cuil=ANA, days=""
+        )
+        assert made.status == 303, typed
+    for typed in ("sur", "nadie", ""):
+        made = await site.upload(
+            "/admin/requests", PDF, "a.pdf", integrator=typed, cuil=ANA, days=""
+        )
+        assert made.fault_of("integrator"), typed
+    listed = await site.get("/admin/requests?integrator=estudio+sur")
+    assert listed.text.count("Estudio Sur</a>") == 1
