@@ -24,6 +24,7 @@ from pyhanko_certvalidator import ValidationContext
 
 from tests.parts.loops import run_apart
 
+_PDFSIG_S: Final = 60
 _HEADER: Final = re.compile(r"^Signature #\d+:$", re.MULTILINE)
 
 
@@ -75,13 +76,17 @@ def pdfsig(pdf: Path | bytes, *, password: str | None = None) -> list[PdfsigSign
             file.flush()
             return pdfsig(Path(file.name), password=password)
     options = [] if password is None else ["-upw", password]
-    done = subprocess.run(
-        ["pdfsig", "-nocert", *options, str(pdf)],
-        capture_output=True,
-        check=False,
-        # It speaks the reader's language.
-        env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
-    )
+    try:
+        done = subprocess.run(
+            ["pdfsig", "-nocert", *options, str(pdf)],
+            capture_output=True,
+            check=False,
+            # It speaks the reader's language.
+            env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+            timeout=_PDFSIG_S,
+        )
+    except subprocess.TimeoutExpired:
+        return []  # no verdict
     text = done.stdout.decode("utf-8", errors="replace")
     return [PdfsigSignature(part) for part in _HEADER.split(text)[1:]]
 

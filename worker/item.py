@@ -9,7 +9,6 @@ this one stops and nothing it did counts.
 Source: design §3, 4 and 5.
 """
 
-import asyncio
 from dataclasses import dataclass, replace
 
 from appliance.domain.clock import Clock
@@ -38,6 +37,7 @@ from worker.crash_points import (
 )
 from worker.finish import FencedOffError, ItemFinisher, stored
 from worker.hsm.session import HsmSession
+from worker.pdf.bounds import read_apart
 from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, prepare
 from worker.pdf.reserved import FileDigests
@@ -149,7 +149,7 @@ class ItemSigner:
         profile = self.finisher.profile_of(view)
         method = self._method(credential, profile)
         room = await self.finisher.levels.token_bytes(profile, method.digest)
-        prepared = await asyncio.to_thread(
+        prepared = await read_apart(
             self._prepare, work, item, view, person, credential, original, method, room
         )
         digest = prepared.digest.hex()

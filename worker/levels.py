@@ -10,7 +10,6 @@ revision: what was published is the beginning of what follows.
 Source: EN 319 142-1, 6.3; reliability F22, F24; docs/levels.md.
 """
 
-import asyncio
 import hashlib
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -31,6 +30,7 @@ from appliance.domain.levels import (
 from appliance.domain.ports import TimestampAuthority
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from appliance.services.validation_data import ValidationSource
+from worker.pdf.bounds import read_apart
 from worker.pdf.check import CheckedSignature
 from worker.pdf.embedded import Embedded, embedded
 from worker.pdf.growing import GrowingFile
@@ -209,7 +209,7 @@ class Levels:
         Raises:
             ApplianceError: `TSA_UNAVAILABLE`, `REVOCATION_UNAVAILABLE`.
         """
-        found = await asyncio.to_thread(embedded, pdf)
+        found = await read_apart(embedded, pdf)
         # An earlier signature's timestamp says nothing of this document's own.
         own = found[own_from(found) :]
         tokens = [each.token for each in own if each.token is not None]
@@ -224,7 +224,7 @@ class Levels:
                 raise exc.cause from exc
             upkeep = self._following(exc.reached, wanted)
             return Reached(file.appended, exc.reached, upkeep)
-        newest = await asyncio.to_thread(embedded, file.content)
+        newest = await read_apart(embedded, file.content)
         self._refuse_no_gain(found, newest)
         return Reached(file.appended, reached, self._renewal_of(newest, wanted))
 

@@ -20,6 +20,7 @@ from appliance.domain.levels import INTERNAL, reaches
 from appliance.domain.ports import TimestampAuthority
 from appliance.domain.vocab import SignatureLevel
 from appliance.services.validation_data import ValidationSource
+from worker.pdf.bounds import read_apart
 from worker.pdf.check import SignatureCheckError, check_end, check_timestamp
 from worker.pdf.document_timestamp import (
     PreparedTimestamp,
@@ -182,7 +183,7 @@ class Raiser:
                 continue
             if data is not None:
                 validated.append(Validated(each.contents, data))
-        increment = await asyncio.to_thread(add_dss, file.content, validated)
+        increment = await read_apart(add_dss, file.content, validated)
         if increment:
             check_end(file.content, increment)
         file.append(increment)
@@ -237,7 +238,7 @@ class Raiser:
 
 async def _prepared(file: GrowingFile, aim: Aim, room: int) -> PreparedTimestamp:
     """A document timestamp with room for a token, in bytes."""
-    return await asyncio.to_thread(prepare_timestamp, file.content, aim.digest, room)
+    return await read_apart(prepare_timestamp, file.content, aim.digest, room)
 
 
 def own_from(found: list[Embedded]) -> int:

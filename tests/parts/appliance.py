@@ -350,16 +350,25 @@ class Appliance:
     # -- what an operator does -------------------------------------------------
 
     def do(
-        self, work: Callable[[Front], Awaitable[Result]], clock: Clock | None = None
+        self,
+        work: Callable[[Front], Awaitable[Result]],
+        clock: Clock | None = None,
+        timeout_s: float = 120,
     ) -> Result:
-        """Run a coroutine over an open front of this process."""
+        """Run a coroutine over an open front of this process.
+
+        Args:
+            work: it.
+            clock: another than the machine's.
+            timeout_s: how long it may take.
+        """
         time_of = clock or SystemClock()
 
         async def run() -> Result:
             async with open_front(self.settings, time_of, "operator") as front:
                 return await work(front)
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(120)
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(timeout_s)
 
     def next_cuil(self) -> str:
         """A valid CUIL that nobody has."""

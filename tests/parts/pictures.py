@@ -20,6 +20,32 @@ def pictures(pdf: bytes, scale: float = 1.0) -> list[Image.Image]:
     return [_drawn(page, scale) for page in document]
 
 
+def pictures_or_none(pdf: bytes, scale: float = 1.0) -> list[Image.Image | None]:
+    """The same; None in the place of a page that cannot be drawn.
+
+    An empty page, one smaller than a pixel, or one that is broken is no reason to
+    look at no other; of a file that PDFium does not open there is no page at all.
+    """
+    try:
+        document = pypdfium2.PdfDocument(pdf)
+        if document.get_formtype() != pypdfium2.raw.FORMTYPE_NONE:
+            document.init_forms()
+        count = len(document)
+    except (pypdfium2.PdfiumError, ValueError):
+        return []
+    return [_drawn_or_none(document, at, scale) for at in range(count)]
+
+
+def _drawn_or_none(
+    document: pypdfium2.PdfDocument, at: int, scale: float
+) -> Image.Image | None:
+    try:
+        return _drawn(document[at], scale)
+    except (pypdfium2.PdfiumError, ValueError, MemoryError):
+        # "Crop exceeds page dimensions" is a ValueError.
+        return None
+
+
 def _drawn(page: pypdfium2.PdfPage, scale: float) -> Image.Image:
     longest = max(*page.get_size(), 1)
     picture: Image.Image = page.render(scale=min(scale, 2000 / longest)).to_pil()

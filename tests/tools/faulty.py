@@ -1,11 +1,13 @@
 """PDFs that readers open, and whose signature other programs would call invalid.
 
-    python -m tests.tools.faulty FOLDER
+    python -m tests.tools.faulty FOLDER [COUNT]
 
-writes one file of each kind into a folder. Each shows a page of 200 by 300.
+writes one file of each kind into a folder, or so many, in turn. Each shows a page of
+200 by 300.
 """
 
 import io
+import itertools
 import re
 import sys
 import zlib
@@ -17,6 +19,7 @@ import pikepdf
 
 from tests.parts import hostile
 
+_FOLDER_ONLY: Final = 2
 _PACKET: Final = (
     '<?xpacket begin="\ufeff" id="W5M0MpCehiHzreSzNTczkc9d"?>'
     '<x:xmpmeta xmlns:x="adobe:ns:meta/">'
@@ -412,9 +415,13 @@ def made() -> dict[str, bytes]:
 
 def main() -> int:
     """Write the files."""
-    folder = Path(sys.argv[1])
-    for name, pdf in made().items():
-        (folder / f"{name}.pdf").write_bytes(pdf)
+    folder, files = Path(sys.argv[1]), made()
+    count = int(sys.argv[2]) if len(sys.argv) > _FOLDER_ONLY else len(files)
+    for at, (name, pdf) in zip(range(count), itertools.cycle(files.items())):
+        turn = at // len(files)
+        # Of the same length, and each one another file.
+        other = pdf.replace(b"0 0 100 100 re", b"0 0 100 %03d re" % (100 - turn))
+        (folder / f"{name}-{turn}.pdf").write_bytes(other)
     return 0
 
 

@@ -1,0 +1,97 @@
+"""What reading a document costs in the process that holds a PIN is bounded.
+
+The files here are such as the sandbox refuses: this is what holds should one ever
+come through.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
+from appliance.domain.hsm import KeyAlgorithm
+from tests.parts import hostile
+from tests.tools.pdf_samples import make_plan, make_signer
+from worker.pdf import add_dss, prepare
+from worker.pdf.bounds import bounded, read_apart
+from worker.stamp.revision import refusing
+
+CPU_S = 0.3
+SIGNER = make_signer(KeyAlgorithm.EC_P256)
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "2,000,000 kids": lambda: hostile.kids(b"3 0 R " * 2_000_000, 2_000_000),
+    "a catalog of 20 MB": lambda: hostile.plain(
+        catalog=b"/X[%s]" % (b"[(a)<</B 1>>]" * 1_500_000)
+    ),
+    "1,000,000 fields": lambda: hostile.plain(
+        catalog=b"/AcroForm<</Fields[%s]>>" % (b"<</T(a)/FT/Sig>>" * 1_000_000)
+    ),
+}
+
+
+def read(pdf: bytes) -> None:
+    """Read it as for a signature, and as for validation data."""
+    prepare(pdf, make_plan(SIGNER), None)
+    add_dss(pdf, [])
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_reading_ends_when_its_time_is_used_up(kind: str) -> None:
+    """By a code, soon after, and the thread goes on as if nothing were."""
+    pdf = HOSTILE[kind]()
+    began = time.thread_time()
+
+    with pytest.raises(DocumentRefusedError) as caught, bounded(CPU_S):
+        read(pdf)
+
+    assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
+    # It would take ten times as long and more; it is looked at ten times a second.
+    assert time.thread_time() - began < 8 * CPU_S
+    with bounded(CPU_S):
+        read(hostile.plain())
+
+
+def stubborn() -> None:
+    """Goes on whatever is raised, as libraries and `refusing` do."""
+    while True:
+        try:
+            with refusing():
+                while True:
+                    hash("")
+        except Exception:  # noqa: BLE001, S112 (that is the point)
+            continue
+
+
+def test_nothing_that_refuses_swallows_the_end() -> None:
+    """Neither pyHanko's nor our own `except Exception`."""
+    with pytest.raises(DocumentRefusedError) as caught, bounded(CPU_S):
+        stubborn()
+
+    assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
+
+
+def test_end_of_one_reading_touches_no_other() -> None:
+    """Those beside it, and those after it in the same thread, come to their ends."""
+    pdf, plain = HOSTILE["2,000,000 kids"](), hostile.plain()
+
+    async def run() -> int:
+        count = 0
+        late = asyncio.create_task(asyncio.to_thread(_refused, pdf))
+        while not late.done():
+            await read_apart(read, plain)
+            count += 1
+        assert await late is ErrorCode.PDF_TOO_COMPLEX
+        return count
+
+    assert asyncio.run(run()) > 0
+
+
+def _refused(pdf: bytes) -> ErrorCode | None:
+    try:
+        with bounded(CPU_S):
+            read(pdf)
+    except DocumentRefusedError as exc:
+        return exc.code
+    return None
