@@ -206,3 +206,13 @@ def test_state_table_of_the_docs_is_current() -> None:
     page = (Path(generate.__file__).parents[1] / "docs/frame.md").read_text()
 
     assert generate.render_states() in page
+
+
+def test_guide_has_every_message() -> None:
+    """The table of docs/embedding.md: each message once, by who sends it."""
+    guide = (Path(generate.__file__).parents[1] / "docs/embedding.md").read_text()
+    rows = re.findall(r"^\| `svc\.([a-z.]+)` \| (iframe|you) \|", guide, re.MULTILINE)
+
+    senders = {Direction.TO_HOST: "iframe", Direction.TO_FRAME: "you"}
+    expected = sorted((item.name, senders[item.direction]) for item in MESSAGES)
+    assert sorted(rows) == expected
