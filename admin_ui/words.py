@@ -374,3 +374,15 @@ WORKER_HSM: Final = {
     "pin": (N_("The PIN was refused"), "bad"),
     "none": (N_("Uses no HSM"), "quiet"),
 }
+
+HSM_UNKNOWN: Final = (N_("Not known"), "quiet")
+"""Of a worker that is silent: what it said last holds no more."""
+
+ROLES: Final = {
+    "signing": N_("Signs"),
+    "chores": N_("Does what is due by itself"),
+    "api": N_("API and public pages"),
+    "embed": N_("Signing frame"),
+    "admin": N_("Console"),
+}
+"""What each process is there for; one of every kind belongs to an installation."""

@@ -3,11 +3,12 @@
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from quart import Quart
 
 from appliance.asgi import create_api
-from appliance.bootstrap import open_front
+from appliance.bootstrap import heartbeat, open_front
 from appliance.domain.clock import SystemClock
 from appliance.settings import Settings
 from appliance.web.server import run_face
@@ -18,17 +19,19 @@ def run_api(settings: Settings, number: int, listener: socket.socket | None) -> 
 
     Args:
         settings: of the installation.
-        number: among its kind, for the log.
+        number: among its kind, for its sign of life.
         listener: where to listen, bound already.
 
     Raises:
         ValueError: without a listener.
     """
-    del number
-    return run_face("api", _open, settings, listener)
+    return run_face("api", partial(_open, number=number), settings, listener)
 
 
 @asynccontextmanager
-async def _open(settings: Settings) -> AsyncIterator[Quart]:
-    async with open_front(settings, SystemClock(), "api") as front:
+async def _open(settings: Settings, number: int) -> AsyncIterator[Quart]:
+    async with (
+        open_front(settings, SystemClock(), "api") as front,
+        heartbeat(front.core, "api", number),
+    ):
         yield create_api(front)

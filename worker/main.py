@@ -15,6 +15,7 @@ import structlog
 from appliance.bootstrap import (
     Core,
     document_sealer,
+    heartbeat,
     open_auto_renewal,
     open_core,
     open_expiry,
@@ -187,16 +188,17 @@ def run_chores(settings: Settings, number: int, listener: socket.socket | None) 
     """The `chores` role: what is due by itself; it never opens the HSM."""
     del listener
     with _slot(settings, "chores", number) as slot:
-        asyncio.run(_do_chores(settings, slot))
+        asyncio.run(_do_chores(settings, slot, number))
     return 0
 
 
-async def _do_chores(settings: Settings, slot: str) -> None:
+async def _do_chores(settings: Settings, slot: str, number: int) -> None:
     stop = stop_event()
     sealer = document_sealer(settings)
     async with (
         open_core(settings, SystemClock(), slot, sealer) as core,
         open_outside(core, slot) as outside,
+        heartbeat(core, "chores", number),
     ):
         documents = DocumentSweeping(
             core.store, core.documents, core.clock, settings.documents

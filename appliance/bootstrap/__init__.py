@@ -14,6 +14,7 @@ from appliance.bootstrap.certificates import (
 from appliance.bootstrap.core import Bell, Core, document_sealer, open_core
 from appliance.bootstrap.documents import open_documents
 from appliance.bootstrap.front import Front, open_front
+from appliance.bootstrap.heartbeat import heartbeat
 from appliance.bootstrap.secrets import open_secret_rotation
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Core",
     "Front",
     "document_sealer",
+    "heartbeat",
     "open_admin",
     "open_auto_renewal",
     "open_core",

@@ -32,6 +32,14 @@ class SqlWorkers:
             )
         )
 
+    async def leave(self, slot: str, process: str) -> None:
+        """Take back what a process said, unless another has its place by now."""
+        await self._connection.execute(
+            delete(worker_status).where(
+                worker_status.c.slot == slot, worker_status.c.process == process
+            )
+        )
+
     async def alive(self, since: datetime) -> list[WorkerStatus]:
         """Workers that said so after `since`."""
         rows = await self._connection.execute(

@@ -46,7 +46,7 @@ class WorkerStatus:
     """What a worker last said of itself."""
 
     slot: str
-    """`signing/<host>/<n>` or `chores/<host>/<n>`."""
+    """`<role>/<host>/<n>`, such as `signing/a/1` or `api/a/1`."""
     process: str
     """Id of the process start."""
     at: datetime
@@ -195,6 +195,10 @@ class WorkerRecords(Protocol):
 
     async def beat(self, status: WorkerStatus) -> None:
         """Say that a worker is alive and how its HSM is."""
+        ...
+
+    async def leave(self, slot: str, process: str) -> None:
+        """Take back what a process said, unless another has its place by now."""
         ...
 
     async def alive(self, since: datetime) -> list[WorkerStatus]:

@@ -1,0 +1,110 @@
+"""Processes that say they are alive, and what Salud shows of those that do not."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from appliance.bootstrap import heartbeat
+from appliance.domain.records.tasks import WorkerStatus
+from tests.parts.console import Site, open_site
+
+SOON_S = 5
+
+
+@pytest.fixture
+async def site(tmp_path: Path, each_url: str) -> AsyncIterator[Site]:
+    """A console on either database."""
+    async with open_site(tmp_path, each_url) as made:
+        yield made
+
+
+async def slots(site: Site) -> dict[str, WorkerStatus]:
+    """Every process that was seen, by role."""
+    views = await site.front.views.workers()
+    return {one.slot.partition("/")[0]: one for one in views}
+
+
+async def seen(site: Site, role: str) -> WorkerStatus:
+    """Wait for a process's first sign of life."""
+    async with asyncio.timeout(SOON_S):
+        while role not in (found := await slots(site)):
+            pass  # The record is asked each time, so others have their turn.
+    return found[role]
+
+
+async def beat(site: Site, slot: str, hsm: str, age_s: float = 0) -> None:
+    """What a process said of itself, some time ago."""
+    at = site.clock.now()
+    async with site.desk.store.write() as records:
+        status = WorkerStatus(slot, "p", at, hsm, "")
+        await records.workers.beat(status)
+    site.clock.forward(age_s)
+
+
+def rows(text: str) -> dict[str, str]:
+    """What the page says of each process, by slot or missing role."""
+    table = text[text.index('aria-labelledby="workers"') :]
+    found = {}
+    for row in re.findall(r"<tr>\s*<th scope=\"row\">.*?</tr>", table, re.DOTALL):
+        slot = re.search(r'<code class="id">([^<]+)</code>', row)
+        assert slot
+        found[slot[1]] = unescape(re.sub(r"<[^>]+>", " ", row))
+    return found
+
+
+async def test_process_says_that_it_is_alive_until_it_leaves(site: Site) -> None:
+    """Again and again; who stops in order is no silent one."""
+    core = site.front.core
+    async with heartbeat(core, "api", 1, every_s=0.01):
+        first = await seen(site, "api")
+        assert first.hsm == "none"
+        assert first.process == core.process
+        site.clock.forward(60)
+        async with asyncio.timeout(SOON_S):
+            while (await seen(site, "api")).at == first.at:
+                pass  # As above.
+    assert "api" not in await slots(site)
+
+
+async def test_who_leaves_does_not_take_the_place_of_the_next(site: Site) -> None:
+    """A process that was started in its place stays to be seen."""
+    async with heartbeat(site.front.core, "api", 1, every_s=3600):
+        mine = await seen(site, "api")
+        await beat(site, mine.slot, "none")
+    assert (await slots(site))["api"].process == "p"
+
+
+async def test_hsm_of_a_silent_worker_is_not_known(site: Site) -> None:
+    """What it said before it fell silent is no word on its HSM."""
+    await beat(site, "signing/a/1", "ready", age_s=16)
+    await beat(site, "signing/b/1", "ready")
+    await site.sign_in()
+    # Signing in took the clock on by a step, past the bound.
+    await beat(site, "signing/b/1", "ready")
+
+    told = rows((await site.get("/admin/health")).text)
+
+    assert "En silencio" in told["signing/a/1"]
+    assert "No se sabe" in told["signing/a/1"]
+    assert "Listo" not in told["signing/a/1"]
+    assert "Listo" in told["signing/b/1"]
+
+
+async def test_every_role_is_told_running_or_not(site: Site) -> None:
+    """Chores, API, frame and console as well as workers; a missing one is said."""
+    await site.sign_in()
+    for role in ("signing", "chores", "api"):
+        await beat(site, f"{role}/a/1", "none")
+
+    told = rows((await site.get("/admin/health")).text)
+
+    wanted = ["signing/a/1", "chores/a/1", "api/a/1", "embed", "admin"]
+    # The desk has a signing host of its own.
+    assert [slot for slot in told if slot != "signing/h/1"] == wanted
+    assert "No está en marcha" in told["embed"]
+    assert "API y páginas públicas" in told["api/a/1"]
+    assert "No está en marcha" not in told["api/a/1"]
