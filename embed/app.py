@@ -18,6 +18,7 @@ from appliance.web.response import json_response
 from embed import api, page
 from embed.assets import Assets, load_assets
 from embed.core import KEY, EmbedCore
+from embed.reports import Reports
 
 _OK: Final = "ok"
 _health = Blueprint("health", __name__)
@@ -41,6 +42,8 @@ def create_embed(front: Front, assets: Assets | None = None) -> Quart:
         signing=front.frame_signing,
         health=front.health,
         assets=assets or load_assets(),
+        tried=Reports(front.clock),
+        told=Reports(front.clock),
     )
     app = create_app("embed", settings=front.settings, face=_face(front.settings, core))
     app.extensions[KEY] = core

@@ -13,6 +13,7 @@ from appliance.services.health import SharedHealth
 from appliance.services.sessions import Sessions
 from appliance.settings import Settings
 from embed.assets import Assets
+from embed.reports import Reports
 
 KEY: Final = "rubrica.embed"
 """Where the application keeps it."""
@@ -29,6 +30,10 @@ class EmbedCore:
     signing: FrameSigning
     health: SharedHealth
     assets: Assets
+    tried: Reports
+    """Origins that may not show the frame and tried."""
+    told: Reports
+    """Errors that pages found by themselves."""
 
 
 def core() -> EmbedCore:

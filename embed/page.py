@@ -17,6 +17,7 @@ from quart import Blueprint, Response, render_template, request
 
 from appliance.domain.integration import FramePage, PageKind
 from appliance.web import language, log
+from appliance.web.app import client_address
 from appliance.web.auth import public
 from embed.core import core
 
@@ -57,7 +58,7 @@ async def frame() -> Response:
     if page.kind is PageKind.UNKNOWN:
         return await _unknown()
     log.note(integrator=page.integrator_code)
-    await _note_around(page)
+    await _note_around(page, with_token=token is not None)
     html = await render_template(
         "frame.html",
         page=page,
@@ -116,12 +117,16 @@ def _page(html: str, policy: str, status: HTTPStatus) -> Response:
     return response
 
 
-async def _note_around(page: FramePage) -> None:
+async def _note_around(page: FramePage, *, with_token: bool) -> None:
     """Note whose page frames this one, as far as the browser tells.
 
     A browser refuses a frame without a word to us: only here can an integrator
-    learn that an origin of theirs is not registered.
+    learn that an origin of theirs is not registered. Anybody can write those headers,
+    so only who has the token of a live session is noted, and not often; the console
+    shows it as what it is, unverified.
     """
+    if page.kind is not PageKind.LIVE:
+        return
     if request.headers.get("Sec-Fetch-Dest", "") not in _FRAMED:
         return
     parts = urlsplit(request.headers.get("Referer", ""))
@@ -132,7 +137,7 @@ async def _note_around(page: FramePage) -> None:
         return
     if origin in page.origins:
         await core().sessions.note_seen(page.integrator_code, origin)
-    else:
+    elif with_token and core().tried.admits(client_address(), page.session_public_id):
         await core().sessions.note_blocked(page.integrator_code, origin)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from quart import Blueprint, Response
+from quart import Blueprint, Response, request
 
 from admin_ui import session
 from admin_ui.core import core
@@ -45,6 +45,17 @@ async def add(code: str) -> Response:
             origin=origin,
             **await _listed(code),
         )
+    return go("domains.show", code=code)
+
+
+@blueprint.get("/allow")
+async def ask_allow(code: str) -> Response:
+    """`GET …/domains/allow?origin=…`: what it means to allow one that tried."""
+    wanted = request.args.get("origin", "")
+    for row in await core().integrators.blocked_origins(code):
+        if row.origin == wanted:
+            view = await core().integrators.get(code)
+            return await page("domain_allow.html", view=view, row=row)
     return go("domains.show", code=code)
 
 

@@ -1,6 +1,7 @@
 """Integrators: the list, a new one, and one of them at a glance."""
 
 from dataclasses import replace
+from typing import Any
 
 from quart import Blueprint, Response, url_for
 
@@ -9,6 +10,7 @@ from admin_ui.core import core
 from admin_ui.render import NONE, again, faults_of, go, page
 from appliance.domain.console import IntegratorFilter, IntegratorNumbers
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.integration import IntegratorView
 
 blueprint = Blueprint("integrators", __name__, url_prefix="/admin/integrators")
 _OFFERED = 20
@@ -87,11 +89,30 @@ async def create() -> Response:
 async def summary(code: str) -> Response:
     """`GET /admin/integrators/{code}`: what is missing, and what to copy."""
     view = await core().integrators.get(code)
-    numbers = (await core().views.integrators()).get(view.id, _NOTHING)
-    return await page(
-        "integrator.html",
-        view=view,
-        numbers=numbers,
-        web=core().settings.web,
-        prefix=core().settings.event_prefix,
-    )
+    chosen = view.event_prefix or ""
+    context = await _summary(view)
+    return await page("integrator.html", faults=NONE, chosen=chosen, **context)
+
+
+@blueprint.post("/<code>/prefix")
+async def set_prefix(code: str) -> Response:
+    """`POST /admin/integrators/{code}/prefix`; empty: the installation's."""
+    chosen = session.form().text("event_prefix")
+    try:
+        await core().integrators.change(session.actor(), code, event_prefix=chosen)
+    except ApplianceError as exc:
+        context = await _summary(await core().integrators.get(code))
+        told = faults_of(exc, {"event_prefix": "event_prefix"})
+        return await again("integrator.html", told, chosen=chosen, **context)
+    return go("integrators.summary", code=code)
+
+
+async def _summary(view: IntegratorView) -> dict[str, Any]:
+    usual = core().settings.event_prefix
+    return {
+        "view": view,
+        "numbers": (await core().views.integrators()).get(view.id, _NOTHING),
+        "web": core().settings.web,
+        "prefix": view.event_prefix or usual,
+        "usual": usual,
+    }

@@ -123,6 +123,7 @@ async def _ensure_site(front: Front, settings: Settings) -> None:
     folder = settings.data_dir
     listen = host_address(folder)
     origin = f"http://{listen}"
+    integrator = await front.integrators.get(INTEGRATOR)
     domains = await front.integrators.domains(INTEGRATOR)
     if all(domain.origin != origin for domain in domains):
         await front.integrators.add_domain("operator", INTEGRATOR, origin)
@@ -137,7 +138,7 @@ async def _ensure_site(front: Front, settings: Settings) -> None:
         web_url=settings.web.web_url,
         iframe_url=settings.web.iframe_url,
         integrator_id=INTEGRATOR,
-        event_prefix=settings.event_prefix,
+        event_prefix=integrator.event_prefix or settings.event_prefix,
         download_origins=(origin_of(settings.web.base_url), settings.web.iframe_url),
         user={"cuil": format_cuil(cuil), "email": email, "name": name},
     ).write(folder)

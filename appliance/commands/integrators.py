@@ -37,6 +37,14 @@ def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
     profile.add_argument("code")
     add_profile(profile, "the installation's")
     handle(profile, _set_profile)
+    prefix = parts.add_parser(
+        "prefix", help="what its frames' messages begin with: svc in svc.ready"
+    )
+    prefix.add_argument("code")
+    prefix.add_argument(
+        "prefix", nargs="?", default="", help="none: the setting event_prefix"
+    )
+    handle(prefix, _set_prefix)
     listing = parts.add_parser("list", help="every integrator")
     handle(listing, _list)
     _register_keys(parts)
@@ -113,13 +121,26 @@ async def _set_profile(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
+async def _set_prefix(front: Front, args: argparse.Namespace) -> int:
+    view = await front.integrators.change(_ACTOR, args.code, event_prefix=args.prefix)
+    usual = f"{front.settings.event_prefix} (the installation's)"
+    say(f"prefix {view.event_prefix or usual}")
+    return 0
+
+
 async def _list(front: Front, args: argparse.Namespace) -> int:
     del args
     rows = [
-        (view.code, view.name, view.id, "yes" if view.may_vouch else "no")
+        (
+            view.code,
+            view.name,
+            view.id,
+            "yes" if view.may_vouch else "no",
+            view.event_prefix or front.settings.event_prefix,
+        )
         for view in await front.integrators.list()
     ]
-    say(table(("code", "name", "id", "may vouch"), rows))
+    say(table(("code", "name", "id", "may vouch", "prefix"), rows))
     return 0
 
 

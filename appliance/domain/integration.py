@@ -24,6 +24,8 @@ from appliance.domain.vocab import (
 
 SESSION_S: Final = 1800
 """Lifetime of a session token, in seconds, sharp (spec "Limits")."""
+EVENT_PREFIX: Final = r"[a-z][a-z0-9-]{0,31}"
+"""What the types of the frame's messages may begin with, before the dot."""
 DELIVERY_LIMIT_BYTES: Final = 8_000_000
 """Largest signed PDF that is delivered inline, unless the integrator differs."""
 
@@ -74,6 +76,8 @@ class IntegratorView:
     digest: DigestAlgorithm | None = None
     tsa: tuple[str, ...] | None = None
     """Names of the timestamping authorities to ask, in order."""
+    event_prefix: str | None = None
+    """What the types of its frames' messages begin with; None: as the setting says."""
 
 
 @dataclass(frozen=True, slots=True)

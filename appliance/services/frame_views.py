@@ -39,9 +39,10 @@ _STATES: Final = {
 class FrameViews:
     """Reads sessions as their pages see them."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, *, trial: bool) -> None:
         self._store = store
         self._clock = clock
+        self._trial = trial
 
     async def view(self, session: EmbedSession) -> FrameView:
         """All that a page is told of its session, as it stands now.
@@ -55,7 +56,7 @@ class FrameViews:
                 None if now.request is None else await records.requests.get(now.request)
             )
             document = await _document(records, now, request)
-            signer = await _signer(records, now)
+            signer = await _signer(records, now, trial=self._trial)
             signed = (
                 None if request is None else await records.documents.signed(request.id)
             )
@@ -171,8 +172,13 @@ async def _document(
     return FrameDocument(name, stored.sha256, stored.inspection)
 
 
-async def _signer(records: Records, session: EmbedSession) -> FrameSigner | None:
-    """The proven signer; of one who is only matched nothing is told."""
+async def _signer(
+    records: Records, session: EmbedSession, *, trial: bool
+) -> FrameSigner | None:
+    """The proven signer; of one who is only matched nothing is told.
+
+    Whoever vouched for a person: in a trial no signature has any legal effect.
+    """
     if session.person is None or session.otp_at is None:
         return None
     person = await records.people.get(session.person)
@@ -184,6 +190,8 @@ async def _signer(records: Records, session: EmbedSession) -> FrameSigner | None
         issuer = _issuer(credential.certificate)
         if credential.vouched_by is VouchedBy.DEMO:
             legal = LegalWord.DEMO
+    if trial:
+        legal = LegalWord.DEMO
     return FrameSigner(person.name, person.cuil, issuer, legal)
 
 

@@ -13,6 +13,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.integration import (
     DELIVERY_LIMIT_BYTES,
+    EVENT_PREFIX,
     BlockedView,
     DomainView,
     IntegratorView,
@@ -90,6 +91,7 @@ class Integrators(ApiKeys):
         name: str | None = None,
         delivery_limit_bytes: int | None = None,
         may_vouch: bool | None = None,
+        event_prefix: str | None = None,
     ) -> IntegratorView:
         """Change what is given, and leave the rest.
 
@@ -99,18 +101,29 @@ class Integrators(ApiKeys):
             name: shown to signers.
             delivery_limit_bytes: largest PDF delivered inline, 0 to 100 MiB.
             may_vouch: whether its backend may vouch for people.
+            event_prefix: of its frames' messages; empty: as the setting says. Frames
+                that are open already go on with the earlier one.
 
         Raises:
-            FieldInvalidError: `name` or `delivery_limit_bytes`.
+            FieldInvalidError: `name`, `delivery_limit_bytes` or `event_prefix`.
             ApplianceError: `INTEGRATOR_NOT_FOUND`.
         """
         limit = delivery_limit_bytes
         if limit is not None and not 0 <= limit <= _DELIVERY_AT_MOST:
             raise FieldInvalidError("delivery_limit_bytes", f"0 to {_DELIVERY_AT_MOST}")
+        if event_prefix and not re.fullmatch(EVENT_PREFIX, event_prefix, re.ASCII):
+            raise FieldInvalidError(
+                "event_prefix", "a-z, then a-z, 0-9 and -, up to 32"
+            )
         async with self._store.write() as records:
             before = await integrator_of(records, code)
             after = replace(
                 before,
+                event_prefix=(
+                    before.event_prefix
+                    if event_prefix is None
+                    else event_prefix or None
+                ),
                 name=before.name if name is None else words(name, "name", _NAME_CHARS),
                 delivery_limit_bytes=(
                     before.delivery_limit_bytes if limit is None else limit
@@ -248,6 +261,7 @@ def _integrator_json(view: IntegratorView) -> dict[str, object]:
         "name": view.name,
         "deliveryLimitBytes": view.delivery_limit_bytes,
         "mayVouch": view.may_vouch,
+        **({"eventPrefix": view.event_prefix} if view.event_prefix else {}),
         **({"level": view.level.value} if view.level else {}),
         **(
             {"timestampPolicy": view.timestamp_policy.value}

@@ -175,7 +175,7 @@ class Sessions:
             integrator_name=session.integrator.name,
             origins=tuple(domain.origin for domain in domains),
             environment=self._environment,
-            event_prefix=self._event_prefix,
+            event_prefix=session.integrator.event_prefix or self._event_prefix,
         )
 
     async def origins(self, integrator: IntegratorId) -> frozenset[str]:

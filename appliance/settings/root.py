@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from appliance.domain.integration import EVENT_PREFIX
 from appliance.domain.levels import INTERNAL_TSA, SignatureProfile
 from appliance.domain.stamp_details import CODE_LENGTH, CONTENT_AT_MOST
 from appliance.domain.vocab import Environment, SignatureLevel
@@ -47,7 +48,7 @@ class Settings(Section):
     """Short private folder of sockets and locks (a path of up to 80 bytes)."""
     fonts_dir: Path = Path("/usr/share/fonts/truetype/liberation2")
     """Folder of the Liberation 2 fonts."""
-    event_prefix: str = Field(default="svc", pattern=r"^[a-z][a-z0-9-]{0,31}$")
+    event_prefix: str = Field(default="svc", pattern=f"^{EVENT_PREFIX}$")
     """Prefix of the iframe's messages (`svc.ready` …)."""
     web: WebSettings = WebSettings()
     database: DatabaseSettings = DatabaseSettings()

@@ -69,6 +69,7 @@ class SqlIntegrators:
                 timestamp_policy=changed.timestamp_policy,
                 digest=changed.digest,
                 tsa=changed.tsa and list(changed.tsa),
+                event_prefix=changed.event_prefix,
             )
         )
 
@@ -277,6 +278,7 @@ def integrator_view(row: Row[Any]) -> IntegratorView:
         ),
         digest=row.i_digest and DigestAlgorithm(row.i_digest),
         tsa=row.i_tsa and tuple(row.i_tsa),
+        event_prefix=row.i_event_prefix,
     )
 
 

@@ -10,6 +10,7 @@ export class Host {
   #origins;
   #deliver;
   #pinned = null;
+  #warned = false;
 
   /**
    * @param {{prefix: string, origins: string[]}} boot
@@ -64,11 +65,26 @@ export class Host {
     return this.#origins;
   }
 
+  /** Two mistakes that leave a host waiting for ever: said once, to its developer. */
+  #warn(data) {
+    const isText = typeof data === "string" && /^\s*\{[^]{0,200}"[\w-]+\.init"/.test(data);
+    const isOther =
+      isPlain(data) &&
+      typeof data.type === "string" &&
+      /^[\w-]{1,32}\.init$/.test(data.type) &&
+      data.type !== `${this.#prefix}init`;
+    if (this.#warned || (!isText && !isOther)) return;
+    this.#warned = true;
+    const wanted = `{ type: "${this.#prefix}init", payload: {…} }`;
+    console.warn(`The signing iframe ignored a message: it takes ${wanted}, an object and no text.`);
+  }
+
   #receive(event) {
     if (!Host.present || event.source !== window.parent) return;
     if (!this.#origins.includes(event.origin)) return;
     if (this.#pinned !== null && event.origin !== this.#pinned) return;
     const { data } = event;
+    this.#warn(data);
     if (!isPlain(data) || typeof data.type !== "string") return;
     if (!data.type.startsWith(this.#prefix)) return;
     const name = data.type.slice(this.#prefix.length);

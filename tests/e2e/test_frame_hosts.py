@@ -132,6 +132,53 @@ async def test_host_under_another_prefix_gets_one_signature(
     ]
 
 
+async def test_two_integrators_have_each_their_prefix(
+    appliance: Appliance, host: HostPage, person: TestPerson, open_page: Opener
+) -> None:
+    """In one installation, at one frame: both people sign, neither hears the other."""
+    other_person = appliance.new_person()
+    with HostPage() as other_host:
+        one = FrameSite(appliance, host, prefix="firma-sur")
+        two = FrameSite(appliance, other_host, prefix="rubricar")
+        for site, who in ((one, person), (two, other_person)):
+            site.set_prefix(site.prefix)
+            page = await open_page()
+            await site.open(page, who, autoLoadFile=file_of(PDF))
+            await ceremony.whole(site.frame(page), who)
+            await site.wait(page, "signature.completed")
+            prefixes = {kind.partition(".")[0] for kind in await site.types(page)}
+            assert prefixes == {site.prefix}
+            assert site.states(who) == ["firmada"]
+
+
+@pytest.mark.parametrize("mistake", ["prefix", "text"])
+async def test_init_that_is_not_heard_is_warned_of_once(
+    site: FrameSite, person: TestPerson, open_page: Opener, mistake: str
+) -> None:
+    """Another prefix, or JSON as text: the browser's console says what is wanted."""
+    page = await open_page()
+    token = await site.ready(page)
+    init = site.init(token, person)
+    kind = "acme.init" if mistake == "prefix" else "svc.init"
+    said: list[str] = []
+    page.on("console", lambda line: said.append(line.text))
+    for _ in range(2):
+        await page.evaluate(
+            """([type, payload, asText, target]) => {
+              const init = { type, payload };
+              const data = asText ? JSON.stringify(init) : init;
+              frames[0].contentWindow.postMessage(data, target);
+            }""",
+            [kind, init, mistake == "text", site.iframe_url],
+        )
+    await site.send(page, "init", init)
+    await site.wait(page, "handshake.ack")
+
+    warned = [line for line in said if "svc.init" in line]
+    assert len(warned) == 1
+    assert token not in warned[0]
+
+
 async def test_host_that_isolates_itself_can_embed_the_frame(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:

@@ -238,6 +238,19 @@ async def test_domain_refused_with_its_reason(
     assert "{" not in answer.fault_of("origin")
 
 
+async def test_prefix_of_messages_is_set(site: Site) -> None:
+    """It stands in the code to copy; a wrong one is told at its field."""
+    await site.post(f"{HERE}/prefix", event_prefix="firma-sur")
+    assert "firma-sur.ready" in (await site.get(HERE)).text
+
+    wrong = await site.post(f"{HERE}/prefix", event_prefix="Firma Sur")
+    assert wrong.status == 422
+    assert wrong.fault_of("event_prefix")
+
+    await site.post(f"{HERE}/prefix", event_prefix="")
+    assert "svc.ready" in (await site.get(HERE)).text
+
+
 async def test_domain_twice_is_refused(site: Site) -> None:
     """An origin is listed once."""
     await site.post(f"{HERE}/domains", origin="https://app.example")
@@ -249,12 +262,19 @@ async def test_domain_twice_is_refused(site: Site) -> None:
 
 
 async def test_blocked_origin_is_shown_and_allowed(site: Site) -> None:
-    """An origin that tried shows on three pages, and one button allows it."""
+    """An origin that tried shows on three pages, and is allowed after a question."""
     await site.desk.sessions.note_blocked("acme", "https://otro.example")
     part = await site.get(f"{HERE}/domains", **{"HX-Request": "true"})
 
     assert "https://otro.example" in part.text
     assert "<html" not in part.text
+    assert "Sin verificar" in part.text
+    assert 'name="origin"' not in part.text
+    asked = await site.get(f"{HERE}/domains/allow?origin=https://otro.example")
+    assert "preguntale al integrador" in asked.text
+    assert 'name="origin" value="https://otro.example"' in asked.text
+    nobody = await site.get(f"{HERE}/domains/allow?origin=https://tercero.example")
+    assert nobody.status == 303
     assert "https://otro.example" in (await site.get("/admin/")).text
     assert "acme" in (await site.get("/admin/integrators?only=blocked")).text
     await site.post(f"{HERE}/domains", origin="https://otro.example")

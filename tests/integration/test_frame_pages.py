@@ -14,6 +14,7 @@ import pytest
 from appliance.bootstrap import Front
 from embed.app import create_embed
 from embed.assets import Assets
+from embed.reports import SESSION_MOST
 from tests.parts.frame_desk import CODE, open_frame_desk
 from tests.parts.frame_role import ORIGINS, SECURITY, Frame, text
 
@@ -169,6 +170,26 @@ async def test_origin_that_may_not_frame_is_noted(
     assert [view.origin for view in blocked] == noted
 
 
+async def test_stranger_plants_no_origin(frame: Frame) -> None:
+    """Neither with an expired token, nor with what stands in addresses, nor at will."""
+    token = await frame.desk.token()
+    page = await frame.desk.desk.sessions.page(token, None)
+    tries = {"Sec-Fetch-Dest": "iframe", "Referer": "https://mala.example/"}
+    await frame.client.get(f"/embed/?s={page.session_public_id}", headers=tries)
+    assert await frame.desk.desk.integrators.blocked_origins(CODE) == []
+
+    for number in range(SESSION_MOST + 5):
+        headers = {**tries, "Referer": f"https://mala{number}.example/"}
+        await frame.page(token, **headers)
+    noted = await frame.desk.desk.integrators.blocked_origins(CODE)
+    assert len(noted) == SESSION_MOST
+
+    frame.desk.desk.clock.forward(1800)
+    await frame.page(token, **tries)
+    again = await frame.desk.desk.integrators.blocked_origins(CODE)
+    assert [view.origin for view in again] == [view.origin for view in noted]
+
+
 async def test_registered_origin_is_noted_as_seen(frame: Frame) -> None:
     """Who may and does frame is told apart from who never did."""
     token = await frame.desk.token()
@@ -223,6 +244,7 @@ async def test_page_is_under_embed_in_both_environments(
 ) -> None:
     """The path is `/embed/`, and the page says which environment it is of."""
     top: dict[str, Any] = {"environment": environment, "trial": False}
+    top["web"] = {"trusted_proxies": []}
     async with open_frame_desk(tmp_path, **top) as desk:
         front = SimpleNamespace(
             settings=desk.desk.settings,

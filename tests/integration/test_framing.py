@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.frame import FrameState
+from appliance.domain.frame import FrameState, LegalWord
 from appliance.domain.vocab import (
     CredentialState,
     EventKind,
@@ -68,6 +68,18 @@ async def test_signer_is_told_of_only_once_proven(desk: FrameDesk) -> None:
     view = await desk.signing.view(session)
     assert view.signer is not None
     assert view.signer.cuil == someone.cuil
+
+
+@pytest.mark.parametrize("trial", [True, False])
+async def test_trial_claims_no_legal_effect(tmp_path: Path, *, trial: bool) -> None:
+    """Whoever vouched for the signer: the setting decides what it may be called."""
+    async with open_frame_desk(tmp_path, trial=trial) as desk:
+        session = await desk.proven(await desk.add_person())
+        view = await desk.signing.view(session)
+
+    assert view.signer is not None
+    word = LegalWord.DEMO if trial else LegalWord.ELECTRONIC
+    assert view.signer.legal is word
 
 
 @pytest.mark.parametrize("case", ["unknown", "address", "disabled"])

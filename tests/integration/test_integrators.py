@@ -151,6 +151,23 @@ async def test_domain_is_removed_once(desk: Desk) -> None:
     assert event.detail["after"] == left
 
 
+async def test_prefix_is_the_integrators_or_the_installations(desk: Desk) -> None:
+    """Two in one installation differ; empty goes back to the setting."""
+    await desk.integrators.create(OPERATOR, "otro", "Otro S.A.")
+    await desk.integrators.change(OPERATOR, "acme", event_prefix="firma-sur")
+
+    for code, prefix in (("acme", "firma-sur"), ("otro", "svc")):
+        key = (await desk.integrators.create_key(OPERATOR, code, "k")).secret
+        token = (await desk.sessions.open(code, key)).token
+        page = await desk.sessions.page(token, None)
+        assert page.event_prefix == prefix
+    for wrong in ("Firma", "a.b", "1a", "x" * 33, "ñ"):
+        change = desk.integrators.change(OPERATOR, "acme", event_prefix=wrong)
+        assert await refused(change) is ErrorCode.FIELD_INVALID
+    view = await desk.integrators.change(OPERATOR, "acme", event_prefix="")
+    assert view.event_prefix is None
+
+
 async def test_blocked_origin_is_counted_until_it_is_allowed(desk: Desk) -> None:
     """Tries are counted with the first and the last; allowing ends that."""
     first = desk.clock.now()

@@ -150,7 +150,11 @@ class FrameDesk:
             await records.people.add(new)
             if state is PersonState.ACTIVE:
                 await records.credentials.add(
-                    new_credential(person, certificate=CERTIFICATE)
+                    new_credential(
+                        person,
+                        certificate=CERTIFICATE,
+                        vouched_by=VouchedBy.OFFICER,
+                    )
                 )
         return Someone(person, cuil, email, pyotp.TOTP(seed))
 
@@ -243,7 +247,7 @@ async def open_frame_desk(
             LocalDocuments(folder / "documents", FixedDocumentKeys()),
             FakeInspector(),
         )
-        views = FrameViews(store, clock)
+        views = FrameViews(store, clock, trial=settings.trial)
         throttle = Throttle(store, desk.lookup, clock, settings.auth)
         stamping = Stamping(settings.stamp, settings.verify_url)
         requests = Requests(store, documents, inspector, clock, stamping)

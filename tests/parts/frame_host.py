@@ -262,6 +262,14 @@ class FrameSite:
 
         self.appliance.do(change)
 
+    def set_prefix(self, prefix: str) -> None:
+        """Have this integrator's messages begin with a word of its own."""
+
+        async def change(front: Front) -> None:
+            await front.integrators.change("operator", self.code, event_prefix=prefix)
+
+        self.appliance.do(change)
+
     def new_request(self, person: TestPerson, pdf: bytes, name: str) -> int:
         """A document of this integrator for somebody to sign."""
         order = IntakeOrder(self.code, person.cuil, name, None, "operador", "operator")

@@ -39,6 +39,8 @@ integrator = Table(
     Column("timestamp_policy", String(16)),
     Column("digest", String(8)),
     Column("tsa", JsonText),
+    # Of its frames' messages; null: the setting.
+    Column("event_prefix", String(32)),
 )
 
 api_key = Table(
