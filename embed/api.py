@@ -66,6 +66,29 @@ async def legacy() -> Response:
     return json_response({})
 
 
+@blueprint.post("/note")
+@public
+async def take_note() -> Response:
+    """`POST note`: an error that the page found by itself, for the log alone.
+
+    Its reference is shown to people: whoever asks about it is found by it.
+    """
+    body = await read_object()
+    public_id = wire.text(body, "session", 64)
+    code, reference = wire.page_error(body)
+    if core().told.admits(client_address(), public_id):
+        log.note(pageError=code.value, pageReference=reference)
+        log.note(session=public_id)
+    return json_response({})
+
+
+@blueprint.post("/sent")
+async def sent() -> Response:
+    """`POST sent`: the host sent a document that the page itself refused."""
+    await core().framing.note_host_document(frame_session())
+    return json_response({})
+
+
 @blueprint.post("/renew")
 async def renew() -> Response:
     """`POST renew`: go on under a new token."""

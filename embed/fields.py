@@ -17,6 +17,8 @@ class Kind(StrEnum):
     INTEGER = "integer"
     BOOLEAN = "boolean"
     OBJECT = "object"
+    ARRAY = "array"
+    """Of texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,9 @@ def _fault(value: object, field: Field, path: str) -> str | None:
         return first_fault(value, field.fields, f"{path}.")
     if field.kind is Kind.STRING:
         return None if isinstance(value, str) and _fits(value, field) else path
-    if field.kind is Kind.BOOLEAN:
-        return None if isinstance(value, bool) else path
+    if field.kind in {Kind.BOOLEAN, Kind.ARRAY}:
+        wanted = bool if field.kind is Kind.BOOLEAN else list
+        return None if isinstance(value, wanted) else path
     whole = isinstance(value, int) and not isinstance(value, bool)
     return None if whole else path
 
@@ -94,6 +97,30 @@ def _fits(text: str, field: Field) -> bool:
         )
         and (not field.allowed or text in field.allowed)
     )
+
+
+def described(
+    path: str, fields: tuple[Field, ...], prefix: str = ""
+) -> dict[str, object]:
+    """What a field must be, for whoever sent it wrongly.
+
+    Args:
+        path: of the field, as `first_fault` gives it.
+        fields: the description.
+        prefix: put before names, for fields of fields.
+
+    Returns:
+        `fieldType` and, where there is a list of values, `allowed`; empty for a path
+        that is not described.
+    """
+    for field in fields:
+        here = prefix + field.name
+        if here == path:
+            told: dict[str, object] = {"fieldType": field.kind.value}
+            return {**told, "allowed": [*field.allowed]} if field.allowed else told
+        if path.startswith(f"{here}."):
+            return described(path, field.fields, f"{here}.")
+    return {}
 
 
 def as_schema(fields: tuple[Field, ...]) -> dict[str, object]:
@@ -116,6 +143,8 @@ def _field_schema(field: Field) -> dict[str, object]:
     if field.kind is Kind.OBJECT:
         return {"description": field.doc, **as_schema(field.fields)}
     schema: dict[str, object] = {"description": field.doc, "type": field.kind.value}
+    if field.kind is Kind.ARRAY:
+        schema["items"] = {"type": Kind.STRING.value}
     if field.most is not None:
         schema["maxLength"] = field.most
     if field.pattern is not None:

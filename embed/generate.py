@@ -113,7 +113,7 @@ def _typedef(item: Message) -> str:
 
 
 def _property(field: Field, prefix: str) -> list[str]:
-    kinds = {Kind.INTEGER: "number"}
+    kinds = {Kind.INTEGER: "number", Kind.ARRAY: "string[]"}
     path = f"{prefix}{field.name}"
     shown = path if field.required else f"[{path}]"
     lines = [f" * @property {{{kinds.get(field.kind, field.kind.value)}}} {shown}"]

@@ -129,7 +129,9 @@ ERROR_FIELDS: Final = (
     ),
     Field("retryable", Kind.BOOLEAN, "Whether the same may succeed later."),
     Field("requestId", _S, "Names the event in our log.", required=True),
-    Field("field", _S, "The field at fault, if one is."),
+    Field("field", _S, "The path of the field at fault, if one is."),
+    Field("fieldType", _S, "What it must be in JSON."),
+    Field("allowed", Kind.ARRAY, "What it may be, where that is a list."),
 )
 
 _HOST, _FRAME = Direction.TO_HOST, Direction.TO_FRAME

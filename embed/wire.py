@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote
@@ -28,13 +29,14 @@ from appliance.domain.vocab import Restriction
 from appliance.services.restrictions import new_field, obstacle
 from appliance.web import language, problems
 from appliance.web.findings import FINDINGS
-from embed.fields import first_fault
+from embed.fields import described, first_fault
 from embed.protocol import INIT_FIELDS, USER_FIELDS
 
 _CHECKED: Final = tuple(f for f in INIT_FIELDS if f.name != "autoLoadFile")
 _EMAIL: Final = tuple(field for field in USER_FIELDS if field.name == "email")
 _HEADER_AT_MOST: Final = 2048
 _PAGE_AT_MOST: Final = 5000
+_REFERENCE: Final = re.compile(r"p-[0-9]{1,10}-[0-9]{1,10}", re.ASCII)
 
 
 def init_order(body: Mapping[str, object]) -> InitOrder:
@@ -95,6 +97,21 @@ def text(body: Mapping[str, object], name: str, most: int) -> str:
     if not isinstance(value, str) or not value or len(value) > most:
         raise FieldInvalidError(name, f"1 to {most} characters")
     return value
+
+
+def page_error(body: Mapping[str, object]) -> tuple[ErrorCode, str]:
+    """The code and the reference of an error that the page found by itself.
+
+    Raises:
+        FieldInvalidError: `code` or `reference`.
+    """
+    code = text(body, "code", 40)
+    if code not in ErrorCode.__members__:
+        raise FieldInvalidError("code")
+    reference = text(body, "reference", 32)
+    if not _REFERENCE.fullmatch(reference):
+        raise FieldInvalidError("reference")
+    return ErrorCode(code), reference
 
 
 def optional_text(body: Mapping[str, object], name: str, most: int) -> str:
@@ -271,9 +288,8 @@ class _InitInvalidError(ApplianceError):
     """A field of the initial message is missing or not as described."""
 
     def __init__(self, field: str) -> None:
-        super().__init__(
-            ErrorCode.INIT_INVALID, params={"field": field}, extras={"field": field}
-        )
+        extras = {"field": field, **described(field, INIT_FIELDS)}
+        super().__init__(ErrorCode.INIT_INVALID, params={"field": field}, extras=extras)
 
 
 def _object(value: object, name: str) -> Mapping[str, object]:

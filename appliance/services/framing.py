@@ -231,6 +231,11 @@ class Framing:
             await self._frame_requests.give(session)
         return await self._views.view(session)
 
+    async def note_host_document(self, session: EmbedSession) -> None:
+        """Note that the host has sent a document, one that never came here included."""
+        async with self._store.write() as records:
+            await records.sessions.by_host(session.id, self._clock.now())
+
     async def document(self, session: EmbedSession) -> tuple[str, DocumentStream]:
         """The document to be signed: its name and bytes.
 

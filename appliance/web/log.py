@@ -30,6 +30,8 @@ FIELDS: Final = frozenset(
         "fallidas",
         "credential",
         "cause",
+        "pageError",
+        "pageReference",
     }
 )
 """All that an event may say. `cause` is the type of an unknown error."""

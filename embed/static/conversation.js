@@ -4,7 +4,7 @@
 import { call, hasSession, openSession, renewSession } from "./api.js";
 import { decodeBase64, sha256 } from "./base64.js";
 import { failureOf, ownFailure } from "./failure.js";
-import { firstFault, isPlain } from "./guard.js";
+import { described, firstFault, isPlain } from "./guard.js";
 import { LEGACY_FIELD, MESSAGES, PROTOCOL_VERSION } from "./protocol.js";
 import { notice } from "./screen.js";
 
@@ -175,10 +175,12 @@ export class Conversation {
     if (file.mime && String(file.mime).toLowerCase() !== "application/pdf") {
       throw ownFailure("MIME", at("mime"));
     }
-    const fault = firstFault(file, MESSAGES["load.file"].fields);
-    if (fault !== null) throw ownFailure("INIT_INVALID", at(fault));
+    const { fields } = MESSAGES["load.file"];
+    const fault = firstFault(file, fields);
+    const wrong = (name) => ownFailure("INIT_INVALID", { ...at(name), ...described(name, fields) });
+    if (fault !== null) throw wrong(fault);
     if (!file.base64) {
-      throw ownFailure(prefix ? "INIT_INVALID" : "DOCUMENT_EMPTY", at("base64"));
+      throw prefix ? wrong("base64") : ownFailure("DOCUMENT_EMPTY", at("base64"));
     }
     const most = this.#boot.maxDocumentBytes;
     if (file.base64.length > Math.ceil(most / 3) * 4) {
@@ -235,7 +237,10 @@ function check(payload, boot) {
   }
   const { dni, cuil } = payload.userData ?? {};
   const fault = firstFault(payload, INIT_FIELDS) ?? (dni || cuil ? null : "userData.cuil");
-  if (fault !== null) throw ownFailure("INIT_INVALID", { field: fault });
+  if (fault !== null) {
+    const { fields } = MESSAGES.init;
+    throw ownFailure("INIT_INVALID", { field: fault, ...described(fault, fields) });
+  }
 }
 
 /** What of the host's data says who the signer is. */

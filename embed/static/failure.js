@@ -39,6 +39,11 @@ export class Failure extends Error {
     this.problem = problem;
   }
 
+  /** Whether the page found it by itself. */
+  get isOwn() {
+    return String(this.requestId).startsWith("p-");
+  }
+
   /** The payload of the host's error message. */
   get payload() {
     return {
@@ -47,9 +52,24 @@ export class Failure extends Error {
       category: this.category,
       retryable: this.category === "retry",
       requestId: this.requestId,
-      ...(this.field ? { field: this.field } : {}),
+      ...Object.fromEntries(
+        ["field", "fieldType", "allowed"]
+          .filter((name) => this.problem[name])
+          .map((name) => [name, this.problem[name]]),
+      ),
     };
   }
+}
+
+let noted = () => {};
+
+/**
+ * Have every error that the page finds by itself be noted where its reference can be
+ * looked up.
+ * @param {(code: string, requestId: string) => void} note
+ */
+export function noteOwnFailures(note) {
+  noted = note;
 }
 
 /** Any error as one that can be shown and told. */
@@ -67,11 +87,15 @@ export class Unreachable extends Error {}
  */
 export function ownFailure(code, values = {}) {
   const category = OWN[code];
+  const requestId = `p-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
+  noted(code, requestId);
   return new Failure({
     code,
     category,
     detail: sentenceOf(code, values),
-    requestId: `p-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`,
+    requestId,
     field: values.field,
+    fieldType: values.fieldType,
+    allowed: values.allowed,
   });
 }

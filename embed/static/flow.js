@@ -161,6 +161,8 @@ export class Flow extends Signature {
   #refused(error, again) {
     const failure = failureOf(error);
     if (SESSION_OVER.has(failure.code)) return this.block(failure);
+    // What the page itself refused never reached the service, which is to remember it.
+    if (failure.isOwn) call("sent", { body: {} }).catch(() => {});
     this.#refusal = { failure, again: failure.category === "retry" ? again : null };
     this._viewer.close();
     delete byId("viewer").dataset.sha256;

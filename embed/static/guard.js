@@ -21,12 +21,26 @@ export function firstFault(payload, fields, prefix = "") {
   return null;
 }
 
+/**
+ * What a field must be, for whoever sent it wrongly.
+ * @param {string} path as `firstFault` gives it.
+ * @param {Array<object>} fields
+ */
+export function described(path, fields) {
+  const [name, ...rest] = path.split(".");
+  const field = fields.find((one) => one.name === name);
+  if (field === undefined) return {};
+  if (rest.length) return described(rest.join("."), field.fields ?? []);
+  return { fieldType: field.kind, allowed: field.allowed };
+}
+
 function faultOf(value, field, path) {
   if (field.kind === "object") {
     if (!isPlain(value)) return path;
     return firstFault(value, field.fields ?? [], `${path}.`);
   }
   if (field.kind === "integer") return Number.isInteger(value) ? null : path;
+  if (field.kind === "array") return Array.isArray(value) ? null : path;
   if (typeof value !== field.kind) return path;
   if (field.kind !== "string") return null;
   const fits =

@@ -4,7 +4,7 @@ import { call } from "./api.js";
 import { SessionClock } from "./clock.js";
 import { Conversation } from "./conversation.js";
 import { byId } from "./dom.js";
-import { ownFailure } from "./failure.js";
+import { noteOwnFailures, ownFailure } from "./failure.js";
 import { Flow } from "./flow.js";
 import { Host } from "./host.js";
 import { currentLanguage, loadLanguage, t } from "./i18n.js";
@@ -15,6 +15,7 @@ import { alone, expiring, waiting } from "./steps.js";
 import { Viewer } from "./viewer.js";
 
 const RESIZE_STEP_PX = 8;
+const NOTES_MOST = 20; // of errors that the page finds, in its life
 const boot = JSON.parse(byId("boot").textContent);
 
 let conversation;
@@ -24,6 +25,14 @@ const viewer = new Viewer(byId("viewer"), boot.pdfjs, (page) => call(`page/${pag
 const flow = new Flow(boot, host, machine, viewer);
 const clock = new SessionClock(warn, over);
 conversation = new Conversation(boot, host, machine, flow, clock);
+
+let notes = 0;
+noteOwnFailures((code, reference) => {
+  notes += 1;
+  if (notes > NOTES_MOST) return;
+  // Neither what was wrong nor whose it was: a code, and where it is looked up.
+  call("note", { body: { session: boot.session, code, reference } }).catch(() => {});
+});
 
 function warn(secondsLeft, expiresAt) {
   if (!machine.is("connected", "loading", "reviewing", "authorising")) return;

@@ -41,6 +41,8 @@
  * @property {boolean} [retryable]
  * @property {string} requestId
  * @property {string} [field]
+ * @property {string} [fieldType]
+ * @property {string[]} [allowed]
  */
 
 /**
@@ -271,6 +273,14 @@ export const MESSAGES = {
       {
         "name": "field",
         "kind": "string"
+      },
+      {
+        "name": "fieldType",
+        "kind": "string"
+      },
+      {
+        "name": "allowed",
+        "kind": "array"
       }
     ]
   },

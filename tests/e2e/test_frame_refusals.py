@@ -73,8 +73,9 @@ async def test_reloaded_frame_knows_that_the_host_sent_a_document(
 ) -> None:
     """The picker stays away though the page forgot what was refused."""
     init = await site.open(page, person)
-    await site.send(page, "load.file", file_of(NO_PDF))
-    await site.wait(page, "error")
+    async with page.expect_response("**/embed/api/sent"):
+        await site.send(page, "load.file", {**file_of(PDF), "mime": "image/png"})
+        await site.wait(page, "error")
     await site.frame(page).evaluate("location.reload()")
     await site.wait(page, "ready", 2)
     await site.send(page, "init", {**init, "nonce": "after the reload"})
@@ -128,6 +129,8 @@ async def test_every_wrong_document_is_shown_and_can_be_mended(
             await site.send(page, "load.file", file)
         error = await site.wait(page, "error", count)
         assert (error["code"], error["field"]) == (code, prefix + field)
+        if code == "INIT_INVALID":
+            assert error["fieldType"] == "string"
         await refused(site, page, error)
 
     await site.send(page, "load.file", file_of(PDF))

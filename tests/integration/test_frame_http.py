@@ -11,10 +11,12 @@ from appliance.core.work_owner import WorkOwner, work_owner
 from appliance.domain.document import Inspection
 from appliance.web.auth import is_public
 from embed.api import LATE
+from embed.reports import SESSION_MOST
 from tests.parts.frame_desk import FakeInspector
 from tests.parts.frame_role import ORIGINS, Frame, init_of, problem
 
 PDF = b"%PDF one"
+FIELD = "FIELD_INVALID"
 
 
 async def test_every_route_is_closed_unless_marked(frame: Frame) -> None:
@@ -37,6 +39,7 @@ async def test_every_route_is_closed_unless_marked(frame: Frame) -> None:
         "/embed/v/<version>/<path:name>",
         "/embed/api/init",
         "/embed/api/legacy",
+        "/embed/api/note",
         "/healthz",
     }
 
@@ -227,6 +230,9 @@ async def test_document_that_cannot_be_taken_is_refused(
         ("reject", {"reason": "x" * 501}, "FIELD_INVALID"),
         ("reject", {}, "SESSION_IN_USE"),
         ("legacy", {"session": 7}, "FIELD_INVALID"),
+        ("note", {"session": "x", "code": "NONE", "reference": "p-1-2"}, FIELD),
+        ("note", {"session": "x", "code": "MIME", "reference": "a@b.c"}, FIELD),
+        ("note", {"session": "x", "code": "MIME"}, FIELD),
     ],
 )
 async def test_bodies_are_read_strictly(
@@ -321,6 +327,48 @@ async def test_log_has_neither_token_nor_password(
     assert token not in written
     assert bearer not in written
     assert "muy secreta" not in written
+
+
+async def test_error_of_the_page_is_in_the_log_by_its_reference(
+    frame: Frame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever asks about a reference finds it; a page that repeats it fills no log."""
+    token = await frame.desk.token()
+    page = await frame.desk.desk.sessions.page(token, None)
+    for number in range(SESSION_MOST + 5):
+        reference = f"p-{number}-4294967295"
+        body = {"session": page.session_public_id, "code": "MIME"}
+        answer = await frame.call("note", body={**body, "reference": reference})
+        assert answer.status_code == 200
+    captured = capsys.readouterr()
+    written = captured.out + captured.err
+
+    assert "p-0-4294967295" in written
+    assert written.count("pageReference") == SESSION_MOST
+    assert page.session_public_id in written
+
+
+async def test_document_that_the_page_refused_is_remembered(frame: Frame) -> None:
+    """The service never saw it; the next page of the session knows of it."""
+    bearer, session = await frame.opened()
+    assert session["hostDocument"] is False
+    await frame.call("sent", bearer, {})
+
+    told = await (await frame.call("state", bearer)).get_json()
+    assert told["hostDocument"] is True
+
+
+async def test_field_at_fault_is_described(frame: Frame) -> None:
+    """What it must be in JSON and, where there is a list, what it may be."""
+    token = await frame.desk.token()
+    user = {"cuil": "20-26756539-3", "email": "a@b.example", "gender": "W"}
+    init = init_of(token, userData=user)
+    answer = await frame.call("init", body={"page": "", "init": init})
+    told = await answer.get_json()
+
+    assert told["field"] == "userData.gender"
+    assert told["fieldType"] == "string"
+    assert told["allowed"] == ["M", "F", "X"]
 
 
 async def test_health_is_told(frame: Frame) -> None:
