@@ -169,3 +169,37 @@ async def test_other_states_are_accessible_in_every_look(
     await looks.see(page, "18-alone")
 
     assert not looks.faults, looks.faults
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_refusals_are_accessible_in_every_look(
+    site: FrameSite, person: TestPerson, open_page: Opener, size: str
+) -> None:
+    """A document that is refused, one that is rejected, a signer who cannot sign."""
+    page = await open_page(size)
+    looks = Looks(open_page, page, size)
+    await site.open(page, person, autoLoadFile=file_of(b"<html>no pdf</html>"))
+    frame = site.frame(page)
+    await at(frame, "refused")
+    await looks.see(frame, "19-refused")
+    await site.send(page, "load.file", file_of(AGREEMENT, "Acuerdo ñandú.pdf"))
+    await at(frame, "read")
+    await frame.get_by_role("button", name="Rechazar…").click()
+    await ceremony.give_code(frame, person)
+    await at(frame, "reject")
+    await looks.see(frame, "20-reject")
+    await frame.fill("#reason", "Falta el anexo")
+    await go(frame)
+    await at(frame, "rejected")
+    await looks.see(frame, "21-rejected")
+
+    site.lock(person)
+    await site.next_code(person)
+    await site.open(page, person, autoLoadFile=file_of(AGREEMENT))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await at(frame, "blocked")
+    await looks.see(frame, "22-barred")
+
+    assert not looks.faults, looks.faults
