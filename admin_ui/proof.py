@@ -51,7 +51,7 @@ async def password_and_code() -> Faults:
     except ApplianceError as exc:
         if exc.code is not ErrorCode.LOGIN_FAILED:
             return _told(exc, "code")
-        told = words.say("Password or code are not right. Check both.")
+        told = words.say("The password or the code is wrong. Check both.")
         return Faults({"present": told})
     return NONE
 

@@ -199,7 +199,7 @@ WHY: Final[dict[str, str]] = {
 
 FIELDS: Final = {
     "code": N_("Write a code of a to z, digits and hyphens, up to 40."),
-    "cuil": N_("Write a CUIL whose last digit is right, such as 20-26756539-3."),
+    "cuil": N_("Write a CUIL with the correct last digit, such as 20-26756539-3."),
     "email": N_("Write an e-mail address, such as ana@example.com."),
     "fontColor": N_("Write a colour: BLACK, BLUE, RED … or #RRGGBB."),
     "fontSize": N_("Write a size from 4 to 72."),
@@ -207,9 +207,9 @@ FIELDS: Final = {
     "motivo": N_("Write a reason of up to 120 characters."),
     "fingerprint": N_("Write the fingerprint: 64 hex digits (SHA-256) or 40 (SHA-1)."),
     "label": N_("Write a label of up to 60 characters."),
-    "locale": N_("Choose one of the list."),
+    "locale": N_("Choose an option from the list."),
     "password": N_("Write a password of 12 characters or more."),
-    "name": N_("Write a name, in letters that can be printed and not too long."),
+    "name": N_("Write a name in printable characters, not too long."),
 }
 """What to write in a field whose value was refused, by the error's field."""
 
@@ -220,7 +220,7 @@ REQUEST_STATES: Final[dict[RequestState, tuple[str, str]]] = {
     RequestState.SIGNED: (N_("Signed"), "good"),
     RequestState.REJECTED: (N_("Rejected"), "bad"),
     RequestState.CANCELLED: (N_("Cancelled"), "quiet"),
-    RequestState.EXPIRED: (N_("Lapsed"), "quiet"),
+    RequestState.EXPIRED: (N_("Expired"), "quiet"),
     RequestState.FAILED: (N_("Failed"), "bad"),
 }
 """Word and tone of each state."""
@@ -253,17 +253,17 @@ KEY_STATES: Final[dict[str, tuple[str, str]]] = {
 }
 
 VOUCHED: Final[dict[VouchedBy, str]] = {
-    VouchedBy.VOUCHED: N_("an integrator vouched"),
-    VouchedBy.OFFICER: N_("a registration officer checked"),
-    VouchedBy.EXTERNAL: N_("an identity provider asserted"),
-    VouchedBy.DEMO: N_("nobody: demonstration"),
+    VouchedBy.VOUCHED: N_("an integrator"),
+    VouchedBy.OFFICER: N_("a registration officer"),
+    VouchedBy.EXTERNAL: N_("an identity provider"),
+    VouchedBy.DEMO: N_("nobody (demonstration)"),
 }
 
 REASONS: Final[dict[RevocationReason, str]] = {
-    RevocationReason.KEY_COMPROMISE: N_("Somebody else may use the key"),
-    RevocationReason.AFFILIATION_CHANGED: N_("The holder's data changed"),
-    RevocationReason.SUPERSEDED: N_("Another one takes its place"),
-    RevocationReason.CESSATION_OF_OPERATION: N_("The holder signs no more"),
+    RevocationReason.KEY_COMPROMISE: N_("Someone else may be able to use the key"),
+    RevocationReason.AFFILIATION_CHANGED: N_("The holder's details changed"),
+    RevocationReason.SUPERSEDED: N_("Another one replaces it"),
+    RevocationReason.CESSATION_OF_OPERATION: N_("The holder no longer signs"),
     RevocationReason.PRIVILEGE_WITHDRAWN: N_("It should not have been issued"),
     RevocationReason.UNSPECIFIED: N_("Not specified"),
 }
@@ -284,9 +284,9 @@ ENDING: Final[dict[ExpiringKind, str]] = {
 
 UPKEEP_REASONS: Final[dict[str, str]] = {
     "": N_("No worker has tried it: see below whether those that do it are alive."),
-    ErrorCode.TSA_UNAVAILABLE.value: N_("No timestamp can be had."),
+    ErrorCode.TSA_UNAVAILABLE.value: N_("No timestamp can be obtained."),
     ErrorCode.REVOCATION_UNAVAILABLE.value: N_(
-        "It cannot be told whether a certificate is revoked."
+        "Whether a certificate is revoked cannot be checked."
     ),
     ErrorCode.CERTIFICATE_NOT_USABLE.value: N_(
         "A certificate is revoked, or not trusted any more."
@@ -298,18 +298,22 @@ UPKEEP_REASONS: Final[dict[str, str]] = {
 OWN_ROLES: Final = {
     "root": N_("Root"),
     "issuing": N_("Issues certificates"),
-    "ocsp": N_("Answers by OCSP"),
-    "tsa": N_("Stamps the time"),
+    "ocsp": N_("Answers OCSP queries"),
+    "tsa": N_("Issues timestamps"),
 }
 
 LEVELS: Final[dict[SignatureLevel, str]] = {
-    SignatureLevel.B_B: N_("The signature alone: valid as long as the certificate."),
-    SignatureLevel.B_T: N_("With a timestamp: it was signed before that moment."),
+    SignatureLevel.B_B: N_(
+        "The signature alone: verifiable while the certificate is valid."
+    ),
+    SignatureLevel.B_T: N_(
+        "With a timestamp: proof that it was signed before that moment."
+    ),
     SignatureLevel.B_LT: N_(
-        "With a timestamp and what its check needs: it is checked without a network."
+        "With a timestamp and everything needed to verify it without a network."
     ),
     SignatureLevel.B_LTA: N_(
-        "As B-LT, and stamped anew in time: it can be checked after many years."
+        "As B-LT, with timestamps renewed in time: it can be verified many years later."
     ),
 }
 """What each level is good for."""
@@ -321,10 +325,10 @@ POLICY_NAMES: Final[dict[TimestampPolicy, str]] = {
 
 POLICIES: Final[dict[TimestampPolicy, str]] = {
     TimestampPolicy.PREFERRED: N_(
-        "It is handed out at the level that it has, and raised later by itself."
+        "Delivered at the level it has, and raised automatically later."
     ),
     TimestampPolicy.REQUIRED: N_(
-        "It is handed out only at its level; if that takes too long, it fails."
+        "Delivered only at its level; if that takes too long, the request fails."
     ),
 }
 
@@ -346,7 +350,7 @@ ORIGINS: Final = {
 }
 
 FLAGS: Final[dict[FlagReason, str]] = {
-    FlagReason.URL: N_("It came in an address: replace it."),
+    FlagReason.URL: N_("It was sent in a URL: replace it."),
     FlagReason.BROWSER: N_("It came from a browser: replace it."),
 }
 
@@ -359,13 +363,15 @@ PARTS: Final = {
 
 HEALTH: Final = {
     "ok": N_("Working"),
-    "NOT_MIGRATED": N_("The tables are of another version: run rubrica migrate."),
+    "NOT_MIGRATED": N_(
+        "The database schema is of another version: run rubrica migrate."
+    ),
     "NO_WORKER": N_("No signing worker is running."),
     "HSM_UNAVAILABLE": N_("No signing worker can use the HSM."),
     "CLOCK_DRIFT": N_("It is more than 5 seconds off: mend the time synchronisation."),
-    "STORE_UNAVAILABLE": N_("It does not answer."),
-    "SANDBOX_UNAVAILABLE": N_("It does not answer."),
-    "TIMEOUT": N_("It takes too long to answer."),
+    "STORE_UNAVAILABLE": N_("Not responding."),
+    "SANDBOX_UNAVAILABLE": N_("Not responding."),
+    "TIMEOUT": N_("Responding too slowly."),
 }
 
 WORKER_HSM: Final = {

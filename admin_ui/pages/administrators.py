@@ -144,5 +144,5 @@ def new_password() -> tuple[str, Faults]:
     except ApplianceError as exc:
         return "", faults_of(exc, {"password": "password"})
     if password != sent.raw("again"):
-        return "", Faults({"again": words.say("The two are not the same.")})
+        return "", Faults({"again": words.say("The two do not match.")})
     return password, NONE

@@ -52,7 +52,7 @@ async def revoke(person_id: str, credential_id: str) -> Response:
     found = await _one(person_id, credential_id)
     reasons = {reason.value: reason for reason in RevocationReason}
     if given not in reasons:
-        faults = Faults({"reason": words.say("Choose one of the list.")})
+        faults = Faults({"reason": words.say("Choose an option from the list.")})
         return await again("credential_revoke.html", faults, chosen=given, **found)
     await core().credentials.revoke(
         CredentialId(credential_id), reasons[given], session.actor()

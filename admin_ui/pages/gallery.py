@@ -18,7 +18,7 @@ async def show() -> Response:
     now = core().clock.now()
     return await page(
         "gallery.html",
-        faults=Faults({"wrong": words.say("Choose one of the list.")}),
+        faults=Faults({"wrong": words.say("Choose an option from the list.")}),
         chips=[Chip(words.say("State"), words.say("Pending"), "#chips")],
         soon=now + timedelta(days=3),
         before=now - timedelta(minutes=5),

@@ -31,7 +31,7 @@ async def show() -> Response:
     numbers = await core().views.integrators()
     labels = {
         "blocked": words.N_("blocked origins"),
-        "flagged": words.N_("flagged keys"),
+        "flagged": words.N_("exposed keys"),
     }
     return await page(
         "integrators.html",

@@ -95,11 +95,11 @@ async def _create(code: str, label: str, life: str) -> NewKey | Faults:
     A page that is sent again by the browser would otherwise make another key.
     """
     if life not in LIVES:
-        return Faults({"life": words.say("Choose one of the list.")})
+        return Faults({"life": words.say("Choose an option from the list.")})
     now = core().clock.now()
     for key in await core().integrators.keys(code):
         if key.label.casefold() == label.casefold() and key.usable(now):
-            return Faults({"label": words.say("A key in use has this label already.")})
+            return Faults({"label": words.say("A key in use already has this label.")})
     expires = None if life == "never" else now + timedelta(days=int(life))
     return await core().integrators.create_key(session.actor(), code, label, expires)
 
@@ -146,7 +146,7 @@ async def rotate(code: str, key_id: str) -> Response:
     key = await _key(code, key_id)
     overlap = session.form().text("overlap")
     if overlap not in OVERLAPS:
-        told = words.say("Choose one of the list.")
+        told = words.say("Choose an option from the list.")
         return await _rotate_form(code, key, Faults({"overlap": told}))
     if key.ends is not None:
         told = words.say("This key has a successor already.")

@@ -54,7 +54,7 @@ async def _refused(exc: ApplianceError, name: str, wanted: str) -> Response:
     told = (
         words.error(exc)
         if limited
-        else words.say("Name, password or code are not right. Check all three.")
+        else words.say("The name, the password or the code is wrong. Check all three.")
     )
     status = (
         HTTPStatus.TOO_MANY_REQUESTS if limited else HTTPStatus.UNPROCESSABLE_ENTITY

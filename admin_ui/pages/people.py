@@ -124,7 +124,7 @@ def _faults(typed: dict[str, str]) -> Faults:
         except ApplianceError as exc:
             found |= faults_of(exc, _FIELDS).fields
     if typed["vouched_by"] not in _WAYS:
-        found["vouched_by"] = words.say("Choose one of the list.")
+        found["vouched_by"] = words.say("Choose an option from the list.")
     elif typed["vouched_by"] == VouchedBy.OFFICER.value and not typed["checked"]:
         found["checked"] = words.say("Confirm that you checked who this person is.")
     return Faults(found)

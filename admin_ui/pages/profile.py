@@ -65,7 +65,7 @@ async def change(code: str) -> Response:
             before.tsa,
         )
     except ValueError:
-        told = Faults(general=words.say("Choose one of the list."))
+        told = Faults(general=words.say("Choose an option from the list."))
         return await again("profile.html", told, chosen=chosen, **await _context(code))
     await core().integrators.set_profile(session.actor(), code, wishes)
     return go("profile.show", code=code)

@@ -145,7 +145,7 @@ def _wrong(typed: dict[str, str]) -> Faults | None:
         )
         return Faults({"days": most})
     if typed["level"] and typed["level"] not in set(SignatureLevel):
-        return Faults({"level": words.say("Choose one of the list.")})
+        return Faults({"level": words.say("Choose an option from the list.")})
     return None
 
 

@@ -46,7 +46,7 @@ async def add() -> Response:
     if file is None:
         missing["file"] = words.say("Choose a file with a certificate.")
     if typed["purpose"] not in _PURPOSES:
-        missing["purpose"] = words.say("Choose one of the list.")
+        missing["purpose"] = words.say("Choose an option from the list.")
     if missing or file is None:
         return await again("trust_new.html", Faults(missing), typed=typed)
     purpose = _PURPOSES[typed["purpose"]]

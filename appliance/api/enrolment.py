@@ -35,7 +35,7 @@ _FIELDS: Final = (
 )
 _ISSUE_WAIT_S: Final = 20.0
 _GROUP: Final = 4
-_DIFFER: Final = "The two entries are not the same."
+_DIFFER: Final = "The two entries do not match."
 _WRONG: Final = SENTENCES[ErrorCode.SIGN_PASSWORD_WRONG]
 """Also of one that is too short or long to be any."""
 _BY_FIELD: Final = {

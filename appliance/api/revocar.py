@@ -24,16 +24,16 @@ blueprint = Blueprint("revocar", __name__)
 
 PATH: Final = "/revocar"
 _REASONS: Final = {
-    "clave_comprometida": "I lost my phone, or somebody may know my passwords",
-    "cambio_de_datos": "My data changed",
+    "clave_comprometida": "I lost my phone, or someone may know my passwords",
+    "cambio_de_datos": "My details changed",
     "cese_de_uso": "I will not sign any more",
     "sin_especificar": "Another reason",
 }
 """What a person may choose, as msgids by `motivo`."""
 _FAULTS: Final = {
-    "cuil": "Write a CUIL whose last digit is right, such as 20-26756539-3.",
+    "cuil": "Write a CUIL with the correct last digit, such as 20-26756539-3.",
     "pin": "Write the revocation PIN: 12 letters and digits.",
-    "motivo": "Choose one of the list.",
+    "motivo": "Choose an option from the list.",
     "confirmo": "Confirm that you understand it.",
 }
 

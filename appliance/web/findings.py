@@ -10,7 +10,9 @@ FINDINGS: Final[dict[FindingKind, str]] = {
     FindingKind.EMBEDDED_FILES: "The document has other files inside.",
     FindingKind.RICH_MEDIA: "The document contains video, sound or 3D.",
     FindingKind.EXTERNAL_LINK_ACTION: "The document opens other files or addresses.",
-    FindingKind.FORM_SUBMISSION: "The document can send what is filled in elsewhere.",
+    FindingKind.FORM_SUBMISSION: (
+        "The document can send what is filled in to somewhere else."
+    ),
     FindingKind.XFA_STATIC: "The document has a second form (XFA) that may differ.",
     FindingKind.HYBRID_XREF: "Old and new programs may show the document differently.",
     FindingKind.ENCRYPTED_EMPTY_PASSWORD: "The document is encrypted without password.",
@@ -19,18 +21,18 @@ FINDINGS: Final[dict[FindingKind, str]] = {
     ),
     FindingKind.DAMAGED: "The document is damaged, but can be read.",
     FindingKind.REPAIRED: (
-        "The document came damaged. This is a repaired copy of it, and it is the copy "
-        "that is signed."
+        "The document arrived damaged. This is a repaired copy, and the copy is what "
+        "gets signed."
     ),
     FindingKind.COUNT_LIES: "The document states a wrong number of pages.",
     FindingKind.SIGNATURE_BROKEN: "A signature in the document is not valid.",
     FindingKind.LAYERS: "The document has layers that can be shown or hidden.",
     FindingKind.HIDDEN_ANNOTATIONS: "The document has notes or fields that are hidden.",
     FindingKind.OFF_PAGE_CONTENT: (
-        "The document has notes or fields that lie on no visible page."
+        "The document has notes or fields that are not on any visible page."
     ),
     FindingKind.APPEARANCES_LEFT_OPEN: (
-        "The document leaves it to each program how its fields look."
+        "Each program may show the document's fields differently."
     ),
     FindingKind.OVERLAPPING_ANNOTATIONS: (
         "The document has notes or fields that cover one another."
@@ -39,7 +41,7 @@ FINDINGS: Final[dict[FindingKind, str]] = {
         "The document has text that notes or fields cover, so that it is not seen."
     ),
     FindingKind.OFF_PAGE_TEXT: (
-        "The document has text beside the visible part of a page."
+        "The document has text outside the visible part of a page."
     ),
     FindingKind.HIDDEN_LAYERS: (
         "The document has layers that are not shown at first, or only on paper."
@@ -51,7 +53,7 @@ FINDINGS: Final[dict[FindingKind, str]] = {
         "The file holds pages that the document does not show."
     ),
     FindingKind.UNEXAMINED_PARTS: (
-        "Part of the file could not be examined: what it keeps there is not known."
+        "Part of the file could not be examined; what it contains is not known."
     ),
 }
 """What a signer is told before signing: msgids of the catalogues."""

@@ -94,7 +94,7 @@ function documentFields(fields, chosen, choose) {
 }
 
 function whereabouts(page) {
-  return page ? t("Page {page}", { page }) : t("It is seen on no page");
+  return page ? t("Page {page}", { page }) : t("It does not appear on any page");
 }
 
 /** @param {number} index among the document's fields. */

@@ -68,7 +68,7 @@ export function loading() {
   return {
     name: "loading",
     title: t("Opening the document"),
-    body: [spinner(), h("p", {}, t("It is examined before it is shown."))],
+    body: [spinner(), h("p", {}, t("We check it before showing it."))],
   };
 }
 
@@ -114,7 +114,7 @@ export function identify({ claim, unknown, integrator, go, back }) {
     body: [
       h("p", {}, unknown
         ? t("We did not find you among the people who may sign here. Check what you typed; if it is right, ask {integrator} to have you enrolled.", { integrator })
-        : t("We look you up among the people who may sign here.")),
+        : t("We will look you up among the people who can sign here.")),
       input("cuil", t("CUIL"), {
         inputmode: "numeric",
         autocomplete: "off",
@@ -230,8 +230,8 @@ export function signing({ checking }) {
     body: [
       spinner(),
       h("p", {}, checking
-        ? t("The connection was lost or it takes longer than usual. We are asking what became of your signature; it is made once at most.")
-        : t("Your key signs the document and the result is checked. If you close this page, it goes on.")),
+        ? t("The connection was lost, or this is taking longer than usual. We are checking what happened to your signature; the document is never signed twice.")
+        : t("Your key signs the document and the result is checked. If you close this page, signing continues.")),
     ],
   };
 }
@@ -294,7 +294,7 @@ export function rejected({ integrator }) {
 
 function blockedTitle({ code, problem }) {
   if (problem.obstacle) return t("You cannot sign now");
-  return code === "SESSION_TOKEN_EXPIRED" ? t("The time is over") : t("It cannot go on here");
+  return code === "SESSION_TOKEN_EXPIRED" ? t("The time has run out") : t("You cannot continue here");
 }
 
 /** The session cannot go on. */

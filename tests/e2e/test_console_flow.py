@@ -395,7 +395,7 @@ async def test_certificate_is_revoked_by_keyboard(
     await page.keyboard.type("Alguien")
     await press_on(page, button(page, "Revocar"))
 
-    await expect(card).to_contain_text("Alguien más puede usar la clave")
-    await expect(card).to_contain_text("Ya no vale", timeout=60_000)
+    await expect(card).to_contain_text("Alguien más podría usar la clave")
+    await expect(card).to_contain_text("Ya no es válido", timeout=60_000)
     await expect(card.get_by_role("link", name="Revocar")).to_have_count(0)
     assert await axe(page) == []

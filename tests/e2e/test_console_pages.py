@@ -199,7 +199,7 @@ async def test_every_answer_to_a_form_is_sound(
         await page.goto(administrator.url(path))
         await look.send(name, **fields)
     await page.goto(administrator.url(signer))
-    await page.get_by_role("button", name="Hacer un PIN nuevo").click()
+    await page.get_by_role("button", name="Generar un PIN nuevo").click()
     await look.at("pin-created")
     await page.goto(administrator.url("/admin/account/totp"))
     code = administrator.code()

@@ -166,7 +166,7 @@ def test_problem_shape(client: httpx.Client) -> None:
     [
         (None, "es", "La contraseña de firma no es correcta."),
         ("es-AR, en;q=0.5", "es", "La contraseña de firma no es correcta."),
-        ("en-GB, es;q=0.5", "en", "The signing password is not right."),
+        ("en-GB, es;q=0.5", "en", "The signing password is wrong."),
         ("fr, pt", "es", "La contraseña de firma no es correcta."),
     ],
 )

@@ -112,7 +112,7 @@ async def test_credential_is_revoked_with_its_reason(site: Site) -> None:
         {"state": "revoking"},
     )
     text = (await site.get(f"/admin/people/{person}")).text
-    assert "Alguien más puede usar la clave" in text
+    assert "Alguien más podría usar la clave" in text
     assert "hx-get" in text
     assert "Revocar<" not in text
     again = await site.post(here, reason="keyCompromise")

@@ -226,7 +226,7 @@ async def test_unknown_link_says_so(client: HttpClient) -> None:
     for code in ("x", "x" * 43, "x" * 5000, "%C3%A1"):
         answer = await client.get(f"/alta/{code}")
         assert answer.status_code == 404
-        assert "No se conoce" in await answer.get_data(as_text=True)
+        assert "no existe" in await answer.get_data(as_text=True)
 
 
 async def test_new_link_ends_the_earlier_one(parts: Parts) -> None:

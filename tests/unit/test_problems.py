@@ -65,7 +65,7 @@ async def test_problem_has_the_decided_members() -> None:
         "type": "urn:rubrica:error:SIGN_PASSWORD_WRONG",
         "title": "Not allowed",
         "status": 403,
-        "detail": "The signing password is not right.",
+        "detail": "The signing password is wrong.",
         "code": "SIGN_PASSWORD_WRONG",
         "category": "fix_request",
         "requestId": "r1",
@@ -81,7 +81,7 @@ async def test_detail_filled_after_translation() -> None:
 
     body = await problems.render(error, "r1", "es").get_json()
 
-    assert body["detail"] == "El campo {code} %s {0.__class__} no se conoce acá."
+    assert body["detail"] == "Acá no hay ningún campo {code} %s {0.__class__}."
 
 
 def test_retry_after_told() -> None:

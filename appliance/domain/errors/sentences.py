@@ -10,25 +10,27 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.BODY_TIMEOUT: "The body took too long to arrive.",
     ErrorCode.BODY_TOO_LARGE: "The body is larger than this service accepts.",
     ErrorCode.CONTENT_TYPE: "The content type of the body is not accepted here.",
-    ErrorCode.FIELD_INVALID: "The field {field} does not have an allowed value.",
+    ErrorCode.FIELD_INVALID: "The field {field} has a value that is not allowed.",
     ErrorCode.FIELD_MISSING: "The field {field} is missing.",
-    ErrorCode.FIELD_UNKNOWN: "The field {field} is not known here.",
+    ErrorCode.FIELD_UNKNOWN: "There is no field {field} here.",
     ErrorCode.JSON_INVALID: "The body is not valid JSON.",
     ErrorCode.METHOD_NOT_ALLOWED: "This address does not answer that method.",
-    ErrorCode.NOT_ACCEPTABLE: "None of the accepted content types can be produced.",
+    ErrorCode.NOT_ACCEPTABLE: "None of the content types asked for is available.",
     ErrorCode.NOT_FOUND: "There is nothing at this address.",
-    ErrorCode.QUERY_INVALID: "The query parameter {field} has no allowed value.",
+    ErrorCode.QUERY_INVALID: (
+        "The query parameter {field} has a value that is not allowed."
+    ),
     ErrorCode.QUERY_UNKNOWN: "There is no query parameter {field} here.",
     ErrorCode.TOKEN_MISSING: "Sign in first: the request carries no bearer token.",
     ErrorCode.TOKEN_INVALID: "The bearer token is not valid.",
     ErrorCode.TOKEN_EXPIRED: "The bearer token has expired; sign in again.",
     ErrorCode.MFA_REQUIRED: "This needs a sign-in with a second factor.",
     ErrorCode.STEP_UP: "The second factor is too old for this; sign in again.",
-    ErrorCode.LOGIN_FAILED: "The user or the password is not right.",
-    ErrorCode.OTP_INVALID: "The code is not right or was used already.",
+    ErrorCode.LOGIN_FAILED: "The user or the password is wrong.",
+    ErrorCode.OTP_INVALID: "The code is wrong or was already used.",
     ErrorCode.RATE_LIMITED: "Too many attempts; wait a moment and try again.",
     ErrorCode.API_KEY_MISSING: "The header X-Api-Key is missing.",
-    ErrorCode.API_KEY_INVALID: "The integrator or its API key is not right.",
+    ErrorCode.API_KEY_INVALID: "The integrator or its API key is wrong.",
     ErrorCode.API_KEY_ENVIRONMENT: (
         "This API key is of the other environment; this is {environment}."
     ),
@@ -44,13 +46,13 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.SESSION_TOKEN_EXPIRED: (
         "The session has expired; the integrator's backend can open a new one."
     ),
-    ErrorCode.SESSION_TOKEN_INVALID: "The session is not known here.",
-    ErrorCode.SESSION_SUPERSEDED: "The session was taken up in another window.",
+    ErrorCode.SESSION_TOKEN_INVALID: "This session does not exist.",
+    ErrorCode.SESSION_SUPERSEDED: "The session was continued in another window.",
     ErrorCode.SESSION_IN_USE: (
         "The session is already being used for something else; open a new one."
     ),
     ErrorCode.SESSION_DOCUMENTS: (
-        "The session has brought as many documents as it may; open a new one."
+        "The session has reached its limit of documents; open a new one."
     ),
     ErrorCode.SESSION_CODES: (
         "Too many wrong codes; close this window and begin again, with the code that "
@@ -73,9 +75,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "The signer's application has to be approved before signing."
     ),
     ErrorCode.BUSY: "The previous step is not finished yet; wait a moment.",
-    ErrorCode.ENROLMENT_UNKNOWN: "This enrolment link is not known.",
+    ErrorCode.ENROLMENT_UNKNOWN: "This enrolment link does not exist.",
     ErrorCode.ENROLMENT_EXPIRED: "This enrolment link has expired.",
-    ErrorCode.ENROLMENT_USED: "This enrolment link was used already.",
+    ErrorCode.ENROLMENT_USED: "This enrolment link has already been used.",
     ErrorCode.ORIGIN_REFUSED: (
         "That did not come from a page of the console; open it at {url}."
     ),
@@ -90,31 +92,33 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.NOT_LOCKED: "The signing password is not locked.",
     ErrorCode.PERSON_STATE: "The person's state ({state}) does not allow that.",
     ErrorCode.SOLICITUD_NOT_FOUND: "There is no such signature request.",
-    ErrorCode.LOTE_NOT_FOUND: "There is no such batch, or it is too long ago.",
-    ErrorCode.ALREADY_SIGNED: "It is already signed, with other parameters.",
+    ErrorCode.LOTE_NOT_FOUND: "There is no such batch, or it is too old.",
+    ErrorCode.ALREADY_SIGNED: "It is already signed with other parameters.",
     ErrorCode.IN_PROGRESS: (
-        "Another signature or change is going on; try again in a moment."
+        "Another signature or change is in progress; try again in a moment."
     ),
     ErrorCode.STILL_SIGNING: (
         "The document is still being signed; repeat the same call to get it."
     ),
     ErrorCode.STATE: "The request's state ({estado}) does not allow that.",
     ErrorCode.IDEMKEY_CONFLICT: "That idempotency key was used for something else.",
-    ErrorCode.DOCUMENT_CHANGED: "The document is not the one that was seen.",
+    ErrorCode.DOCUMENT_CHANGED: "The document is not the one you saw.",
     ErrorCode.NOT_SIGNED_YET: "The request is not signed, so there is no document.",
-    ErrorCode.PAGE_OUT_OF_RANGE: "The document has {pages} pages; {page} is past them.",
-    ErrorCode.POSITION_OUT_OF_PAGE: "The stamp would not lie wholly on the page.",
-    ErrorCode.SIGN_PASSWORD_WRONG: "The signing password is not right.",
+    ErrorCode.PAGE_OUT_OF_RANGE: (
+        "The document has {pages} pages; there is no page {page}."
+    ),
+    ErrorCode.POSITION_OUT_OF_PAGE: "The stamp would not fit entirely on the page.",
+    ErrorCode.SIGN_PASSWORD_WRONG: "The signing password is wrong.",
     ErrorCode.SIGN_LOCKED: "Signing is locked after too many wrong passwords.",
-    ErrorCode.CERTIFICATE_NOT_USABLE: "There is no certificate that can sign now.",
+    ErrorCode.CERTIFICATE_NOT_USABLE: "No certificate can be used to sign right now.",
     ErrorCode.CERTIFICATE_NOT_FOUND: "There is no such certificate.",
     ErrorCode.CERTIFICATE_STATE: "The certificate was revoked, or is being revoked.",
     ErrorCode.ACTIVATION_EXPIRED: (
         "Signing took too long and was undone; enter the signing password again."
     ),
     ErrorCode.ACTIVATION_INVALID: (
-        "What was authorised and what stands recorded are not the same, so nothing "
-        "was signed; enter the signing password again."
+        "What was authorised does not match the record, so nothing was signed; enter "
+        "the signing password again."
     ),
     ErrorCode.SIGNING_FAILED: "The document could not be signed.",
     ErrorCode.CREDENTIAL_NOT_FOUND: "There is no such credential.",
@@ -183,26 +187,28 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "The certificate of {subject} has another fingerprint than that: {sha256}."
     ),
     ErrorCode.ANCHOR_NOT_FOUND: "There is no such certificate in the trust store.",
-    ErrorCode.REVOCATION_PIN_WRONG: "The CUIL or the revocation PIN is not right.",
+    ErrorCode.REVOCATION_PIN_WRONG: "The CUIL or the revocation PIN is wrong.",
     ErrorCode.DOCUMENT_EMPTY: "The document is empty.",
     ErrorCode.DOCUMENT_MISMATCH: "The file sent is not the request's document.",
     ErrorCode.DOCUMENT_TOO_LARGE: "The document is larger than {limit} bytes.",
     ErrorCode.FILENAME: "The file name is not an acceptable PDF name.",
     ErrorCode.PDF_MALFORMED: "The file cannot be read as a PDF.",
     ErrorCode.PDF_PASSWORD_NEEDED: "The PDF does not open without its password.",
-    ErrorCode.PDF_ENCRYPTED: "The PDF is encrypted in a way that cannot be extended.",
+    ErrorCode.PDF_ENCRYPTED: (
+        "The PDF is encrypted in a way that does not allow adding a signature."
+    ),
     ErrorCode.PDF_XFA: "The PDF is a dynamic XFA form, which cannot be signed.",
     ErrorCode.PDF_NO_PAGES: "The PDF has no pages.",
-    ErrorCode.PDF_TOO_COMPLEX: "The PDF needs more work than this service allows.",
+    ErrorCode.PDF_TOO_COMPLEX: "The PDF is too complex for this service.",
     ErrorCode.PDF_UNVERIFIABLE: (
         "The PDF is faulty: other programs would call its signature invalid. "
         "Save or print it as a new PDF, and send that."
     ),
     ErrorCode.PICTURE_UNUSABLE: (
-        "The picture is no PNG or JPEG file of up to 1 MB and 4096 by 4096 pixels."
+        "The picture is not a PNG or JPEG file of up to 1 MB and 4096 by 4096 pixels."
     ),
-    ErrorCode.PDF_NOT_ALLOWED: "Documents like this are not taken in here: {kinds}.",
-    ErrorCode.PDF_LOCKED: "An earlier signature of the PDF forbids this one.",
+    ErrorCode.PDF_NOT_ALLOWED: "Documents like this are not accepted here: {kinds}.",
+    ErrorCode.PDF_LOCKED: "An earlier signature in the PDF does not allow this one.",
     ErrorCode.PDF_ALREADY_SIGNED: "The PDF is signed; it can no longer be certified.",
     ErrorCode.PDF_CERTIFIED: (
         "The PDF is certified: it can be signed in one of its own fields, or "
@@ -213,29 +219,31 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ),
     ErrorCode.SIGNATURE_FIELD_FILLED: "That signature field is signed already.",
     ErrorCode.SIGNATURE_FIELD_DEMANDS: (
-        "The signature field demands what this signature would not have: {needs}."
+        "The signature field requires something this signature would not have: {needs}."
     ),
     ErrorCode.SIGNERS_LOCKED_OUT: (
-        "Others are to sign after you; that would keep them from it."
+        "Others have to sign after you; this would prevent it."
     ),
     ErrorCode.HSM_UNAVAILABLE: "The keys cannot be used right now; try again soon.",
-    ErrorCode.STORE_UNAVAILABLE: "The records cannot be reached; try again soon.",
+    ErrorCode.STORE_UNAVAILABLE: "The database is not available; try again soon.",
     ErrorCode.DOCUMENT_QUOTA: (
         "This organisation's documents that wait to be signed take all their room; "
         "try again later."
     ),
-    ErrorCode.STORAGE_FULL: "There is no room for documents; try again later.",
+    ErrorCode.STORAGE_FULL: "There is no space left for documents; try again later.",
     ErrorCode.SANDBOX_UNAVAILABLE: "Documents cannot be examined right now.",
-    ErrorCode.TSA_UNAVAILABLE: "No timestamp can be had right now; try again soon.",
+    ErrorCode.TSA_UNAVAILABLE: (
+        "A timestamp cannot be obtained right now; try again soon."
+    ),
     ErrorCode.REVOCATION_UNAVAILABLE: (
-        "It cannot be told right now whether a certificate is revoked; try again soon."
+        "Whether a certificate is revoked cannot be checked right now; try again soon."
     ),
     ErrorCode.OVERLOADED: "The service is busy; try again soon.",
     ErrorCode.INTERNAL: "Something went wrong on our side.",
     ErrorCode.ALREADY_EXISTS: "There is one already: {field}.",
     ErrorCode.PERSON_NOT_FOUND: "There is no such person.",
     ErrorCode.INTEGRATOR_NOT_FOUND: "There is no such integrator.",
-    ErrorCode.NOT_A_TRIAL: "This is done only in a trial installation.",
-    ErrorCode.TASK_FAILED: "The HSM task did not succeed: {reason}.",
+    ErrorCode.NOT_A_TRIAL: "This can only be done in a trial installation.",
+    ErrorCode.TASK_FAILED: "The HSM task failed: {reason}.",
 }
 """What is said for each code: a msgid with named places, safe for anybody."""
