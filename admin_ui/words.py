@@ -169,8 +169,8 @@ _OTHER: Final = N_("It was refused; the log of that moment says why.")
 WHY: Final[dict[str, str]] = {
     "PROCESS_ENDED": N_("Another signer of the same document rejected or missed it."),
     ErrorCode.SIGNING_FAILED.value: N_(
-        "The document could not be signed as it is. Ask for the signature again, with "
-        "a file saved anew."
+        "The document could not be signed as it is. Save the file again and request "
+        "the signature once more."
     ),
     ErrorCode.ACTIVATION_EXPIRED.value: N_(
         "No worker took it up in time; the signer can sign again. See in Health "
@@ -184,10 +184,10 @@ WHY: Final[dict[str, str]] = {
         "The signer's certificate is not valid: see it on the person's page."
     ),
     ErrorCode.HSM_UNAVAILABLE.value: N_(
-        "The HSM could not be used; it is tried again by itself. See Health."
+        "The HSM could not be used; it is retried automatically. See Health."
     ),
     ErrorCode.TSA_UNAVAILABLE.value: N_(
-        "No timestamp could be had; it is tried again by itself."
+        "No timestamp could be obtained; it is retried automatically."
     ),
     ErrorCode.STORAGE_FULL.value: N_("The documents' disk is full: make room on it."),
     ErrorCode.INTERNAL.value: N_(
@@ -386,7 +386,7 @@ HSM_UNKNOWN: Final = (N_("Not known"), "quiet")
 
 ROLES: Final = {
     "signing": N_("Signs"),
-    "chores": N_("Does what is due by itself"),
+    "chores": N_("Runs scheduled tasks"),
     "api": N_("API and public pages"),
     "embed": N_("Signing frame"),
     "admin": N_("Console"),

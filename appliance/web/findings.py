@@ -64,7 +64,7 @@ DAMAGES: Final[dict[Damage, str]] = {
     Damage.PAGE_TREE: "The tree of its pages was wrong.",
     Damage.STREAMS: "The length of its content was wrong.",
     Damage.METADATA: "Its metadata (XMP) could not be read.",
-    Damage.FORM_FIELDS: "Its form had fields of one name, or was faulty otherwise.",
+    Damage.FORM_FIELDS: "Its form had fields of the same name, or some other fault.",
     Damage.SYNTAX: "It did not follow the format.",
 }
 """What was wrong with a document that was repaired: msgids of the catalogues."""

@@ -55,7 +55,7 @@ export function refused({ failure, integrator, again, cancel }) {
       failure ? h("p", {}, failure.message) : null,
       h("p", {}, again
         ? t("Try again in a moment.")
-        : t("It goes on here as soon as {integrator} has mended it.", { integrator })),
+        : t("You can continue here as soon as {integrator} has fixed it.", { integrator })),
       failure ? h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })) : null,
     ],
     primary: again ? { label: t("Try again"), act: again } : null,
