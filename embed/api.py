@@ -14,6 +14,7 @@ from typing import Final
 
 from quart import Blueprint, Response, request
 
+from appliance.domain.document import signed_name
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.frame import FrameState, FrameView, SignOrder
 from appliance.web import language, log
@@ -152,7 +153,7 @@ async def otp() -> Response:
 async def requests() -> Response:
     """`GET requests`: what waits for this signer's signature."""
     waiting = await core().framing.waiting(frame_session())
-    return json_response({"list": [{"id": n, "name": name} for n, name in waiting]})
+    return json_response({"list": [wire.listed(view) for view in waiting]})
 
 
 @blueprint.post("/choose")
@@ -160,6 +161,14 @@ async def choose() -> Response:
     """`POST choose`: sign one of those."""
     wanted = wire.request_id(await read_object())
     return _session(await core().framing.choose(frame_session(), wanted))
+
+
+@blueprint.post("/seen")
+async def seen() -> Response:
+    """`POST seen`: the signer was shown the document, and went on from it."""
+    sha256 = wire.text(await read_object(), "sha256", 64)
+    await core().framing.saw(frame_session(), sha256)
+    return json_response({})
 
 
 @blueprint.post("/place")
@@ -192,7 +201,7 @@ async def completed() -> Response:
 async def download() -> Response:
     """`GET download`: the signed PDF."""
     view, pdf = await core().signing.signed(frame_session())
-    return file_response(pdf, PDF, view.file_name)
+    return file_response(pdf, PDF, signed_name(view.file_name))
 
 
 @blueprint.post("/cancel")

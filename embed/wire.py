@@ -4,6 +4,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 from urllib.parse import unquote
 
@@ -23,6 +24,7 @@ from appliance.domain.frame import (
 from appliance.domain.ids import MAX_REQUEST_ID, RequestId
 from appliance.domain.person import format_cuil
 from appliance.domain.presets import Corner
+from appliance.domain.request import RequestView
 from appliance.domain.signature_fields import NAME_LENGTH, EmptyField
 from appliance.domain.stamp_places import as_seen
 from appliance.domain.vocab import Restriction
@@ -37,6 +39,8 @@ _EMAIL: Final = tuple(field for field in USER_FIELDS if field.name == "email")
 _HEADER_AT_MOST: Final = 2048
 _PAGE_AT_MOST: Final = 5000
 _REFERENCE: Final = re.compile(r"p-[0-9]{1,10}-[0-9]{1,10}", re.ASCII)
+_FARTHEST_PT: Final = 14_400_000
+"""More than any page is wide: 200 in, and the largest UserUnit that is in use."""
 
 
 def init_order(body: Mapping[str, object]) -> InitOrder:
@@ -127,10 +131,10 @@ def optional_text(body: Mapping[str, object], name: str, most: int) -> str:
 
 
 def choice(body: Mapping[str, object]) -> PlaceChoice:
-    """The corner and page, or the field, of a body.
+    """The corner or place and the page, or the field, of a body.
 
     Raises:
-        FieldInvalidError: `corner`, `page` or `field`.
+        FieldInvalidError: `corner`, `page`, `field`, `x` or `y`.
     """
     corner, page = body.get("corner"), body.get("page")
     if corner not in list(Corner):
@@ -140,7 +144,26 @@ def choice(body: Mapping[str, object]) -> PlaceChoice:
     if not 1 <= page <= _PAGE_AT_MOST:
         raise FieldInvalidError("page", f"1 to {_PAGE_AT_MOST}")
     name = None if body.get("field") is None else text(body, "field", NAME_LENGTH)
-    return PlaceChoice(Corner(str(corner)), page, name)
+    x, y = _point(body, "x"), _point(body, "y")
+    if (x is None) is not (y is None):
+        raise FieldInvalidError("y" if y is None else "x")
+    return PlaceChoice(Corner(str(corner)), page, name, x, y)
+
+
+def _point(body: Mapping[str, object], name: str) -> float | None:
+    """A distance on a page, in points.
+
+    Raises:
+        FieldInvalidError: no number, or of no page.
+    """
+    value = body.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise FieldInvalidError(name, "points")
+    if not -_FARTHEST_PT <= value <= _FARTHEST_PT:
+        raise FieldInvalidError(name, "points")
+    return float(value)
 
 
 def request_id(body: Mapping[str, object]) -> RequestId:
@@ -184,7 +207,7 @@ def snapshot(view: FrameView, lang: str) -> dict[str, object]:
         "id": session.public_id,
         "integrator": session.integrator.name,
         "state": view.state.value,
-        "expiresAt": session.until.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "expiresAt": _instant(session.until),
         "secondsLeft": view.seconds_left,
         "proven": session.otp_at is not None,
         "hostDocument": session.host_document,
@@ -193,6 +216,34 @@ def snapshot(view: FrameView, lang: str) -> dict[str, object]:
         "signer": _signer(view),
         "reason": _reason(view, lang),
         "completed": view.completed,
+        "signed": _signed(view),
+    }
+
+
+def _instant(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _signed(view: FrameView) -> dict[str, object] | None:
+    """What the signer is told of the signature besides."""
+    signed = view.signed
+    if signed is None:
+        return None
+    return {
+        "fileName": signed.file_name,
+        "at": signed.at and _instant(signed.at),
+        "verifyUrl": signed.verify_url,
+    }
+
+
+def listed(view: RequestView) -> dict[str, object]:
+    """One of the documents that wait for the signer."""
+    return {
+        "id": view.id,
+        "name": view.document_name,
+        "pages": len(view.inspection.pages),
+        "integrator": view.integrator_name,
+        "expires": view.expires and _instant(view.expires),
     }
 
 

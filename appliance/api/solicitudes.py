@@ -11,6 +11,7 @@ from quart import Blueprint, Response, request
 
 from appliance.api import pages, query, wire, words
 from appliance.api.core import core
+from appliance.domain.document import signed_name
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
 from appliance.domain.ports import DocumentStream
@@ -172,7 +173,7 @@ async def _link(view: SignedDocumentView) -> str:
 
 
 def _signed_file(view: SignedDocumentView, pdf: DocumentStream) -> Response:
-    response = file_response(pdf, PDF, view.file_name)
+    response = file_response(pdf, PDF, signed_name(view.file_name))
     response.headers["ETag"] = f'"{view.sha256}"'
     return response
 

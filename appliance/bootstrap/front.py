@@ -164,7 +164,7 @@ async def open_front(
             store, core.documents, core.inspector, clock, settings.documents
         )
         links = Links(store, lookup, clock, settings.signing.link_ttl_s)
-        views = FrameViews(store, clock, trial=settings.trial)
+        views = FrameViews(store, clock, settings.verify_url, trial=settings.trial)
         throttle = Throttle(store, lookup, clock, settings.auth)
         pins = RevocationPins(store, clock, login_passwords)
         trust = open_trust(core)

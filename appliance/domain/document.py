@@ -145,6 +145,21 @@ class SignatureMark:
     """x0, y0, x1, y1 in unrotated user space; not empty."""
 
 
+def signed_name(file_name: str) -> str:
+    """How a signed document is called where it is saved.
+
+    Args:
+        file_name: of the document, ends in `.pdf`.
+
+    Returns:
+        The same with `-firmado`, once: the copy does not take the original's place.
+    """
+    stem = file_name[:-4] if file_name.lower().endswith(".pdf") else file_name
+    if stem.lower().endswith("-firmado"):
+        return file_name
+    return f"{stem}-firmado.pdf"
+
+
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """All that the sandbox says of one PDF that can be taken in.

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from appliance.domain.command import SignParameters
@@ -104,6 +105,18 @@ class FrameSigner:
 
 
 @dataclass(frozen=True, slots=True)
+class FrameSigned:
+    """What the signer is told of the signature, besides the completed event."""
+
+    file_name: str
+    """To save it under."""
+    at: datetime | None
+    """When the key was used."""
+    verify_url: str | None
+    """Page of the signature, where its stamp has a code."""
+
+
+@dataclass(frozen=True, slots=True)
 class FrameView:
     """All that the page is told of its session."""
 
@@ -116,6 +129,7 @@ class FrameView:
     """Why it failed, or why the last attempt was undone."""
     completed: dict[str, object] | None
     """What the host is told of the signature, without the document's bytes."""
+    signed: FrameSigned | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +141,10 @@ class PlaceChoice:
     """1-based."""
     field: str | None = None
     """Full name of the document's own field; then corner and page are unused."""
+    x: float | None = None
+    """Of a place of the signer's own, in points from the left of the page as seen, to
+    the mark's top left; then the corner is unused. None together with `y`."""
+    y: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from appliance.domain.stamp_places import (
 )
 from appliance.domain.stamp_words import StampSigner, all_lines
 
-__all__ = ["Corner", "preset"]
+__all__ = ["Corner", "preset", "put"]
 
 
 def preset(
@@ -55,19 +55,11 @@ def preset(
     Raises:
         ApplianceError: `PAGE_OUT_OF_RANGE`.
     """
-    pages = inspection.pages
-    if not 1 <= page <= len(pages):
-        raise ApplianceError(
-            ErrorCode.PAGE_OUT_OF_RANGE, params={"page": page, "pages": len(pages)}
-        )
     base = SignParameters(page=page)
+    box = _page(inspection, page)
     if corner is Corner.NONE:
         return replace(base, visible=False)
-    box = pages[page - 1]
-    lines = all_lines(base, signer, at, is_cuil_masked=details.is_cuil_masked)
-    natural = natural_size(
-        lines, base.font_name, base.font_style, base.font_size, details
-    )
+    natural = _natural(base, signer, at, details)
     # A point larger on each side, for what rounding to whole points takes.
     there = [
         (x0 - 1, y0 - 1, x1 + 1, y1 + 1)
@@ -83,6 +75,67 @@ def preset(
     x = min(x, math.floor(box.width_pt - width))
     y = min(y, math.floor(box.height_pt - height))
     return replace(base, x=x, y=y, zoom_percent=zoom)
+
+
+def put(
+    x: float,
+    y: float,
+    page: int,
+    signer: StampSigner,
+    at: datetime,
+    inspection: Inspection,
+    details: StampDetails = PLAIN,
+) -> SignParameters:
+    """The parameters of a mark that the signer put somewhere on a page.
+
+    Args:
+        x: of the mark's top left, in points from the left of the page as seen.
+        y: from its top.
+        page: 1-based.
+        signer: whom it names.
+        at: the signing time, aware.
+        inspection: of the document.
+        details: what it shows besides.
+
+    Returns:
+        Default font and size, scaled down where the page is small; whether it lies on
+        the page is for whoever lays it out to say. Where the text would be too small
+        to be read, the mark is left to place itself.
+
+    Raises:
+        ApplianceError: `PAGE_OUT_OF_RANGE`.
+    """
+    base = SignParameters(page=page)
+    box = _page(inspection, page)
+    natural = _natural(base, signer, at, details)
+    zoom = max(math.floor(fitting(box, *natural) * 100), 0)
+    if base.font_size * zoom / 100 < MIN_TEXT_PT:
+        return base
+    # Downwards: what lay on the page before still does.
+    return replace(base, x=math.floor(x), y=math.floor(y), zoom_percent=zoom)
+
+
+def _page(inspection: Inspection, page: int) -> PageBox:
+    """A page of the document.
+
+    Raises:
+        ApplianceError: `PAGE_OUT_OF_RANGE`.
+    """
+    pages = inspection.pages
+    if not 1 <= page <= len(pages):
+        raise ApplianceError(
+            ErrorCode.PAGE_OUT_OF_RANGE, params={"page": page, "pages": len(pages)}
+        )
+    return pages[page - 1]
+
+
+def _natural(
+    base: SignParameters, signer: StampSigner, at: datetime, details: StampDetails
+) -> tuple[float, float]:
+    """Width and height of the mark at 100 %."""
+    lines = all_lines(base, signer, at, is_cuil_masked=details.is_cuil_masked)
+    font = base.font_name, base.font_style, base.font_size
+    return natural_size(lines, *font, details)
 
 
 def _place(

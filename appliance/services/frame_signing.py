@@ -26,7 +26,7 @@ from appliance.domain.frame import (
 )
 from appliance.domain.integration import EmbedSession
 from appliance.domain.ports import DocumentStream, PdfInspector
-from appliance.domain.presets import preset
+from appliance.domain.presets import preset, put
 from appliance.domain.records import Records, Store
 from appliance.domain.request import SignCommand, SignedDocumentView, Signer
 from appliance.domain.stamp_details import StampDetails
@@ -129,10 +129,12 @@ class FrameSigning:
         if choice.field is not None:
             params = _in_field(view.document, choice.field)
         else:
-            params = nearest_permitted(
-                preset(choice.corner, choice.page, named, now, inspection, details),
-                inspection,
-            )
+            of = choice.page, named, now, inspection, details
+            if choice.x is not None and choice.y is not None:
+                wanted = put(choice.x, choice.y, *of)
+            else:
+                wanted = preset(choice.corner, *of)
+            params = nearest_permitted(wanted, inspection)
             if params.field is None and new_field(inspection) is NewField.NONE:
                 raise ApplianceError(ErrorCode.PDF_LOCKED)
         layout = lay_out(params, named, now, inspection, details)

@@ -8,9 +8,11 @@ from cryptography.x509.oid import NameOID
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
+from appliance.domain.document import signed_name
 from appliance.domain.errors import ErrorCode
 from appliance.domain.frame import (
     FrameDocument,
+    FrameSigned,
     FrameSigner,
     FrameState,
     FrameView,
@@ -37,11 +39,21 @@ _STATES: Final = {
 
 
 class FrameViews:
-    """Reads sessions as their pages see them."""
+    """Reads sessions as their pages see them.
 
-    def __init__(self, store: Store, clock: Clock, *, trial: bool) -> None:
+    Args:
+        store: the record.
+        clock: the time.
+        verify_url: where the page of a signature is, without its code.
+        trial: whether nothing that is signed here has legal effect.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, verify_url: str, *, trial: bool
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._verify_url = verify_url
         self._trial = trial
 
     async def view(self, session: EmbedSession) -> FrameView:
@@ -60,6 +72,7 @@ class FrameViews:
             signed = (
                 None if request is None else await records.documents.signed(request.id)
             )
+            told = None if signed is None else await self._signed(records, signed)
         state = _state(now, request)
         completed = now.completed
         if state is FrameState.SIGNED and completed is None and signed is not None:
@@ -74,6 +87,18 @@ class FrameViews:
             signer=signer,
             reason=_reason(request),
             completed=completed,
+            signed=told,
+        )
+
+    async def _signed(
+        self, records: Records, signed: SignedDocumentView
+    ) -> FrameSigned:
+        """What the signer is told of the signature."""
+        code, at = await records.activations.coded(signed.request) or (None, None)
+        return FrameSigned(
+            file_name=signed_name(signed.file_name),
+            at=at,
+            verify_url=f"{self._verify_url}/{code}" if code else None,
         )
 
     async def _complete(

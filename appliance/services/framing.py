@@ -21,6 +21,7 @@ from appliance.domain.ids import RequestId
 from appliance.domain.integration import EmbedSession
 from appliance.domain.ports import DocumentStore, DocumentStream, PdfInspector
 from appliance.domain.records import Records, Store
+from appliance.domain.request import RequestView
 from appliance.domain.vocab import EventKind
 from appliance.services.frame_identity import FrameIdentity
 from appliance.services.frame_requests import FrameRequests
@@ -239,19 +240,35 @@ class Framing:
     async def document(self, session: EmbedSession) -> tuple[str, DocumentStream]:
         """The document to be signed: its name and bytes.
 
+        That the page has fetched it does not mean that anybody read it: see `saw`.
+
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `STORE_UNAVAILABLE`.
         """
         view = await self._views.view(session)
-        session = view.session
         if view.document is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        if session.request is not None and session.person is not None:
-            _, pdf = await self._requests.original(session.person, session.request)
-            return view.document.name, pdf
         integrator = session.integrator.id
         pdf = await self._documents.stream(integrator, view.document.sha256)
         return view.document.name, pdf
+
+    async def saw(self, session: EmbedSession, sha256: str) -> None:
+        """The signer was shown the document, and went on from it.
+
+        Args:
+            session: with a request.
+            sha256: of what was on the screen, hex.
+
+        Raises:
+            ApplianceError: `SESSION_IN_USE` before there is a request;
+                `DOCUMENT_CHANGED` when it was another document.
+        """
+        if session.request is None or session.person is None:
+            raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        view = await self._requests.get(session.person, session.request)
+        if view.sha256 != sha256:
+            raise ApplianceError(ErrorCode.DOCUMENT_CHANGED)
+        await self._requests.note_seen(view)
 
     async def page_picture(self, session: EmbedSession, page: int) -> bytes:
         """One page of the document as a PNG, for browsers that cannot draw it.
@@ -318,14 +335,13 @@ class Framing:
                 raise
             return now
 
-    async def waiting(self, session: EmbedSession) -> list[tuple[RequestId, str]]:
-        """The proven signer's pending requests of this integrator: id and name.
+    async def waiting(self, session: EmbedSession) -> list[RequestView]:
+        """The proven signer's pending requests of this integrator, newest first.
 
         Raises:
             ApplianceError: `IDENTITY_MISMATCH`.
         """
-        listed = await self._frame_requests.listed(session)
-        return [(view.id, view.document_name) for view in listed]
+        return await self._frame_requests.listed(session)
 
     async def choose(self, session: EmbedSession, request: RequestId) -> FrameView:
         """Take one of those requests.

@@ -99,17 +99,25 @@ class Requests:
         """
         view = await self.get(person, request)
         pdf = await self._documents.stream(view.integrator, view.sha256)
+        await self.note_seen(view)
+        return view, pdf
+
+    async def note_seen(self, view: RequestView) -> None:
+        """Record that the signer was shown the document.
+
+        Args:
+            view: their request.
+        """
         async with self._store.write() as records:
             records.audit.add(
                 AuditEvent(
                     EventKind.REQUEST_VIEWED,
-                    f"person:{person}",
+                    f"person:{view.person}",
                     integrator=view.integrator,
-                    request=request,
+                    request=view.id,
                     detail={"documentSha256": view.sha256},
                 )
             )
-        return view, pdf
 
     async def download(
         self, actor: str, request: RequestId, *, signed: bool

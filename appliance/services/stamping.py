@@ -25,8 +25,8 @@ class SettledStamp:
     """What the stamp of one signature shows besides, once and for all."""
 
     details: StampDetails
-    code: str | None
-    """Verification code in its QR code."""
+    code: str
+    """Verification code; in its QR code, if it has one."""
 
 
 class Stamping:
@@ -61,9 +61,9 @@ class Stamping:
                 details = await self.details(records, params, view.integrator)
                 samples[view.integrator] = details
             details = samples[view.integrator]
-            code = None
+            # Without a QR code, too: the signer is told the page of the signature.
+            code = new_code()
             if details.qr is not None:
-                code = new_code()
                 details = replace(details, qr=f"{self._verify_url}/{code}")
             settled[view.id] = SettledStamp(details, code)
         return settled

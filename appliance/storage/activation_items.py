@@ -1,6 +1,8 @@
 """The documents of an activation in SQL: made, moved on, and found by their code."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
 
 from sqlalchemy import and_, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -15,6 +17,26 @@ from appliance.domain.records.activations import (
 from appliance.domain.vocab import IntentState, ItemState
 from appliance.storage.leases import fenced_update
 from appliance.storage.tables import activation, activation_item, intent
+
+_SIGNATURES: Final = (
+    select(
+        activation_item.c.request,
+        activation_item.c.code,
+        activation.c.person,
+        intent.c.at,
+    )
+    .join(activation, activation.c.id == activation_item.c.activation)
+    .join(
+        intent,
+        and_(
+            intent.c.activation == activation_item.c.activation,
+            intent.c.item == activation_item.c.seq,
+            intent.c.state == IntentState.COMPLETED.value,
+        ),
+    )
+    .where(activation_item.c.state == ItemState.DONE.value)
+)
+"""Published signatures: whose, of what, when their key was used."""
 
 
 async def add_items(
@@ -104,24 +126,18 @@ async def item_states(
     return {ItemState(word) for word in result.scalars()}
 
 
+async def code_of_item(
+    connection: AsyncConnection, request: RequestId
+) -> tuple[str | None, datetime] | None:
+    """Verification code of a request's published signature, and when it was made."""
+    query = _SIGNATURES.where(activation_item.c.request == request)
+    row = (await connection.execute(query)).first()
+    return None if row is None else (row.code, row.at)
+
+
 async def item_by_code(connection: AsyncConnection, code: str) -> CodedItem | None:
     """The published signature with a verification code."""
-    query = (
-        select(activation_item.c.request, activation.c.person, intent.c.at)
-        .join(activation, activation.c.id == activation_item.c.activation)
-        .join(
-            intent,
-            and_(
-                intent.c.activation == activation_item.c.activation,
-                intent.c.item == activation_item.c.seq,
-                intent.c.state == IntentState.COMPLETED.value,
-            ),
-        )
-        .where(
-            activation_item.c.code == code,
-            activation_item.c.state == ItemState.DONE.value,
-        )
-    )
+    query = _SIGNATURES.where(activation_item.c.code == code)
     row = (await connection.execute(query)).first()
     if row is None:
         return None

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appliance.domain.activation import Seal
 from appliance.domain.consent import NewActivation
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import ActivationId, CredentialId, PersonId
+from appliance.domain.ids import ActivationId, CredentialId, PersonId, RequestId
 from appliance.domain.records.activations import (
     Claim,
     CodedItem,
@@ -21,6 +21,7 @@ from appliance.domain.records.activations import (
 from appliance.domain.vocab import ActivationState, ItemState
 from appliance.storage.activation_items import (
     add_items,
+    code_of_item,
     fail_item,
     item_by_code,
     item_states,
@@ -93,6 +94,10 @@ class SqlActivations:
     async def by_code(self, code: str) -> CodedItem | None:
         """The published signature with a verification code."""
         return await item_by_code(self._connection, code)
+
+    async def coded(self, request: RequestId) -> tuple[str | None, datetime] | None:
+        """Verification code of a published signature, if it has one, and its time."""
+        return await code_of_item(self._connection, request)
 
     async def keying(self, person: PersonId) -> bool:
         """Whether an activation of a person is still to use their key."""

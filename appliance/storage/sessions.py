@@ -135,12 +135,24 @@ class SqlSessions:
         return await self._set(session, *_open(at), _C.person == person, otp_at=at)
 
     async def set_request(self, session: str, request: RequestId, at: datetime) -> bool:
-        """Bind the request to be signed, once, after a right code."""
+        """Bind the request to be signed, after a right code.
+
+        Once; but one that was picked from the list, and that nothing was done with,
+        may be put back for another.
+        """
+        picked = select(signature_request.c.id).where(
+            signature_request.c.origin != FRAME_ORIGIN,
+            signature_request.c.state == RequestState.PENDING.value,
+        )
         return await self._set(
             session,
             *_open(at),
             _C.otp_at.is_not(None),
-            or_(_C.request.is_(None), _C.request == request),
+            or_(
+                _C.request.is_(None),
+                _C.request == request,
+                _C.request.in_(picked),
+            ),
             request=request,
         )
 

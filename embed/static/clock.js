@@ -5,14 +5,17 @@ const WARN_S = [300, 60];
 export class SessionClock {
   #timers = [];
   #warn;
+  #tell;
   #over;
 
   /**
    * @param {(secondsLeft: number, expiresAt: string) => void} warn
+   * @param {(secondsLeft: number) => void} tell each minute after the first warning.
    * @param {() => void} over
    */
-  constructor(warn, over) {
+  constructor(warn, tell, over) {
     this.#warn = warn;
+    this.#tell = tell;
     this.#over = over;
   }
 
@@ -26,6 +29,10 @@ export class SessionClock {
     this.#timers = warnings.map((left) =>
       setTimeout(() => this.#warn(left, expiresAt), (secondsLeft - left) * 1000),
     );
+    for (let left = 60; left < Math.min(warnings[0], secondsLeft); left += 60) {
+      if (warnings.includes(left)) continue;
+      this.#timers.push(setTimeout(() => this.#tell(left), (secondsLeft - left) * 1000));
+    }
     this.#timers.push(setTimeout(this.#over, secondsLeft * 1000));
   }
 }

@@ -19,6 +19,11 @@ export class Flow extends Signature {
   /** Who the host says that the signer is. */
   claim = {};
   #own = false;
+  /** Fingerprint of the document that was read to its step's end. */
+  #read = null;
+  #painted = Promise.resolve();
+  /** Fingerprint of the document that was picked from the list. */
+  #picked = null;
   #turn = 0;
   #taking = Promise.resolve();
   /** Why the host's last document was refused, and how to have it looked at again. */
@@ -205,6 +210,7 @@ export class Flow extends Signature {
     if ((await sha256(bytes)) !== shown.sha256) throw ownFailure("DOCUMENT_CHANGED");
     delete byId("viewer").dataset.sha256;
     const { painted } = await this._viewer.open(bytes, shown.pages);
+    this.#painted = painted;
     byId("viewer").dataset.sha256 = shown.sha256;
     this.#tools();
     painted.then(() => {
@@ -231,19 +237,40 @@ export class Flow extends Signature {
   }
 
   read() {
-    if (this._machine.is("connected")) this._machine.move("loading");
+    if (this._machine.is("connected", "authorising")) this._machine.move("loading");
     this._machine.move("reviewing");
     this.step(() =>
       steps.read({
         session: this.session,
-        go: () => this.identified(),
+        go: () => this.#leaveReading(),
         change: this.#own ? () => this.pick() : null,
         // A file of one's own is not rejected; of the host's it takes a proven signer.
         reject: this.#own ? null : () => this.identified(() => this.reject(() => this.authorised())),
+        list: this.#isPicked() ? () => this.guarded(() => this.#requests()) : null,
         cancel: () => this.cancel("signer"),
       }),
     );
     announce(t("The document is on the screen."));
+  }
+
+  /** On from the document, once it was on the screen. */
+  async #leaveReading() {
+    await this.#painted;
+    this.#read = this.session.document.sha256;
+    return this.session.state === "authorised" ? this.guarded(() => this.authorised()) : this.identified();
+  }
+
+  /** On to the signature's place; a document that was not read yet is read first. */
+  async authorised() {
+    const { sha256: shown } = this.session.document;
+    if (this.#read !== shown) return this.read();
+    await this.persist(() => call("seen", { body: { sha256: shown } }));
+    return super.authorised();
+  }
+
+  /** Whether the document is one that the signer picked from the list. */
+  #isPicked() {
+    return this.session.state === "authorised" && this.#picked === this.session.document.sha256;
   }
 
   // -- who signs ----------------------------------------------------------------
@@ -332,6 +359,7 @@ export class Flow extends Signature {
     const choose = (request) =>
       this.guarded(async () => {
         this.session = await call("choose", { body: { request } });
+        this.#picked = this.session.document.sha256;
         await this.#reopen();
         await this.#proven();
       });

@@ -44,6 +44,11 @@ export function errorSentence(code, values = {}) {
   return (errors[code] ?? code).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "?");
 }
 
+/** @param {number} count of pages, said with their word. */
+export function pageCount(count) {
+  return count === 1 ? t("1 page") : t("{count} pages", { count });
+}
+
 /** @param {number} bytes */
 export function size(bytes) {
   const format = (value, digits) =>

@@ -23,7 +23,7 @@ const host = new Host(boot, (...message) => conversation.receive(...message));
 const machine = new Machine((state) => host.connected && host.post("state", { state }));
 const viewer = new Viewer(byId("viewer"), boot.pdfjs, (page) => call(`page/${page}`, { raw: true }));
 const flow = new Flow(boot, host, machine, viewer);
-const clock = new SessionClock(warn, over);
+const clock = new SessionClock(warn, tellTime, over);
 conversation = new Conversation(boot, host, machine, flow, clock);
 
 let notes = 0;
@@ -36,9 +36,14 @@ noteOwnFailures((code, reference) => {
 
 function warn(secondsLeft, expiresAt) {
   if (!machine.is("connected", "loading", "reviewing", "authorising")) return;
-  notice(expiring(expiresAt));
-  announce(expiring(expiresAt));
+  tellTime(secondsLeft);
+  announce(expiring(secondsLeft));
   host.post("session.expiring", { expiresAt, secondsLeft });
+}
+
+function tellTime(secondsLeft) {
+  if (!machine.is("connected", "loading", "reviewing", "authorising")) return;
+  notice(expiring(secondsLeft));
 }
 
 function over() {

@@ -9,6 +9,7 @@ const corners = () => ({
   topRight: t("Top right"),
   bottomLeft: t("Bottom left"),
   bottomRight: t("Bottom right"),
+  custom: t("Somewhere else: touch the page, or drag the mark"),
   none: t("Without a visible mark"),
 });
 
@@ -60,20 +61,41 @@ function ownPlaces(newField, chosen, choose) {
     ...offered.map(([corner, label]) =>
       option(corner, {
         value: corner,
-        checked: chosen.field === null && corner === chosen.corner,
+        checked: corner === valueOf(chosen),
         onchange: () => choose({ corner, field: null }),
       }, label)),
   );
 }
 
+/** Which of the own places is chosen; null for a field of the document. */
+function valueOf({ corner, field, x }) {
+  if (field !== null) return null;
+  return corner !== "none" && x !== null ? "custom" : corner;
+}
+
+/** Show a choice that was made on the page itself. */
+export function reflect(chosen) {
+  const radio = document.querySelector(`input[name="corner"][value="${valueOf(chosen)}"]`);
+  if (radio) radio.checked = true;
+  const page = document.getElementById("page");
+  if (!page) return;
+  page.closest(".field").hidden = chosen.field !== null;
+  page.value = String(chosen.page);
+}
+
 function pageInput(pages, chosen, change) {
-  return input("page", t("Page, 1 to {pages}", { pages }), {
+  const field = input("page", t("Page, 1 to {pages}", { pages }), {
     type: "number",
     min: 1,
     max: pages,
     value: chosen.page,
     onchange: (event) => change({ page: Number(event.target.value) }),
   });
+  field.classList.add("page-field");
+  field.querySelector(".control").append(
+    h("button", { type: "button", onclick: () => change({ page: pages }) }, t("Last page")),
+  );
+  return field;
 }
 
 /** The fields that the document has for signatures, also those that cannot be signed. */
@@ -112,8 +134,10 @@ function option(kind, attributes, label, more) {
 }
 
 /** The chosen place, as the signer reads it. */
-export function placeWords({ corner, page, field }) {
+export function placeWords(chosen) {
+  const { page, field } = chosen;
   if (field !== null) return t("Field {name}", { name: field });
-  const where = corners()[corner];
-  return corner === "none" ? where : `${where}, ${t("page {page}", { page })}`;
+  const value = valueOf(chosen);
+  const where = value === "custom" ? t("Where you put it") : corners()[value];
+  return value === "none" ? where : `${where}, ${t("page {page}", { page })}`;
 }

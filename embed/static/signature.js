@@ -4,20 +4,24 @@ import { call } from "./api.js";
 import { encodeBase64 } from "./base64.js";
 import { byId } from "./dom.js";
 import { Unreachable } from "./failure.js";
-import { t } from "./i18n.js";
-import { fieldId, place } from "./place.js";
-import { alert, notice } from "./screen.js";
+import { currentLanguage, t } from "./i18n.js";
+import { fieldId, place, reflect } from "./place.js";
+import { within } from "./mark.js";
+import { alert, announce, clearAlert, notice } from "./screen.js";
 import { LOOK_AGAIN_MS, SESSION_OVER, Stage, pause } from "./stage.js";
 import * as steps from "./steps.js";
 
 /** Somebody else's call is making, or made, this very signature. */
 const MADE_ELSEWHERE = new Set(["IN_PROGRESS", "ALREADY_SIGNED"]);
 const CANNOT_BE_SIGNED = new Set(["SIGNING_FAILED", "STATE", "PDF_LOCKED"]);
-const PRESET = { corner: "bottomLeft", page: 1, field: null };
+const PRESET = { corner: "bottomLeft", page: 1, field: null, x: null, y: null };
+const CM_PT = 72 / 2.54;
 
 export class Signature extends Stage {
   #chosen = PRESET;
   #placed = false;
+  /** Width and height of a mark that is put anywhere, by page. */
+  #sizes = new Map();
   /** Settles once the host was told of the signature. */
   _told = null;
 
@@ -26,6 +30,7 @@ export class Signature extends Stage {
     this._machine.move("authorising");
     this.#placed = false;
     this.#chosen = PRESET;
+    this.#sizes.clear();
     await this.place();
   }
 
@@ -43,17 +48,62 @@ export class Signature extends Stage {
       place({
         session: this.session,
         chosen: this.#chosen,
-        change: (change) => this.#choose(change),
+        change: (change) => this.#change(change),
         go: async () => {
-          if (await this.#choose({ page: this.#page() })) this.password();
+          if (await this.#change({ page: this.#page() })) this.password();
         },
         reject: () => this.reject(() => this.place()),
         cancel: () => this.cancel("signer"),
       }),
     );
+    const anywhere = this.session.document.newField === "visible";
+    this._viewer.place = anywhere ? (put) => this.guarded(() => this.#put(put)) : null;
     // Only now does a narrow frame show the document.
     this._viewer.bring();
     return undefined;
+  }
+
+  /** Take what the form says; the place on the page stays where it fits. */
+  async #change(change) {
+    clearAlert();
+    const { corner } = change;
+    if (corner === "custom") {
+      const { page, width, height } = this._viewer.sizeOf(this.#chosen.page);
+      const there = this._viewer.marked ?? { page, x: width / 2, y: height / 2 };
+      return this.#put({ ...there, page: this.#chosen.page });
+    }
+    if (corner !== undefined || change.field) {
+      return this.#choose({ x: null, y: null, ...change });
+    }
+    const { x, y } = this.#chosen;
+    const isThere = change.page >= 1 && change.page <= this.session.document.pages.length;
+    if (x === null || !isThere) return this.#choose(change);
+    return this.#put({ ...change, x, y });
+  }
+
+  /**
+   * Put the mark somewhere on a page: wholly on it, and as near as may be.
+   * @param {{page: number, x: number, y: number, isCentre?: boolean}} put
+   */
+  async #put({ page, x, y, isCentre = false }) {
+    clearAlert();
+    const size = await this.#sizeOn(page);
+    const [left, top] = isCentre ? [x - size.width / 2, y - size.height / 2] : [x, y];
+    const box = within({ x: left, y: top, ...size }, this._viewer.sizeOf(page));
+    const at = { page, x: box.x, y: box.y };
+    const done = await this.#choose({ corner: PRESET.corner, field: null, ...at });
+    reflect(this.#chosen);
+    if (done) announce(whereabouts(at));
+    return done;
+  }
+
+  async #sizeOn(page) {
+    if (!this.#sizes.has(page)) {
+      const { stamp } = await call("place", { body: { ...PRESET, page, x: 0, y: 0 } });
+      const { width, height } = stamp.box;
+      this.#sizes.set(page, { width, height });
+    }
+    return this.#sizes.get(page);
   }
 
   /** The page as it stands in its input, if that is asked for. */
@@ -88,12 +138,14 @@ export class Signature extends Stage {
       // A certified document is signed where it permits, whatever was chosen.
       const { field, corner } = { field: params.campo ?? null, corner: params.visible ? chosen.corner : "none" };
       this.#chosen = { ...chosen, field, corner };
+      reflect(this.#chosen);
     }
     this.#placed = true;
   }
 
   password() {
     this._viewer.fields([]);
+    this._viewer.place = null;
     this.step(() =>
       steps.password({
         session: this.session,
@@ -168,7 +220,7 @@ export class Signature extends Stage {
     this.step(() =>
       steps.done({
         session: this.session,
-        save: () => this.save("download", this.session.completed.document.fileName),
+        save: () => this.save("download", this.session.signed.fileName),
       }),
     );
     // Not waited for by what the signer does next: it can be saved meanwhile.
@@ -184,4 +236,10 @@ export class Signature extends Stage {
     }
     this._host.post("signature.completed", { ...event, delivery });
   }
+}
+
+/** A place on a page, said to who does not see it. */
+function whereabouts({ page, x, y }) {
+  const cm = (points) => (points / CM_PT).toLocaleString(currentLanguage(), { maximumFractionDigits: 1 });
+  return t("Page {page}: {left} cm from the left, {top} cm from the top.", { page, left: cm(x), top: cm(y) });
 }

@@ -2,7 +2,7 @@
 // call what the flow gives them.
 
 import { h } from "./dom.js";
-import { instant, size, t } from "./i18n.js";
+import { instant, pageCount, size, t } from "./i18n.js";
 import { placeWords } from "./place.js";
 import { facts, input } from "./screen.js";
 
@@ -91,8 +91,8 @@ function warnings(session) {
   );
 }
 
-/** The signer reads. */
-export function read({ session, go, change, reject, cancel }) {
+/** The signer reads; `list` leads back to what else waits for them. */
+export function read({ session, go, change, list, reject, cancel }) {
   return {
     name: "read",
     title: session.document.name,
@@ -100,6 +100,7 @@ export function read({ session, go, change, reject, cancel }) {
     primary: { label: t("Continue"), act: go },
     secondary: [
       change ? { label: t("Change document"), act: change } : null,
+      list ? { label: t("Back to the list"), act: list } : null,
       reject ? { label: t("Reject…"), act: reject } : null,
       { label: t("Cancel"), act: cancel },
     ].filter(Boolean),
@@ -162,10 +163,19 @@ export function requests({ list, choose, back }) {
       list.length === 0
         ? h("p", {}, t("Nothing is waiting for your signature here."))
         : h("ul", { class: "choices" }, ...list.map((item) =>
-          h("li", {}, h("button", { type: "button", onclick: () => choose(item.id) }, item.name)))),
+          h("li", {}, h("button", { type: "button", onclick: () => choose(item.id) },
+            h("span", { class: "name" }, item.name),
+            h("span", { class: "hint" }, ...details(item)))))),
     ],
     secondary: [{ label: t("Back"), act: back }],
   };
+}
+
+/** What tells one document that waits from another. */
+function details({ integrator, pages, expires }) {
+  const until = expires && t("until {time}", { time: instant(expires) });
+  return [integrator, pageCount(pages), until].filter(Boolean).map((text, index) =>
+    h("span", { class: "nowrap" }, index ? ` · ${text}` : text));
 }
 
 const LEGAL = {
@@ -181,16 +191,17 @@ export function password({ session, chosen, go, back, reject, cancel }) {
     focus: "password",
     title: t("Sign"),
     body: [
-      facts([
-        [t("You"), `${signer.name}, CUIL ${signer.cuil}`],
-        [t("Document"), `${document.name} (${t("Pages: {pages}", { pages: document.pages.length })})`],
-        [t("Fingerprint (SHA-256)"), h("code", {}, document.sha256)],
-        [t("Your mark"), placeWords(chosen)],
-        [t("Certificate issued by"), signer.issuer],
-      ]),
+      h("p", { class: "lead" }, h("strong", {}, document.name), ` · ${pageCount(document.pages.length)}`),
+      passwordField(signer),
       h("p", { class: "legal" }, LEGAL[signer.legal]()),
-      input("username", "", { type: "hidden", autocomplete: "username", value: signer.cuil, required: false }),
-      passwordField(),
+      h("details", {},
+        h("summary", {}, t("What you are signing, and with what")),
+        facts([
+          [t("You"), `${signer.name}, CUIL ${signer.cuil}`],
+          [t("Your mark"), placeWords(chosen)],
+          [t("Certificate issued by"), signer.issuer],
+          [t("Fingerprint (SHA-256)"), h("code", {}, document.sha256)],
+        ])),
     ],
     primary: { label: t("Sign"), act: go },
     secondary: [
@@ -201,7 +212,7 @@ export function password({ session, chosen, go, back, reject, cancel }) {
   };
 }
 
-function passwordField() {
+function passwordField({ cuil }) {
   const field = input("password", t("Signing password"), {
     type: "password",
     autocomplete: "current-password",
@@ -210,16 +221,27 @@ function passwordField() {
   const box = field.querySelector("input");
   const toggle = h("button", {
     type: "button",
-    class: "plain",
     "aria-pressed": "false",
+    "aria-label": t("Show password"),
     onclick: () => {
       const shown = box.type === "password";
       box.type = shown ? "text" : "password";
       toggle.setAttribute("aria-pressed", String(shown));
     },
-  }, t("Show password"));
-  field.append(toggle);
-  return field;
+  }, t("Show"));
+  box.after(toggle);
+  // A password manager looks for whose password it is.
+  const whose = h("input", {
+    type: "text",
+    name: "username",
+    autocomplete: "username",
+    value: cuil,
+    readonly: true,
+    tabindex: "-1",
+    "aria-label": t("CUIL"),
+    class: "visually-hidden",
+  });
+  return h("div", {}, whose, field);
 }
 
 /** The appliance works. */
@@ -238,7 +260,7 @@ export function signing({ checking }) {
 
 /** It is signed. */
 export function done({ session, save }) {
-  const { completed, integrator } = session;
+  const { completed, integrator, signed } = session;
   return {
     name: "done",
     title: t("Signed"),
@@ -246,12 +268,24 @@ export function done({ session, save }) {
       h("p", { class: "success" }, t("Your signature is on the document. {integrator} has it.", { integrator })),
       facts([
         [t("Document"), completed.document.fileName],
-        [t("Size"), size(completed.document.size)],
-        [t("Fingerprint (SHA-256)"), h("code", {}, completed.document.sha256)],
+        [t("Date"), signed.at && instant(signed.at)],
+        [t("Check it"), signed.verifyUrl && verification(signed.verifyUrl)],
       ]),
+      h("details", {},
+        h("summary", {}, t("Technical details")),
+        facts([
+          [t("Size"), size(completed.document.size)],
+          [t("Fingerprint (SHA-256)"), h("code", {}, completed.document.sha256)],
+        ])),
     ],
     primary: { label: t("Download the signed document"), act: save },
   };
+}
+
+/** The public page of the signature: what it says, anybody may see. */
+function verification(url) {
+  return h("a", { href: url, target: "_blank", rel: "noopener noreferrer" },
+    t("Verification page"));
 }
 
 /** Somebody left without a signature. */
@@ -322,7 +356,10 @@ export function failed({ failure }) {
   };
 }
 
-/** @param {string} iso when the session ends. */
-export function expiring(iso) {
-  return t("This session ends at {time}.", { time: instant(iso) });
+/** @param {number} seconds that the session lasts yet. */
+export function expiring(seconds) {
+  const minutes = Math.max(Math.ceil(seconds / 60), 1);
+  return minutes === 1
+    ? t("You have 1 minute left to sign.")
+    : t("You have {minutes} minutes left to sign.", { minutes });
 }

@@ -3,27 +3,12 @@
 // links of the document do nothing here. Where pdf.js cannot, the server's pictures.
 
 import { h } from "./dom.js";
-import { size, t } from "./i18n.js";
+import { pageCount, size, t } from "./i18n.js";
+import { Mark, lay } from "./mark.js";
 
 const MOST_PIXELS = 5_242_880; // of one canvas: more, and phones drop it
 const ZOOMS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4];
 const NEAR = "100% 0px";
-
-/** Lay an element over a box of a page, in points from the page's top left. */
-function lay(element, box, page) {
-  element.style.left = `${(100 * box.x) / page.width}%`;
-  element.style.top = `${(100 * box.y) / page.height}%`;
-  element.style.width = `${(100 * box.width) / page.width}%`;
-  element.style.height = `${(100 * box.height) / page.height}%`;
-  page.element.append(element);
-}
-
-/** The stamp as it will be drawn, or, where that cannot be had, its words in a box. */
-function picture({ png, lines }) {
-  const words = lines.join(", ");
-  if (!png) return h("div", { class: "stamp" }, ...lines.map((line) => h("span", {}, line)));
-  return h("img", { class: "stamp", src: `data:image/png;base64,${png}`, alt: words });
-}
 
 export class Viewer {
   #root;
@@ -35,8 +20,11 @@ export class Viewer {
   #pdf = null;
   #zoom = 1;
   #near;
-  #stamp = null;
+  #mark = new Mark();
   #fields = [];
+  #place = null;
+  /** Called with the page that is most on the screen, when that changes. */
+  turned = () => {};
 
   /**
    * @param {HTMLElement} root where pages go; scrolls by itself or with its parent.
@@ -52,6 +40,8 @@ export class Viewer {
       rootMargin: NEAR,
     });
     new ResizeObserver(() => this.#layout()).observe(root);
+    root.addEventListener("click", (event) => this.#click(event));
+    this.#followScroll();
   }
 
   /** Whether the mark that is shown is about to change. */
@@ -103,7 +93,9 @@ export class Viewer {
   /** Forget the document. */
   async close() {
     this.#near.disconnect();
-    this.#stamp = null;
+    this.#mark.show(null);
+    this.place = null;
+    this.turned = () => {};
     this.#fields = [];
     for (const page of this.#pages) page.work?.cancel();
     this.#pages = [];
@@ -121,9 +113,64 @@ export class Viewer {
     return this.#zoom;
   }
 
-  /** @param {number} number bring that page on the screen. */
+  /** @param {number} number bring that page, or the nearest there is, on the screen. */
   go(number) {
-    this.#pages[number - 1]?.element.scrollIntoView({ block: "start" });
+    const index = Math.min(Math.max(Math.trunc(number) || 1, 1), this.#pages.length) - 1;
+    this.#pages[index]?.element.scrollIntoView({ block: "start" });
+  }
+
+  /** Tell whoever asked which page is read, while it is scrolled. */
+  #followScroll() {
+    let waiting = false;
+    let told = 1;
+    const look = () => {
+      waiting = false;
+      if (this.current === told) return;
+      told = this.current;
+      this.turned(told);
+    };
+    const scrolled = () => {
+      if (!waiting) requestAnimationFrame(look);
+      waiting = true;
+    };
+    addEventListener("scroll", scrolled, { capture: true, passive: true });
+  }
+
+  /** Width and height of a page, in points. */
+  sizeOf(number) {
+    const { width, height } = this.#pages[number - 1];
+    return { width, height };
+  }
+
+  /**
+   * Let the signer put the mark where they like, by a click on a page, by moving it,
+   * or by arrow keys; null: no more.
+   * @param {((place: {page: number, x: number, y: number, isCentre?: boolean}) => void)|null} place
+   */
+  set place(place) {
+    this.#place = place;
+    this.#mark.move = place;
+    this.#root.classList.toggle("placing", place !== null);
+  }
+
+  /** Where the mark is that is shown: page and box, or null. */
+  get marked() {
+    return this.#mark.place;
+  }
+
+  #click(event) {
+    if (!this.#place || event.target.closest(".stamp, .own-field")) return;
+    const page = this.#pages.find(({ element }) => element.contains(event.target));
+    // Who marks text does not mean the place.
+    if (!page || !getSelection().isCollapsed) return;
+    const seen = page.element.getBoundingClientRect();
+    const points = page.width / seen.width;
+    this.#place({
+      page: page.number,
+      x: (event.clientX - seen.left) * points,
+      y: (event.clientY - seen.top) * points,
+      isCentre: true,
+    });
   }
 
   /**
@@ -147,26 +194,21 @@ export class Viewer {
    * @param {{page: number, box: object, lines: string[], png: string|null}|null} stamp
    */
   mark(stamp) {
-    this.#stamp?.remove();
-    this.#stamp = null;
-    const page = stamp && this.#pages[stamp.page - 1];
-    if (!page) return;
-    const mark = picture(stamp);
-    lay(mark, stamp.box, page);
-    this.#stamp = mark;
+    this.#mark.show(stamp, stamp && this.#pages[stamp.page - 1]);
     this.bring();
   }
 
   /**
-   * Bring the mark into view, if there is one: scroll the document's own area, never
+   * Bring the mark into view, unless it is: scroll the document's own area, never
    * the form away from who fills it in.
    */
   bring() {
-    if (!this.#stamp) return;
+    const bounds = this.#mark.bounds;
+    if (!bounds) return;
     const area = this.#root.parentElement;
-    const { top, height } = this.#stamp.getBoundingClientRect();
-    const box = area.getBoundingClientRect();
-    area.scrollTop += top - box.top - (box.height - height) / 2;
+    const { top, bottom, height } = area.getBoundingClientRect();
+    if (bounds.top >= top && bounds.bottom <= bottom) return;
+    area.scrollTop += bounds.top - top - (height - bounds.height) / 2;
   }
 
   async #load(bytes) {
@@ -286,11 +328,46 @@ export function toolbar(viewer, { pages, size: bytes }, save) {
   return h(
     "div",
     { class: "tools", role: "toolbar", "aria-label": t("Document view") },
-    h("span", { class: "counter" }, `${t("Pages: {pages}", { pages: pages.length })} · ${size(bytes)}`),
+    pages.length > 1 ? turner(viewer, pages.length) : h("span", { class: "counter" }, pageCount(1)),
+    h("span", { class: "counter size" }, size(bytes)),
+    h(
+      "span",
+      { class: "zoom" },
+      h("button", { type: "button", onclick: change(-1), "aria-label": t("Smaller") }, "−"),
+      shown,
+      h("button", { type: "button", onclick: change(1), "aria-label": t("Bigger") }, "+"),
+    ),
     h("button", { type: "button", class: "plain", onclick: save }, t("Download")),
-    h("button", { type: "button", onclick: change(-1), "aria-label": t("Smaller") }, "−"),
-    shown,
-    h("button", { type: "button", onclick: change(1), "aria-label": t("Bigger") }, "+"),
   );
 }
 
+/** The page that is read, and the ways to others. */
+function turner(viewer, pages) {
+  const at = h("input", {
+    id: "at",
+    inputmode: "numeric",
+    autocomplete: "off",
+    maxlength: String(pages).length,
+    value: viewer.current,
+    "aria-label": t("Page that is read, of {pages}", { pages }),
+    onchange: () => go(),
+    onkeydown: (event) => event.key === "Enter" && go(),
+  });
+  const go = () => {
+    viewer.go(Number(at.value));
+    at.value = String(viewer.current);
+  };
+  viewer.turned = (page) => {
+    // Who types a number is not talked over.
+    if (at !== document.activeElement) at.value = String(page);
+  };
+  const turn = (steps) => () => viewer.go(viewer.current + steps);
+  return h(
+    "span",
+    { class: "turner" },
+    h("button", { type: "button", onclick: turn(-1), "aria-label": t("Page before") }, "‹"),
+    at,
+    h("span", { class: "counter" }, t("of {pages}", { pages })),
+    h("button", { type: "button", onclick: turn(1), "aria-label": t("Next page") }, "›"),
+  );
+}

@@ -124,9 +124,17 @@ async def test_signer_picks_a_request_of_this_integrator(
     await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
     await ceremony.give_code(frame, person)
     await ceremony.at(frame, "requests")
-    assert await frame.locator(".choices button").all_inner_texts() == ["pendiente.pdf"]
+    (shown,) = await frame.locator(".choices button").all_inner_texts()
+    assert "pendiente.pdf" in shown
+    assert "Estudio Contable Sur" in shown
+    assert "1 página" in shown
     await frame.get_by_role("button", name="pendiente.pdf").click()
+    await ceremony.at(frame, "read")
+    # Fetched and drawn is not read: that is what leaving the page says.
+    assert mine not in site.seen_requests(person)
+    await ceremony.read(frame)
     await ceremony.choose_place(frame)
+    assert site.seen_requests(person) == [mine]
     await ceremony.sign(frame, person)
     completed = await site.wait(page, "signature.completed")
 
@@ -144,6 +152,7 @@ async def test_cancelled_frame_leaves_a_picked_request_pending(
     await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
     await ceremony.give_code(frame, person)
     await frame.get_by_role("button", name="pendiente.pdf").click()
+    await ceremony.read(frame)
     await ceremony.at(frame, "place")
     await frame.get_by_role("button", name="Cancelar").click()
     await site.wait(page, "cancelled")
@@ -335,10 +344,10 @@ async def test_field_of_the_document_is_chosen(
     await expect(frame.get_by_label("a.tres")).to_be_disabled()
     await expect(frame.locator(".own-field")).to_have_count(2)
     await tab_to(page, frame.locator("input[value=bottomLeft]"))
-    for _ in range(3):
+    for _ in range(4):
         await page.keyboard.press("ArrowDown")
     await expect(frame.get_by_label("a.uno")).to_be_checked()
-    await expect(frame.locator("img.stamp")).to_have_attribute(
+    await expect(frame.locator(".stamp img")).to_have_attribute(
         "alt", re.compile("^Firmado por, ")
     )
     await frame.locator(".own-field[title='a.dos']").click()
@@ -390,3 +399,43 @@ async def test_key_in_a_browser_is_refused_and_flagged(
     # A request without the header's preflight: an extension, or an old browser.
     assert site.call_as_browser() == 403
     assert site.flagged() == ["browser"]
+
+
+async def test_signer_goes_back_from_a_request_to_the_list(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Who picked the wrong one picks another; only what was left by *go on* is seen."""
+    site.new_request(person, PDF, "uno.pdf")
+    other = site.new_request(person, pdfs.pages(2), "dos.pdf")
+    await site.open(page, person)
+    frame = site.frame(page)
+    await frame.get_by_role("button", name="Firmar uno que me mandaron").click()
+    await ceremony.give_code(frame, person)
+    await frame.get_by_role("button", name="uno.pdf").click()
+    await ceremony.at(frame, "read")
+    await frame.get_by_role("button", name="Volver a la lista").click()
+    await frame.get_by_role("button", name="dos.pdf").click()
+    await expect(frame.locator(".page")).to_have_count(2)
+    await ceremony.whole_of_picked(frame, person)
+    completed = await site.wait(page, "signature.completed")
+
+    assert completed["signedDocId"] == str(other)
+    assert site.seen_requests(person) == [other]
+
+
+async def test_signed_tells_when_and_where_it_is_checked(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Document, date, and the public page of this very signature."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.whole(frame, person)
+    facts = frame.locator("#body .facts").first
+    await expect(facts).to_contain_text("contrato.pdf")
+    await expect(facts).to_contain_text(
+        re.compile(r"Fecha\s*\d{2}/\d{2}/\d{4},? \d{2}:\d{2}")
+    )
+    address = await facts.get_by_role("link").get_attribute("href")
+    assert address is not None
+
+    assert person.name.split()[0][0] in site.fetch(address).decode()

@@ -77,7 +77,7 @@ async def test_ceremony_is_accessible_in_every_look(
     await ceremony.give_code(frame, person)
     await at(frame, "place")
     await frame.check("input[value=topRight]")
-    await expect(frame.locator("img.stamp")).to_be_visible()
+    await expect(frame.locator(".stamp img")).to_be_visible()
     await looks.see(frame, "06-place")
     await frame.get_by_label("locación.inquilina").check()
     await expect(frame.locator("#page")).to_be_hidden()

@@ -454,7 +454,8 @@ async def test_reload_of_the_frame_takes_up_the_work(
     await site.send(page, "init", {**init, "nonce": "after the reload"})
 
     frame = site.frame(page)
-    await ceremony.at(frame, "place")
+    # Drawn anew, it is read anew.
+    await ceremony.read(frame)
     await ceremony.choose_place(frame)
     await ceremony.sign(frame, person)
     await site.wait(page, "signature.completed")

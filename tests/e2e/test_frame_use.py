@@ -46,7 +46,7 @@ async def test_keyboard_alone_signs(
         await press_on(page, main)
 
     saved = await download.value
-    assert saved.suggested_filename == "contrato.pdf"
+    assert saved.suggested_filename == "contrato-firmado.pdf"
 
 
 async def test_signed_document_is_saved_while_the_host_is_still_being_told(

@@ -50,6 +50,14 @@ async def sign(frame: Frame, person: TestPerson) -> None:
     await go(frame)
 
 
+async def whole_of_picked(frame: Frame, person: TestPerson) -> None:
+    """From a request that a proven signer picked to the signature."""
+    await read(frame)
+    await choose_place(frame)
+    await sign(frame, person)
+    await at(frame, "done")
+
+
 async def whole(frame: Frame, person: TestPerson, corner: str = "bottomLeft") -> None:
     """From the document on the screen to the signature."""
     await read(frame)

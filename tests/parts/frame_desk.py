@@ -247,7 +247,7 @@ async def open_frame_desk(
             LocalDocuments(folder / "documents", FixedDocumentKeys()),
             FakeInspector(),
         )
-        views = FrameViews(store, clock, trial=settings.trial)
+        views = FrameViews(store, clock, settings.verify_url, trial=settings.trial)
         throttle = Throttle(store, desk.lookup, clock, settings.auth)
         stamping = Stamping(settings.stamp, settings.verify_url)
         requests = Requests(store, documents, inspector, clock, stamping)

@@ -23,7 +23,7 @@ from sqlalchemy import select, update
 
 from appliance.bootstrap import Front
 from appliance.domain.ids import RequestId
-from appliance.domain.vocab import PersonState
+from appliance.domain.vocab import EventKind, PersonState
 from appliance.services.intake import IntakeOrder
 from appliance.storage.tables import audit_event, embed_session, login_secret
 from appliance.storage.tables import person as person_table
@@ -234,6 +234,20 @@ class FrameSite:
     def states(self, person: TestPerson) -> list[str]:
         """The states of every request of a person, by id."""
         return [state for _, state in self.requests(person)]
+
+    def seen_requests(self, person: TestPerson) -> list[int]:
+        """Requests of which the audit says that the person saw the document."""
+
+        async def read(front: Front) -> list[int]:
+            query = select(audit_event.c.request).where(
+                audit_event.c.event == EventKind.REQUEST_VIEWED.value,
+                audit_event.c.actor == f"person:{person.id}",
+            )
+            async with front.core.store.read() as records:
+                rows = await records.sessions._connection.execute(query)  # type: ignore[attr-defined]  # of the adapter
+                return [int(row.request) for row in rows]
+
+        return self.appliance.do(read)
 
     def expire(self, token: str, seconds_left: float = -1) -> None:
         """Have a session end that many seconds from now."""

@@ -162,6 +162,10 @@ class ActivationRecords(Protocol):
         """The published signature with a verification code."""
         ...
 
+    async def coded(self, request: RequestId) -> tuple[str | None, datetime] | None:
+        """Verification code of a published signature, if it has one, and its time."""
+        ...
+
     async def keying(self, person: PersonId) -> bool:
         """Whether an activation of a person is still to use their key."""
         ...
