@@ -232,8 +232,8 @@ PERSON_STATES: Final[dict[PersonState, tuple[str, str]]] = {
 }
 
 ADMINISTRATOR_STATES: Final = {
-    True: (N_("Active"), "good"),
-    False: (N_("Disabled"), "quiet"),
+    True: (N_("Enabled"), "good"),
+    False: (N_("Turned off"), "quiet"),
 }
 """Whether an administrator may sign in."""
 

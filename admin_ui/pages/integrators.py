@@ -116,3 +116,44 @@ async def _summary(view: IntegratorView) -> dict[str, Any]:
         "prefix": view.event_prefix or usual,
         "usual": usual,
     }
+
+
+@blueprint.get("/<code>/name")
+async def ask_name(code: str) -> Response:
+    """`GET /admin/integrators/{code}/name`."""
+    view = await core().integrators.get(code)
+    return await page("integrator_name.html", faults=NONE, view=view, name=view.name)
+
+
+@blueprint.post("/<code>/name")
+async def rename(code: str) -> Response:
+    """`POST /admin/integrators/{code}/name`: what signers read; the code stays."""
+    name = session.form().text("name")
+    try:
+        await core().integrators.change(session.actor(), code, name=name)
+    except ApplianceError as exc:
+        view = await core().integrators.get(code)
+        faults = faults_of(exc, _FIELDS)
+        return await again("integrator_name.html", faults, view=view, name=name)
+    return go("integrators.summary", code=code)
+
+
+@blueprint.get("/<code>/disable")
+async def ask_disable(code: str) -> Response:
+    """`GET /admin/integrators/{code}/disable`: what it means."""
+    view = await core().integrators.get(code)
+    return await page("integrator_disable.html", view=view)
+
+
+@blueprint.post("/<code>/disable")
+async def disable(code: str) -> Response:
+    """`POST /admin/integrators/{code}/disable`."""
+    await core().integrators.disable(session.actor(), code)
+    return go("integrators.summary", code=code)
+
+
+@blueprint.post("/<code>/enable")
+async def enable(code: str) -> Response:
+    """`POST /admin/integrators/{code}/enable`."""
+    await core().integrators.enable(session.actor(), code)
+    return go("integrators.summary", code=code)

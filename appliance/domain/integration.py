@@ -78,6 +78,8 @@ class IntegratorView:
     """Names of the timestamping authorities to ask, in order."""
     event_prefix: str | None = None
     """What the types of its frames' messages begin with; None: as the setting says."""
+    disabled: datetime | None = None
+    """Since when none of its keys opens a session; None while they do."""
 
 
 @dataclass(frozen=True, slots=True)

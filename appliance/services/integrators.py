@@ -133,6 +133,51 @@ class Integrators(ApiKeys):
             await _change(records, actor, before, after)
         return after
 
+    async def disable(self, actor: str, code: str) -> int:
+        """Let no key of an integrator open a session; open ones end at once.
+
+        Args:
+            actor: for the audit.
+            code: of the integrator; disabled already: nothing changes.
+
+        Returns:
+            How many sessions ended.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        now = self._clock.now()
+        async with self._store.write() as records:
+            before = await integrator_of(records, code)
+            if before.disabled is not None:
+                return 0
+            await records.integrators.lock_keys(before.id)
+            await _change(records, actor, before, replace(before, disabled=now))
+            ended = await records.sessions.end_of_integrator(before.id, now)
+            for public_id in ended:
+                audit(
+                    records,
+                    EventKind.SESSION_ENDED,
+                    actor,
+                    before,
+                    {"session": public_id},
+                )
+        return len(ended)
+
+    async def enable(self, actor: str, code: str) -> None:
+        """Undo `disable`; keys and domains are those of before.
+
+        Args:
+            actor: for the audit.
+            code: of the integrator.
+
+        Raises:
+            ApplianceError: `INTEGRATOR_NOT_FOUND`.
+        """
+        async with self._store.write() as records:
+            before = await integrator_of(records, code)
+            await _change(records, actor, before, replace(before, disabled=None))
+
     async def set_profile(
         self, actor: str, code: str, wishes: ProfileWishes
     ) -> IntegratorView:
@@ -270,4 +315,5 @@ def _integrator_json(view: IntegratorView) -> dict[str, object]:
         ),
         **({"digest": view.digest.value} if view.digest else {}),
         **({"tsa": list(view.tsa)} if view.tsa else {}),
+        **({"state": "disabled"} if view.disabled else {}),
     }

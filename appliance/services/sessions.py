@@ -84,7 +84,7 @@ class Sessions:
         Raises:
             ApplianceError: `API_KEY_INVALID`, whichever of the two is not
                 right; `API_KEY_MISSING`, `API_KEY_ENVIRONMENT`;
-                `API_KEY_IN_BROWSER`.
+                `API_KEY_IN_BROWSER`; `INTEGRATOR_DISABLED`.
 
         Source: spec "POST {web_url}/api/integration/session/new".
         """
@@ -99,13 +99,17 @@ class Sessions:
             or not row.key.usable(self._clock.now())
         ):
             raise ApplianceError(ErrorCode.API_KEY_INVALID)
+        if row.integrator.disabled is not None:
+            # Only for who showed a good key of theirs.
+            raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
         return await self._open(row, self._keys.indexes(api_key)[0])
 
     async def _open(self, row: KeyRow, key_index: str) -> NewSession:
         """Record a session of a good key.
 
         Raises:
-            ApplianceError: `API_KEY_INVALID`: the key was revoked meanwhile.
+            ApplianceError: `API_KEY_INVALID`: the key was revoked meanwhile;
+                `INTEGRATOR_DISABLED`.
         """
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         async with self._store.write() as records:
@@ -114,6 +118,10 @@ class Sessions:
             # A revocation ends the sessions it sees: none is opened after it.
             if again is None or not again.key.usable(now):
                 raise ApplianceError(ErrorCode.API_KEY_INVALID)
+            # Read after the key was locked: who is being disabled holds the lock.
+            whose = await records.integrators.get(row.integrator.code)
+            if whose is None or whose.disabled is not None:
+                raise ApplianceError(ErrorCode.INTEGRATOR_DISABLED)
             new = NewSessionRow(
                 id=new_id(),
                 public_id=secrets.token_hex(_PUBLIC_BYTES),

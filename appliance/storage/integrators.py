@@ -68,6 +68,7 @@ class SqlIntegrators:
                 level=changed.level,
                 timestamp_policy=changed.timestamp_policy,
                 digest=changed.digest,
+                disabled=changed.disabled,
                 tsa=changed.tsa and list(changed.tsa),
                 event_prefix=changed.event_prefix,
             )
@@ -88,6 +89,15 @@ class SqlIntegrators:
         if lock:
             query = query.with_for_update(of=api_key)
         return _key_row(await self._one(query))
+
+    async def lock_keys(self, whose: IntegratorId) -> None:
+        """Let no session of an integrator be opened until the commit."""
+        await self._connection.execute(
+            select(api_key.c.id)
+            .where(api_key.c.integrator == whose)
+            .order_by(api_key.c.id)
+            .with_for_update()
+        )
 
     async def key_by_index(self, indexes: Sequence[str]) -> KeyRow | None:
         """An API key by the HMAC of its text."""
@@ -279,6 +289,7 @@ def integrator_view(row: Row[Any]) -> IntegratorView:
         digest=row.i_digest and DigestAlgorithm(row.i_digest),
         tsa=row.i_tsa and tuple(row.i_tsa),
         event_prefix=row.i_event_prefix,
+        disabled=row.i_disabled,
     )
 
 

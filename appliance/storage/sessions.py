@@ -238,6 +238,10 @@ class SqlSessions:
         """End the unfinished sessions of a key, and the requests they made."""
         return await self._end(_C.api_key == key_id, at)
 
+    async def end_of_integrator(self, whose: IntegratorId, at: datetime) -> list[str]:
+        """End an integrator's unfinished sessions, and the requests they made."""
+        return await self._end(_C.integrator == whose, at)
+
     async def end_of_person(self, person: PersonId, at: datetime) -> list[str]:
         """End a person's unfinished sessions, and the requests they made."""
         return await self._end(_C.person == person, at)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from tests.parts.console import Site
 from tests.parts.console_changes import (
@@ -290,3 +291,41 @@ async def test_code_in_use_leads_to_who_has_it(site: Site) -> None:
         "Ya hay un integrador con este código: elegí otro."
     )
     assert 'href="/admin/integrators/acme">Ver ACME S.A.</a>' in answer.text
+
+
+async def test_integrator_gets_another_name(site: Site) -> None:
+    """The code stays; an empty one is refused at its field."""
+    here = "/admin/integrators/acme"
+    assert (await site.post(f"{here}/name", name=" ")).fault_of("name")
+
+    done = await site.post(f"{here}/name", name="ACME y Cía.")
+
+    assert done.location == here
+    assert "ACME y Cía." in (await site.get(here)).text
+    event = await audited(site, EventKind.INTEGRATOR_CHANGED)
+    after = event.detail["after"]
+    assert isinstance(after, dict)
+    assert after["name"] == "ACME y Cía."
+
+
+async def test_disabled_integrator_opens_no_session(site: Site) -> None:
+    """Open ones end, a good key is told why, a bad one as ever; and back again."""
+    here = "/admin/integrators/acme"
+    made = await site.front.integrators.create_key("operator", "acme", "backend")
+    sessions = site.desk.sessions
+    await sessions.open("acme", made.secret)
+    assert "terminan ahora" in (await site.get(f"{here}/disable")).text
+
+    done = await site.post(f"{here}/disable")
+
+    assert done.location == here
+    assert "Deshabilitado" in (await site.get("/admin/integrators")).text
+    assert len(await site.desk.audited(EventKind.SESSION_ENDED)) == 1
+    with pytest.raises(ApplianceError) as refused:
+        await sessions.open("acme", made.secret)
+    assert refused.value.code is ErrorCode.INTEGRATOR_DISABLED
+    with pytest.raises(ApplianceError) as refused:
+        await sessions.open("acme", made.secret[:-1] + "x")
+    assert refused.value.code is ErrorCode.API_KEY_INVALID
+    await site.post(f"{here}/enable")
+    await sessions.open("acme", made.secret)

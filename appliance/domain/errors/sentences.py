@@ -43,6 +43,9 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
         "replace this one."
     ),
     ErrorCode.API_KEY_NOT_FOUND: "There is no such API key.",
+    ErrorCode.INTEGRATOR_DISABLED: (
+        "This integrator is disabled; ask whoever runs this installation."
+    ),
     ErrorCode.SESSION_TOKEN_EXPIRED: (
         "The session has expired; the integrator's backend can open a new one."
     ),

@@ -76,6 +76,10 @@ class IntegratorRecords(Protocol):
         """An API key by id; `lock` keeps others from changing it."""
         ...
 
+    async def lock_keys(self, whose: IntegratorId) -> None:
+        """Let no session of an integrator be opened until the commit."""
+        ...
+
     async def key_by_index(self, indexes: Sequence[str]) -> KeyRow | None:
         """An API key by the HMAC of its text."""
         ...
@@ -246,6 +250,10 @@ class SessionRecords(Protocol):
         Returns:
             Their public ids.
         """
+        ...
+
+    async def end_of_integrator(self, whose: IntegratorId, at: datetime) -> list[str]:
+        """End an integrator's unfinished sessions, and the requests they made."""
         ...
 
     async def end_of_person(self, person: PersonId, at: datetime) -> list[str]:

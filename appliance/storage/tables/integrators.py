@@ -41,6 +41,7 @@ integrator = Table(
     Column("tsa", JsonText),
     # Of its frames' messages; null: the setting.
     Column("event_prefix", String(32)),
+    Column("disabled", Instant),
 )
 
 api_key = Table(
