@@ -53,6 +53,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.PERSON_UNLOCKED: N_("Signing password unlocked"),
     EventKind.PERSON_DISABLED: N_("Person disabled"),
     EventKind.PERSON_ENABLED: N_("Person enabled"),
+    EventKind.PERSON_TOTP_SET: N_("Person's authenticator app replaced"),
     EventKind.PERSON_REISSUED: N_("Key revoked for a new enrolment"),
     EventKind.CERTIFICATE_IMPORTED: N_("Certificate of an external CA imported"),
     EventKind.CSR_INTENDED: N_("Key about to sign a certificate request"),

@@ -2,9 +2,9 @@
 
 from quart import Blueprint, Response
 
-from admin_ui import session, words
+from admin_ui import proof, session, words
 from admin_ui.core import core
-from admin_ui.render import NONE, Faults, again, go, page
+from admin_ui.render import NONE, Faults, again, go, page, qr_code
 from admin_ui.session import is_partial
 from appliance.domain.console import PersonView, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -97,3 +97,23 @@ async def enable(person_id: str) -> Response:
     """`POST /admin/people/{id}/enable`."""
     await core().officers.enable(session.actor(), PersonId(person_id))
     return go("person.show", person_id=person_id)
+
+
+@blueprint.get("/totp")
+async def ask_totp(person_id: str) -> Response:
+    """`GET /admin/people/{id}/totp`: what it means, and the officer's own code."""
+    view = await _found(person_id)
+    two = proof.needs_two()
+    return await page("person_totp.html", faults=NONE, view=view, two=two)
+
+
+@blueprint.post("/totp")
+async def reset_totp(person_id: str) -> Response:
+    """`POST /admin/people/{id}/totp`: make new codes and show them, this once."""
+    view = await _found(person_id)
+    witness, faults = await proof.of_two()
+    if faults:
+        two = proof.needs_two()
+        return await again("person_totp.html", faults, view=view, two=two)
+    uri = await core().person_factor.reset(session.actor(), view.row.id, witness)
+    return await page("person_totp_made.html", view=view, uri=uri, qr=qr_code(uri))

@@ -12,6 +12,7 @@ from appliance.domain.ports import (
     Sealer,
 )
 from appliance.identity.console_users import ConsoleUsers
+from appliance.identity.person_factor import PersonFactor
 from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
 from appliance.services.console_views import ConsoleViews
@@ -64,6 +65,7 @@ class AdminFront:
     invitations: Invitations
     views: ConsoleViews
     officers: Officers
+    person_factor: PersonFactor
     reissue: Reissue
     logos: Logos
     stamp_samples: StampSamples
@@ -125,6 +127,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             invitations=invitations,
             views=ConsoleViews(store, sealer, lookup, clock),
             officers=Officers(store, clock),
+            person_factor=PersonFactor(store, sealer, clock, settings.installation),
             reissue=Reissue(store, invitations, revocations, clock),
             logos=Logos(store, core.inspector, clock),
             stamp_samples=StampSamples(store, core.inspector, clock, stamping),

@@ -134,6 +134,15 @@ class SqlPeople:
                 delete(table).where(table.c.person == person_id)
             )
 
+    async def set_totp(self, person_id: PersonId, sealed: bytes) -> bool:
+        """Set a TOTP seed in the place of the one before; False if there was none."""
+        result = await self._connection.execute(
+            update(login_secret)
+            .where(login_secret.c.person == person_id)
+            .values(totp_sealed=sealed, last_step=0)
+        )
+        return result.rowcount == 1
+
     async def get(self, person_id: PersonId) -> Person | None:
         """A person by id."""
         return await self._one(person.c.id == person_id)

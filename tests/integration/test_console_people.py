@@ -254,3 +254,28 @@ async def test_somebody_who_is_there_is_led_to(
 
     assert answer.fault_of(field).startswith("Ya hay una persona"), answer.text
     assert f'href="/admin/people/{row.id}">Ver Ana María Núñez</a>' in answer.text
+
+
+async def test_lost_telephone_is_replaced_with_certificate_kept(site: Site) -> None:
+    """After the officer's code; a new QR once, no secret in the audit."""
+    person = await with_secret(site)
+    here = f"/admin/people/{person}"
+    assert (await site.post(f"{here}/totp", code="1")).fault_of("code")
+    async with site.desk.store.read() as records:
+        before = await records.logins.secret(person)
+
+    made = await site.post(f"{here}/totp", code=site.code())
+
+    (seed,) = set(re.findall(r"secret=([A-Z2-7]{32})", made.text))
+    async with site.desk.store.read() as records:
+        after = await records.logins.secret(person)
+    assert before is not None
+    assert after is not None
+    assert after.phc == before.phc
+    assert after.totp_sealed != before.totp_sealed
+    event = await audited(site, EventKind.PERSON_TOTP_SET)
+    assert event.detail["person"] == person
+    assert seed not in str(event)
+    invited = await site.person("20267565393", "Luis", enrolled=False)
+    wrong = await site.post(f"/admin/people/{invited}/totp", code=site.code())
+    assert wrong.status == 409

@@ -115,6 +115,10 @@ class PeopleRecords(Protocol):
         """Say that what a person has proven until now counts no more."""
         ...
 
+    async def set_totp(self, person: PersonId, sealed: bytes) -> bool:
+        """Set a TOTP seed in the place of the one before; False if there was none."""
+        ...
+
     async def by_cuil(self, cuil: str) -> Person | None:
         """A person by the eleven digits."""
         ...

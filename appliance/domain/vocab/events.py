@@ -48,6 +48,8 @@ class EventKind(StrEnum):
     PERSON_UNLOCKED = "person.unlocked"
     PERSON_DISABLED = "person.disabled"
     PERSON_ENABLED = "person.enabled"
+    PERSON_TOTP_SET = "person.totp_set"
+    """New codes for sign-in; key and passwords are those of before."""
     PERSON_REISSUED = "person.reissued"
     """Key revoked and secrets forgotten: they enrol anew."""
     CREDENTIAL_ISSUED = "credential.issued"
