@@ -314,3 +314,72 @@ async def test_every_code_of_opening_is_told_to_signer_and_host(
     await site.send(page, "init", {**init, "autoLoadFile": file_of(PDF)})
     await site.wait(page, "document.loaded")
     await ceremony.at(frame, "read")
+
+
+MENDED_HERE = {"OTP_INVALID", "SIGN_PASSWORD_WRONG", "RATE_LIMITED", "FIELD_INVALID"}
+MENDED_HERE |= {"BUSY"}
+"""The signer mends these in the frame: no business of the host's."""
+FAILS = {"SIGNING_FAILED", "STATE", "PDF_LOCKED"}
+"""After these this document cannot be signed."""
+ASKED_FOR = {"IN_PROGRESS", "ALREADY_SIGNED"}
+"""Another call makes this signature: the frame asks what became of it."""
+
+
+async def reach(frame: Frame, path: str) -> None:
+    """Go on to the step that calls a route, from wherever an init led."""
+    if path != "sign":
+        await ceremony.at(frame, "read")
+    if path == "otp":
+        await ceremony.go(frame)
+        await ceremony.at(frame, "code")
+    if path == "sign":
+        await ceremony.at(frame, "place")
+        await ceremony.go(frame)
+        await ceremony.at(frame, "password")
+
+
+async def press(frame: Frame, path: str) -> None:
+    """Do what calls a route."""
+    if path == "otp":
+        await frame.fill("#code", "000000")
+    if path == "sign":
+        await frame.fill("#password", "una contraseña")
+    await ceremony.go(frame)
+
+
+@pytest.mark.parametrize("path", ["identify", "otp", "sign"])
+async def test_every_code_of_a_step_is_told(
+    site: FrameSite, person: TestPerson, page: Page, path: str
+) -> None:
+    """Whatever a step is answered, it is said, and it goes on from there."""
+    init = await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    if path == "sign":
+        await ceremony.read(frame)
+        await ceremony.give_code(frame, person)
+    await reach(frame, path)
+    answers: dict[str, Any] = {}
+
+    async def answer(route: Route) -> None:
+        await route.fulfill(**answers)
+
+    told = 0
+    for code in ANSWERS:
+        if path == "sign" and code.value in ASKED_FOR:
+            continue
+        answers.clear()
+        answers.update(problem(code))
+        await page.route(f"**/embed/api/{path}", answer)
+        await press(frame, path)
+        await is_told(frame, code)
+        await page.unroute(f"**/embed/api/{path}", answer)
+        if code.value not in MENDED_HERE:
+            told += 1
+            assert (await site.wait(page, "error", told))["code"] == code
+        if code.value in ENDS or (path == "sign" and code.value in FAILS):
+            await site.send(page, "init", {**init, "nonce": f"after {code}"})
+            await reach(frame, path)
+        elif path == "identify" and code.value == "IDENTITY_MISMATCH":
+            await frame.get_by_role("button", name="Volver").click()
+            await ceremony.at(frame, "read")
+    assert len(await site.payloads(page, "error")) == told

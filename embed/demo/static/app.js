@@ -152,6 +152,8 @@ const MEANINGS = {
   },
   "signature.completed": completed,
   cancelled: () => say(words.cancelled),
+  rejected: () => say(words.rejected),
+  "signer.unknown": () => say(words.unknown),
   error: ({ payload = {} }) => {
     const renew = payload.category === "new_session" || payload.code === "SESSION_TOKEN_EXPIRED";
     complain(words.errorFrom(payload.code), payload.message ?? "", renew);
