@@ -496,3 +496,20 @@ def test_answer_is_plain_json_for_any_client(backend: Backend) -> None:
     answer = backend.call(headers={"Accept": "*/*"})
 
     assert isinstance(json.loads(answer.content)["tokenSession"], str)
+
+
+def test_operator_sets_the_prefix_of_an_integrators_messages(
+    appliance: Appliance,
+) -> None:
+    """Its own, and without one the installation's again."""
+    run = appliance.rubrica
+    run("integrator", "create", "prefijo", "Prefijo S.A.")
+
+    own = run("integrator", "prefix", "prefijo", "firma-sur").stdout
+    listed = run("integrator", "list").stdout
+    usual = run("integrator", "prefix", "prefijo").stdout
+
+    assert own == "prefix firma-sur\n"
+    (line,) = [line for line in listed.splitlines() if line.startswith("prefijo ")]
+    assert line.split()[-1] == "firma-sur"
+    assert usual == "prefix svc (the installation's)\n"

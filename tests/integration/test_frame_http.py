@@ -11,7 +11,7 @@ from appliance.core.work_owner import WorkOwner, work_owner
 from appliance.domain.document import Inspection
 from appliance.web.auth import is_public
 from embed.api import LATE
-from embed.reports import SESSION_MOST
+from embed.reports import ADDRESS_MOST, SESSION_MOST
 from tests.parts.frame_desk import FakeInspector
 from tests.parts.frame_role import ORIGINS, Frame, init_of, problem
 
@@ -346,6 +346,18 @@ async def test_error_of_the_page_is_in_the_log_by_its_reference(
     assert "p-0-4294967295" in written
     assert written.count("pageReference") == SESSION_MOST
     assert page.session_public_id in written
+
+
+async def test_one_address_fills_no_log(
+    frame: Frame, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever sessions it makes up."""
+    for number in range(ADDRESS_MOST + 5):
+        told = {"session": f"{number:024x}", "code": "MIME", "reference": "p-1-2"}
+        await frame.call("note", body=told)
+    captured = capsys.readouterr()
+
+    assert (captured.out + captured.err).count("pageReference") == ADDRESS_MOST
 
 
 async def test_document_that_the_page_refused_is_remembered(frame: Frame) -> None:
