@@ -41,6 +41,7 @@ def create_embed(front: Front, assets: Assets | None = None) -> Quart:
         framing=front.framing,
         signing=front.frame_signing,
         health=front.health,
+        logos=front.logos,
         assets=assets or load_assets(),
         tried=Reports(front.clock),
         told=Reports(front.clock),

@@ -10,6 +10,7 @@ from appliance.domain.integration import EmbedSession
 from appliance.services.frame_signing import FrameSigning
 from appliance.services.framing import Framing
 from appliance.services.health import SharedHealth
+from appliance.services.logos import Logos
 from appliance.services.sessions import Sessions
 from appliance.settings import Settings
 from embed.assets import Assets
@@ -29,6 +30,7 @@ class EmbedCore:
     framing: Framing
     signing: FrameSigning
     health: SharedHealth
+    logos: Logos
     assets: Assets
     tried: Reports
     """Origins that may not show the frame and tried."""

@@ -8,6 +8,7 @@ Source: spec "Iframe embedding"; decisions "expired or unknown token", "reload o
 the frame"; research "Iframe: security headers".
 """
 
+import re
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -19,6 +20,7 @@ from appliance.domain.integration import FramePage, PageKind
 from appliance.web import language, log
 from appliance.web.app import client_address
 from appliance.web.auth import public
+from appliance.web.png import logo_png
 from embed.core import core
 
 blueprint = Blueprint("page", __name__)
@@ -42,6 +44,7 @@ _PERMISSIONS: Final = (
 )
 _FRAMED: Final = frozenset({"iframe", "frame", "embed", "object"})
 _TOKEN_AT_MOST: Final = 256
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FOREVER: Final = "public, max-age=31536000, immutable"
 _ISOLATED: Final = "require-corp"
 
@@ -62,6 +65,7 @@ async def frame() -> Response:
     html = await render_template(
         "frame.html",
         page=page,
+        initial=_initial(page.integrator_name),
         **_words(),
         boot=_boot(page),
     )
@@ -70,6 +74,11 @@ async def frame() -> Response:
     expired = page.kind is PageKind.EXPIRED
     status = HTTPStatus.UNAUTHORIZED if expired else HTTPStatus.OK
     return _page(html, _POLICY.format(ancestors=ancestors), status)
+
+
+def _initial(name: str) -> str:
+    """What stands for an integrator without a logo: the first letter or digit."""
+    return next((char for char in name if char.isalnum()), "·").upper()
 
 
 def _words() -> dict[str, object]:
@@ -139,6 +148,20 @@ async def _note_around(page: FramePage, *, with_token: bool) -> None:
         await core().sessions.note_seen(page.integrator_code, origin)
     elif with_token and core().tried.admits(client_address(), page.session_public_id):
         await core().sessions.note_blocked(page.integrator_code, origin)
+
+
+@blueprint.get("/embed/logo/<sha256>.png")
+@public
+async def logo(sha256: str) -> Response:
+    """`GET /embed/logo/{sha256}.png`: a logo, bounded when it was taken in."""
+    found = None
+    if _SHA256.fullmatch(sha256):
+        found = await core().logos.picture(sha256)
+    if found is None:
+        return Response(b"", status=HTTPStatus.NOT_FOUND)
+    response = Response(logo_png(found), content_type="image/png")
+    response.headers["Cache-Control"] = _FOREVER
+    return response
 
 
 @blueprint.get("/embed/v/<version>/<path:name>")

@@ -15,6 +15,7 @@ from typing import Final
 
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import DocumentId, IntegratorId, PersonId, RequestId, TaskId
+from appliance.domain.stamp_details import Logo
 from appliance.domain.vocab import (
     Environment,
     SignatureLevel,
@@ -160,6 +161,8 @@ class FramePage:
     """For `frame-ancestors`; empty: `'none'` (unknown sessions aside)."""
     environment: Environment
     event_prefix: str
+    logo: Logo | None = None
+    """The integrator's, or else the installation's."""
 
 
 @dataclass(frozen=True, slots=True)

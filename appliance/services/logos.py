@@ -1,4 +1,4 @@
-"""The logos that stamps show: the installation's, and integrators' own."""
+"""The logos that stamps and frames show: the installation's, and integrators' own."""
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -6,7 +6,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ports import PdfInspector
 from appliance.domain.records import Records, Store
 from appliance.domain.records.logos import INSTALLATION
-from appliance.domain.stamp_details import Logo
+from appliance.domain.stamp_details import Logo, LogoPicture
 from appliance.domain.vocab import EventKind
 
 
@@ -43,6 +43,11 @@ class Logos:
             await records.logos.use(scope, picture, self._clock.now())
             records.audit.add(_changed(actor, scope, picture.logo.sha256))
         return picture.logo
+
+    async def picture(self, sha256: str) -> LogoPicture | None:
+        """A logo with its pixels, in use or not."""
+        async with self._store.read() as records:
+            return await records.logos.picture(sha256)
 
     async def drop(self, actor: str, code: str | None = None) -> bool:
         """Show no logo any more.

@@ -176,11 +176,13 @@ class Sessions:
                     self._event_prefix,
                 )
             domains = await records.integrators.domains(session.integrator.id)
+            logo = await records.logos.of(session.integrator.id)
         return FramePage(
             kind=PageKind.EXPIRED if is_over(session, self._clock) else PageKind.LIVE,
             session_public_id=session.public_id,
             integrator_code=session.integrator.code,
             integrator_name=session.integrator.name,
+            logo=logo,
             origins=tuple(domain.origin for domain in domains),
             environment=self._environment,
             event_prefix=session.integrator.event_prefix or self._event_prefix,

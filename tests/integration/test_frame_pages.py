@@ -3,20 +3,28 @@
 Source: research "Iframe: security headers"; decisions "Iframe".
 """
 
+import hashlib
+import io
 import json
 import re
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from PIL import Image
 
 from appliance.bootstrap import Front
+from appliance.domain.records.logos import INSTALLATION
+from appliance.domain.stamp_details import Logo, LogoPicture
+from appliance.services.logos import Logos
 from embed.app import create_embed
 from embed.assets import Assets
 from embed.reports import SESSION_MOST
 from tests.parts.frame_desk import CODE, open_frame_desk
 from tests.parts.frame_role import ORIGINS, SECURITY, Frame, text
+from tests.parts.played_sandbox import PlayedSandbox
 
 
 @pytest.mark.parametrize("address", ["token", "public id"])
@@ -253,6 +261,7 @@ async def test_page_is_under_embed_in_both_environments(
             framing=desk.framing,
             frame_signing=desk.signing,
             health=None,
+            logos=Logos(desk.desk.store, PlayedSandbox(), desk.desk.clock),
         )
         client = create_embed(cast("Front", front), assets).test_client()
         token = await desk.token()
@@ -260,3 +269,32 @@ async def test_page_is_under_embed_in_both_environments(
 
     assert boot_of(body)["environment"] == environment
     assert f'<p class="ribbon {environment.lower()}">{environment}</p>' in body
+
+
+async def test_integrator_is_shown_by_logo_or_initial(frame: Frame) -> None:
+    """The logo comes from our own origin, for good; without one, a letter stands."""
+    body = await text(await frame.page(await frame.desk.token()))
+    assert '<span class="monogram" aria-hidden="true">A</span>' in body
+
+    pixels = bytes(range(2 * 3 * 3))
+    logo = Logo(hashlib.sha256(pixels).hexdigest(), 3, 2)
+    store, clock = frame.desk.desk.store, frame.desk.desk.clock
+    async with store.write() as records:
+        picture = LogoPicture(logo, zlib.compress(pixels))
+        await records.logos.use(INSTALLATION, picture, clock.now())
+    body = await text(await frame.page(await frame.desk.token()))
+    found = re.search(r'<img class="logo" src="([^"]+)" width="3" height="2"', body)
+    assert found is not None
+    answer = await frame.client.get(found[1])
+    assert answer.headers["Content-Type"] == "image/png"
+    assert "immutable" in answer.headers["Cache-Control"]
+    with Image.open(io.BytesIO(await answer.get_data(as_text=False))) as drawn:
+        assert (drawn.size, drawn.mode, drawn.tobytes()) == ((3, 2), "RGB", pixels)
+
+
+@pytest.mark.parametrize("name", ["0" * 64, "A" * 64, "x", "..%2fx"])
+async def test_no_other_picture_is_served(frame: Frame, name: str) -> None:
+    """What is no logo of the record is not there."""
+    answer = await frame.client.get(f"/embed/logo/{name}.png")
+
+    assert answer.status_code in {400, 404}

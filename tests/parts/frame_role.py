@@ -15,9 +15,11 @@ from quart import Quart, Response
 from quart import typing as quart_typing
 
 from appliance.bootstrap import Front
+from appliance.services.logos import Logos
 from embed.app import create_embed
 from embed.assets import Assets
 from tests.parts.frame_desk import CODE, FrameDesk, open_frame_desk
+from tests.parts.played_sandbox import PlayedSandbox
 
 ORIGINS = ("https://app.example", "https://otra.example:8443")
 SECURITY = {
@@ -90,6 +92,7 @@ async def open_frame(folder: Path, assets: Assets) -> AsyncIterator[Frame]:
             framing=desk.framing,
             frame_signing=desk.signing,
             health=None,
+            logos=Logos(desk.desk.store, PlayedSandbox(), desk.desk.clock),
         )
         app = create_embed(cast("Front", front), assets)
         yield Frame(desk, app, app.test_client())
