@@ -102,7 +102,7 @@ async def test_language_is_switched_in_the_frame(
     await frame.fill("#code", "000000")
     await ceremony.go(frame)
 
-    await expect(frame.locator("#alert")).to_contain_text("The code is not right")
+    await expect(frame.locator("#alert")).to_contain_text("The code is wrong")
 
 
 _NO_STORAGE = """
