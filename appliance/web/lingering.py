@@ -3,8 +3,9 @@
 The server closes such a connection. A client that is still sending would then
 be reset, and might lose the answer; or it would send its next call on a
 connection that is about to close. So the answer says `Connection: close`, and
-what still comes is read and dropped for a while before the end. A call whose body
-has two lengths is the last of its connection too.
+what still comes is read and dropped for a while before the end, no faster than
+leaves the process time for its other callers. A call whose body has two lengths is
+the last of its connection too.
 """
 
 import asyncio
@@ -25,8 +26,35 @@ from appliance.web.body.arriving import ArrivingBody
 
 LINGER_S: Final = 5.0
 """Longest that what still comes is read after the answer, in seconds."""
+DROPPED_S: Final = 16 << 20
+"""Bytes a second that a process reads of bodies which nobody wants."""
+_LEAST: Final = 16_384
+"""What a smaller piece counts as: it costs as much to read."""
+_PACE: Final = "rubrica.dropping"
 _HTTP_1: Final = "1"
 _BODY: Final = frozenset({b"content-length", b"transfer-encoding"})
+
+
+class Pace:
+    """So many bytes a second, for all who ask in turn.
+
+    Args:
+        rate: bytes a second.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._free = 0.0
+
+    async def spend(self, size: int) -> None:
+        """Wait until so many bytes may be had.
+
+        Args:
+            size: bytes.
+        """
+        now = asyncio.get_running_loop().time()
+        self._free = max(self._free, now) + max(size, _LEAST) / self._rate
+        await asyncio.sleep(self._free - now)
 
 
 class LingeringConnection(ASGIHTTPConnection):
@@ -55,6 +83,7 @@ class LingeringConnection(ASGIHTTPConnection):
     ) -> None:
         """Take the body in as it is read; once it is answered, drop it."""
         body = cast("ArrivingBody", request.body)
+        pace: Pace = self.app.extensions.setdefault(_PACE, Pace(DROPPED_S))
         self._body = body
 
         async def watched() -> ASGIReceiveEvent:
@@ -64,7 +93,9 @@ class LingeringConnection(ASGIHTTPConnection):
                 if not message.get("more_body", False):
                     self._arrived.set()
                 if self._answered:
+                    size = len(message.get("body", b""))
                     message["body"] = b""
+                    await pace.spend(size)
             return message
 
         await super().handle_messages(request, watched)
