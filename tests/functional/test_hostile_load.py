@@ -250,7 +250,7 @@ def pictures(number: int) -> Callable[[Target], list[Attack]]:
         pages = tuple(
             whole(f"GET /embed/api/page/{n}", bearer=bearer) for n in range(1, 5)
         )
-        return [Attack("flood", target.embed, number, pages)]
+        return [Attack("flood", target.embed, number, pages, rate=40)]
 
     attack.__doc__ = f"{number} pictures in flight of a page that cannot be drawn."
     return attack
@@ -262,7 +262,7 @@ def uploads(target: Target) -> list[Attack]:
     pdf = transparent_groups(pages=4)
     line = "POST /embed/api/document application/pdf"
     requests = tuple(whole(line, pdf, bearer) for bearer in bearers)
-    return [Attack("flood", target.embed, 20, requests, rate=40)]
+    return [Attack("flood", target.embed, 20, requests, rate=20)]
 
 
 def _session_with(target: Target, pdf: bytes) -> str:
