@@ -41,7 +41,10 @@ _WAITING: Final = 256
 _SHORT_S: Final = 0.5
 """Jobs that last longer make way for others, and so do all that draw."""
 _NICE: Final = 5
-_NICE_DRAWING: Final = 10
+"""Of every job: whoever signs comes before whoever brings something to sign."""
+_NICE_MORE: Final = 10
+"""Of a share's second job and further ones, and of what lasts long."""
+_NICE_DRAWING: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,15 +270,21 @@ class _Server:
         self._jobs[pid] = job = _Job(
             pid, client.connection, answered, client.caller, deadline, makes_way_at
         )
-        if draws:
+        others = [other for other in self._jobs.values() if other is not job]
+        if draws or any(other.caller.share == job.caller.share for other in others):
             self._make_way(job)
+        else:
+            self._set_priority(job, _NICE)
 
     def _make_way(self, job: _Job) -> None:
         """Give a job less of the processor than short ones get."""
         job.makes_way_at = None
+        draws = job.caller.kind is JobKind.DRAW
+        self._set_priority(job, _NICE_DRAWING if draws else _NICE_MORE)
+
+    def _set_priority(self, job: _Job, nice: int) -> None:
+        """Say how much of the processor a job gets beside others."""
         try:
-            draws = job.caller.kind is JobKind.DRAW
-            nice = _NICE_DRAWING if draws else _NICE
             os.setpriority(os.PRIO_PROCESS, job.pid, nice)
         except OSError as exc:
             # Fairness suffers where a service manager forbids it, nothing else does.
