@@ -67,6 +67,18 @@ def _repeated(head: bytes, again: bytes, n: int) -> bytes:
     return head + again * n
 
 
+UNENDING: Final[dict[str, Callable[[int], bytes]]] = {
+    "quotes in a head": lambda n: _part(b'\\"' * n, b""),
+    "head without an end": lambda n: _part(b"file", b"", b"; a=b" * n)[:-4],
+    "lines of a head": lambda n: _part(b"file", b"", b"\r\nA: b" * n),
+    "continued line": lambda n: _part(b"file", b"", b"\r\n a" * n),
+    "preamble": lambda n: b"\r\n--y" * n + _part(b"file", b""),
+    "epilogue": lambda n: _part(b"file", b"%PDF") + b"\r\n--x--" + b"\r\n--x--" * n,
+    "padded boundary": lambda n: b"--x" + b" " * n,
+}
+"""Multipart bodies of which something besides a part's content has no end."""
+
+
 def _readers() -> Iterator[tuple[str, Reader]]:
     document = _reading(body.read_form, _FORM)
     console = _reading(lambda: forms.read(files=True), _FORM)
@@ -92,6 +104,9 @@ def _readers() -> Iterator[tuple[str, Reader]]:
             ),
         )
     yield "multipart, head", Reader(document, lambda n: _part(b"a" * n, b""), 300_000)
+    for name, reader in {"multipart": document, "console's form": console}.items():
+        for kind, make in UNENDING.items():
+            yield f"{name}, {kind}", Reader(reader, make, 300_000)
     yield (
         "multipart, params",
         Reader(document, lambda n: _part(b"file", b"", b"; a=b" * n), 30_000),

@@ -22,6 +22,7 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
 )
+from appliance.web.body.decoder import BoundedDecoder, is_boundary
 from appliance.web.body.limits import face_limits
 from appliance.web.body.reading import as_object, check_type, chunks
 
@@ -84,10 +85,10 @@ async def read_parts(take: Callable[[Part], None], most: int) -> None:
     """
     check_type(MULTIPART)
     boundary = request.mimetype_params.get("boundary", "")
-    if not boundary:
+    if not is_boundary(boundary):
         raise ApplianceError(ErrorCode.CONTENT_TYPE)
     try:
-        decoder = MultipartDecoder(boundary.encode(), max_parts=most)
+        decoder = BoundedDecoder(boundary.encode(), max_parts=most)
         async for chunk in chunks(face_limits().multipart):
             decoder.receive_data(chunk)
             _take_ready(decoder, take)
