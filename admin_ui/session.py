@@ -7,7 +7,7 @@ that each of our forms carries.
 
 from http import HTTPStatus
 from typing import Final, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from quart import Response, current_app, g, redirect, request, url_for
 from quart.typing import ResponseReturnValue
@@ -15,6 +15,7 @@ from quart.typing import ResponseReturnValue
 from admin_ui.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integration import ConsoleSession
+from appliance.domain.web_addresses import read_address
 from appliance.web import body, forms, log
 
 COOKIE: Final = "__Host-rubrica-console"
@@ -22,6 +23,8 @@ CSRF_FIELD: Final = "csrf"
 CSRF_HEADER: Final = "X-CSRF-Token"
 _SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _UPLOADS = "__uploads__"
+_IN_ADDRESSES: Final = "/?#[]@!$&'()*+,;=:%"
+"""What stands in an address as it is (RFC 3986, 2.2), and what is quoted already."""
 _View = TypeVar("_View")
 
 
@@ -165,11 +168,14 @@ def local_path(text: str) -> str:
     Args:
         text: where somebody wants to go after signing in.
     """
-    parts = urlsplit(text)
+    parts = read_address(text)
     plain = text.isprintable() and "\\" not in text
-    if parts.scheme or parts.netloc or not plain or not text.startswith("/admin/"):
+    if parts is None or parts.scheme or parts.netloc or not plain:
         return url_for("home.show")
-    return text
+    if not text.startswith("/admin/"):
+        return url_for("home.show")
+    # A header carries ASCII alone.
+    return quote(text, safe=_IN_ADDRESSES)
 
 
 def remember(response: Response, token: str) -> None:

@@ -12,11 +12,11 @@ import re
 from functools import partial
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, render_template, request
 
 from appliance.domain.integration import FramePage, PageKind
+from appliance.domain.web_addresses import read_address
 from appliance.web import language, log
 from appliance.web.app import client_address
 from appliance.web.auth import public
@@ -138,8 +138,8 @@ async def _note_around(page: FramePage, *, with_token: bool) -> None:
         return
     if request.headers.get("Sec-Fetch-Dest", "") not in _FRAMED:
         return
-    parts = urlsplit(request.headers.get("Referer", ""))
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    parts = read_address(request.headers.get("Referer", ""))
+    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
         return
     origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower()
     if origin == core().settings.web.iframe_url:

@@ -5,7 +5,6 @@ Programs get the errors that they always got here.
 
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
 
@@ -13,6 +12,7 @@ from appliance.api import pages
 from appliance.api.core import core
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.stamp_details import CODE_LENGTH
+from appliance.domain.web_addresses import read_address
 from appliance.services.verification import read_code
 from appliance.web.auth import public
 from appliance.web.negotiate import wants_page
@@ -58,7 +58,8 @@ async def find() -> Response:
     if typed is None:
         return _form("", HTTPStatus.OK)
     # The last part of an address, if it is one.
-    code = read_code(urlsplit(typed.strip()).path.rpartition("/")[2])
+    address = read_address(typed.strip())
+    code = read_code(address.path.rpartition("/")[2]) if address else None
     if code is None:
         return _form(typed[:_LONGEST_TYPED], HTTPStatus.UNPROCESSABLE_ENTITY)
     where = f"{pages.base_path()}/verificar/{code}{pages.language_query()}"

@@ -3,11 +3,11 @@
 import ipaddress
 from pathlib import Path
 from typing import Self
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from appliance.domain.levels import INTERNAL_TSA, TSA_NAME_MOST, TSA_NAMES_MOST
+from appliance.domain.web_addresses import read_address
 from appliance.settings.section import Seconds, Section
 
 
@@ -72,9 +72,13 @@ class OutsideTsaSettings(Section):
 
     @model_validator(mode="after")
     def _name_is_its_host(self) -> Self:
+        address = read_address(self.url)
+        if address is None:
+            msg = "url: is no address (https://host/path)"
+            raise ValueError(msg)
         if not self.name:
+            host = address.netloc.lower()
             # Once, before anybody sees it: the model is frozen from here on.
-            host = urlsplit(self.url).netloc.lower()
             object.__setattr__(self, "name", host[:TSA_NAME_MOST])
         return self
 

@@ -2,10 +2,10 @@
 
 import ipaddress
 from typing import Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from appliance.domain.web_addresses import read_address
 from appliance.settings.section import Seconds, Section
 
 _ADDRESS = r"^https?://[^/?#\s]+(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
@@ -21,8 +21,14 @@ def origin_of(url: str) -> str:
 
     Args:
         url: http or https.
+
+    Raises:
+        ValueError: it is no address.
     """
-    parts = urlsplit(url)
+    parts = read_address(url)
+    if parts is None:
+        msg = f"{url!r}: is no address (https://host, https://host:port)"
+        raise ValueError(msg)
     return f"{parts.scheme}://{parts.netloc}"
 
 
@@ -111,8 +117,11 @@ class WebSettings(Section):
     @model_validator(mode="after")
     def _frame_has_its_own_origin(self) -> Self:
         # A page of the API or the console could reach into a frame of its origin.
-        others = (self.base_url, self.web_url, self.admin_url)
-        if self.iframe_url in {origin_of(url) for url in others}:
+        # `origin_of` of all: what is no address is refused here.
+        others = {
+            origin_of(url) for url in (self.base_url, self.web_url, self.admin_url)
+        }
+        if origin_of(self.iframe_url) in others:
             msg = "iframe_url: must be an origin of its own"
             raise ValueError(msg)
         return self

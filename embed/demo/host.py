@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from appliance.domain.web_addresses import read_address
 from appliance.web import brand
 from embed.demo.config import HostConfig
 
@@ -157,7 +157,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a GET."""
-        self._send(self._misdirected() or self.server.get(urlsplit(self.path).path))
+        self._send(self._misdirected() or self.server.get(self._asked()))
 
     def do_POST(self) -> None:
         """Answer a POST: a new session, for the page's own scripts."""
@@ -170,9 +170,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         # spend this integrator's sessions.
         if self.headers.get("Origin") != self.server.config.origin:
             return Answer.refused(HTTPStatus.FORBIDDEN, "FOREIGN_PAGE")
-        if urlsplit(self.path).path != "/sesion":
+        if self._asked() != "/sesion":
             return Answer.refused(HTTPStatus.NOT_FOUND, "NOT_FOUND")
         return self.server.new_session()
+
+    def _asked(self) -> str:
+        """The path that is asked for; empty, where nothing is, for no address."""
+        address = read_address(self.path)
+        return "" if address is None else address.path
 
     def _misdirected(self) -> Answer | None:
         """Refuse another host name: a name that was made to point here."""

@@ -13,12 +13,12 @@ import socket
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
+from appliance.domain.web_addresses import read_address
 from appliance.settings import RevocationSettings
 from worker.outside.http_client import BadAnswerError, HttpClient, read_up_to
 
@@ -170,9 +170,10 @@ class GuardedHttp(HttpClient):
             BadAnswerError: another scheme, a user name, no host, too long.
             RefusedAddressError: an address that must not be connected to.
         """
-        parts = urlsplit(url)
+        parts = read_address(url)
         if (
-            len(url) > _URL_MOST
+            parts is None
+            or len(url) > _URL_MOST
             or parts.scheme not in {"http", "https"}
             or not parts.hostname
             or parts.username is not None
@@ -199,7 +200,5 @@ def host_of(url: str) -> str:
     Args:
         url: any.
     """
-    try:
-        return urlsplit(url).netloc.rpartition("@")[2]
-    except ValueError:
-        return "(none)"
+    parts = read_address(url)
+    return "(none)" if parts is None else parts.netloc.rpartition("@")[2]

@@ -1,0 +1,172 @@
+"""Texts that look like addresses and are none, wherever one comes in: never a 500."""
+
+import http.client
+import socket
+from collections.abc import AsyncIterator
+from itertools import product
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from quart import Quart
+
+from admin_ui.session import COOKIE
+from appliance.asgi import create_api
+from appliance.domain.web_addresses import read_address
+from appliance.settings import RevocationSettings
+from appliance.settings.pki import OutsideTsaSettings
+from appliance.settings.web import WebSettings
+from tests.parts.console import NAME, PASSWORD, Site, open_site
+from tests.parts.demo_site import demo_site
+from tests.parts.frame_role import Frame
+from tests.web_parts import Parts
+from worker.outside.guarded_http import GuardedHttp, host_of
+from worker.outside.http_client import BadAnswerError
+
+HOSTILE = [
+    "http://[",
+    "http://a]b/",
+    "//[",
+    "http://℀.com",
+    "http://[1.2.3.4]/",
+    "http://[::1",
+    "http://[v1.]/",
+    "http://[fe80::1%25]/",
+    "http://host:99999/",
+    "http://host:x/",
+    "http://host:-1/",
+    "http://:@/",
+    "[",
+    "http://a@[/",
+    "https://" + "[" * 300,
+    "http://xn--",
+    "/admin/ñandú?q=ó€¾",
+    "/admin/[",
+    "/admin//[",
+    "//",
+    "\\\\[",
+    "://",
+    "http:///x",
+]
+IN_HEADERS = [text.encode().decode("latin-1") for text in HOSTILE]
+"""As a server hands over the bytes of a header."""
+HEADERS = ("Host", "Origin", "Referer", "X-Forwarded-For", "Forwarded")
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    """A console on a fresh database."""
+    async with open_site(tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_helper_reads_or_gives_nothing(text: str) -> None:
+    """Whatever came, nothing is raised, then or later."""
+    parts = read_address(text)
+
+    assert parts is None or (parts.hostname, parts.port) is not None
+
+
+async def test_sign_in_ends_well_wherever_it_was_to_lead(site: Site) -> None:
+    """A right sign-in opens its session and leads into the console."""
+    for text in HOSTILE:
+        site.cookies.clear()
+        shown = await site.get(f"/admin/login?{urlencode({'next': text})}")
+        fields = {"name": NAME, "password": PASSWORD, "code": site.code()}
+        answer = await site.send_form("/admin/login", {**fields, "next": text})
+
+        assert (shown.status, answer.status) == (200, 303), text
+        assert answer.location.startswith("/admin/"), text
+        assert answer.location.isascii(), text
+        assert COOKIE in site.cookies, text
+        assert (await site.get(answer.location)).status in {200, 303, 404}, text
+
+
+async def test_choice_of_language_leads_into_the_console(site: Site) -> None:
+    """Where the form says to go back to is nobody's word."""
+    for text in HOSTILE:
+        answer = await site.send_form("/admin/language", {"lang": "en", "back": text})
+
+        assert answer.status == 303, text
+        assert answer.location.startswith("/admin/"), text
+        assert answer.location.isascii(), text
+
+
+async def test_code_that_is_no_address_is_told_kindly(parts: Parts) -> None:
+    """The public form takes addresses, for people copy them."""
+    client = create_api(parts).test_client()
+    for text in HOSTILE:
+        answer = await client.get(
+            "/verificar", query_string={"codigo": text}, headers=BROWSER
+        )
+
+        assert answer.status_code == 422, text
+
+
+async def test_page_of_the_frame_comes_whatever_frames_it(frame: Frame) -> None:
+    """The Referer is noted where it says something, and nothing else hangs on it."""
+    token = await frame.desk.token()
+    for text in IN_HEADERS:
+        headers = {"Referer": text, "Sec-Fetch-Dest": "iframe", "Origin": text}
+        answer = await frame.page(token, **headers)
+
+        assert answer.status_code == 200, text
+
+
+@pytest.mark.parametrize("name", HEADERS)
+async def test_headers_with_an_address_make_no_fault_of_ours(
+    parts: Parts, frame: Frame, site: Site, name: str
+) -> None:
+    """Host, Origin, Referer and what proxies say, on every face."""
+    faces: list[tuple[Quart, tuple[str, ...]]] = [
+        (create_api(parts), ("/", "/verificar", "/solicitudes", "/no")),
+        (frame.app, ("/embed/", "/embed/api/init", "/no")),
+        (site.app, ("/admin/", "/admin/login", "/admin/language", "/no")),
+    ]
+    for app, paths in faces:
+        client = app.test_client(use_cookies=False)
+        for path, method, text in product(paths, ("GET", "POST"), IN_HEADERS[:9]):
+            headers = {**BROWSER, name: text}
+            answer = await client.open(path, method=method, headers=headers, json=None)
+            assert answer.status_code < 500, (path, method, text)
+
+
+@pytest.mark.parametrize("text", ["http://[", "//[", "http://a]b/"])
+def test_demo_site_answers_a_strange_target(tmp_path: Path, text: str) -> None:
+    """The whole target of a call is somebody's word, as are Host and Origin."""
+    with demo_site(tmp_path) as running:
+        where = urlsplit(running.url)
+        own = f"{where.hostname}:{where.port}"
+        for method, host in (("GET", own), ("POST", own), ("GET", text)):
+            with socket.create_connection((str(where.hostname), where.port)) as line:
+                line.sendall(
+                    f"{method} {text} HTTP/1.1\r\nHost: {host}\r\n"
+                    f"Origin: {running.url.rstrip('/')}\r\n\r\n".encode()
+                )
+                answer = http.client.HTTPResponse(line)
+                answer.begin()
+                assert answer.status in {404, 421}
+
+
+@pytest.mark.parametrize("text", ["http://[", "http://a]b/", "http://host:99999/"])
+async def test_address_of_a_certificate_leads_nowhere(text: str) -> None:
+    """CRL and OCSP addresses stand in certificates that somebody else made."""
+    caller = GuardedHttp(RevocationSettings())
+
+    with pytest.raises(BadAnswerError):
+        await caller.get(text, 100)
+
+    assert host_of(text) == "(none)"
+
+
+@pytest.mark.parametrize("name", ["base_url", "web_url"])
+def test_settings_name_what_is_no_address(name: str) -> None:
+    """In words, when they are read."""
+    with pytest.raises(ValueError, match="is no address"):
+        WebSettings.model_validate({name: "http://["})
+    with pytest.raises(ValueError, match="is no address"):
+        WebSettings.model_validate({"admin_url": "http://host:99999"})
+    with pytest.raises(ValueError, match="is no address"):
+        OutsideTsaSettings.model_validate({"url": "http://[/"})
