@@ -23,6 +23,7 @@ from appliance.domain.integration import EnrolmentView
 from appliance.domain.person import Person, format_cuil
 from appliance.services.enrolment import Choice
 from appliance.web import body
+from appliance.web.app import client_address
 from appliance.web.auth import public
 
 blueprint = Blueprint("enrolment", __name__)
@@ -106,7 +107,7 @@ async def _complete(code: str, view: EnrolmentView) -> Response:
     if told:
         return _form(view, {name: told[name] for name in _FIELDS if name in told})
     try:
-        enrolled = await core().enrolment.complete(code, choice)
+        enrolled = await core().enrolment.complete(code, choice, client_address())
     except ApplianceError as error:
         # The code can be over by now.
         if error.code is not ErrorCode.OTP_INVALID:

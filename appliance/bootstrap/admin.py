@@ -12,6 +12,7 @@ from appliance.domain.ports import (
     Sealer,
 )
 from appliance.identity.console_users import ConsoleUsers
+from appliance.identity.failed_tries import FailedTries
 from appliance.identity.person_factor import PersonFactor
 from appliance.services.certificates import Certificates
 from appliance.services.console import ConsoleLogin
@@ -62,6 +63,7 @@ class AdminFront:
     integrators: Integrators
     console: ConsoleLogin
     console_users: ConsoleUsers
+    failed_tries: FailedTries
     invitations: Invitations
     views: ConsoleViews
     officers: Officers
@@ -121,6 +123,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             revocation_pins=RevocationPins(store, clock, passwords),
             integrators=Integrators(store, lookup, clock, settings.environment),
             console=ConsoleLogin(store, lookup, sealer, clock, passwords, settings),
+            failed_tries=FailedTries(store, lookup, sealer, clock),
             console_users=ConsoleUsers(
                 store, lookup, sealer, clock, passwords, settings
             ),

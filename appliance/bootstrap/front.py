@@ -17,6 +17,7 @@ from appliance.domain.ports import (
     Sealer,
 )
 from appliance.identity.console_users import ConsoleUsers
+from appliance.identity.failed_tries import FailedTries
 from appliance.services.attempts import Attempts
 from appliance.services.authorizing import Authorizing
 from appliance.services.batch_signing import BatchSigning
@@ -102,6 +103,7 @@ class Front:
     """How a session of the frame goes on."""
     console: ConsoleLogin
     console_users: ConsoleUsers
+    failed_tries: FailedTries
     invitations: Invitations
     enrolment: Enrolment
     issuing: Issuing
@@ -220,6 +222,7 @@ async def open_front(
             console=ConsoleLogin(
                 store, lookup, sealer, clock, login_passwords, settings
             ),
+            failed_tries=FailedTries(store, lookup, sealer, clock),
             console_users=ConsoleUsers(
                 store, lookup, sealer, clock, login_passwords, settings
             ),

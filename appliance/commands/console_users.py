@@ -10,6 +10,7 @@ from pathlib import Path
 from appliance.bootstrap import Front
 from appliance.commands.fronts import handle
 from appliance.commands.terminal import ask, say, show_totp, table
+from appliance.web import client_address
 
 _ACTOR = "operator"
 _Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
@@ -31,12 +32,40 @@ def register(actions: "_Subparsers[argparse.ArgumentParser]") -> None:
         parser = actions.add_parser(name, help=text)
         parser.add_argument("name")
         handle(parser, handler)
+    unblock = actions.add_parser(
+        "unblock", help="forget the wrong tries at signing in by that name"
+    )
+    unblock.add_argument("name")
+    add_address(unblock)
+    handle(unblock, _unblock)
     passwd = actions.add_parser("passwd", help="a new password; ends the sessions")
     passwd.add_argument("name")
     passwd.add_argument(
         "--password-file", type=Path, help="file with the password, of 12 bytes or more"
     )
     handle(passwd, _passwd)
+
+
+def add_address(parser: argparse.ArgumentParser) -> None:
+    """Add the address that `unblock` lets in.
+
+    Args:
+        parser: of the command.
+    """
+    parser.add_argument(
+        "--address", help="IP address that is let in from now on, whatever others try"
+    )
+
+
+def read_address(text: str | None) -> str | None:
+    """That address as tries are counted by; None where none was given.
+
+    Raises:
+        SystemExit: it is no IP address.
+    """
+    if text is not None and client_address.parse(text) is None:
+        raise SystemExit(f"--address: {text!r} is no IP address")
+    return None if text is None else client_address.counted(text)
 
 
 def read_password(path: Path | None) -> str:
@@ -88,6 +117,13 @@ async def _reset_totp(front: Front, args: argparse.Namespace) -> int:
 async def _end_sessions(front: Front, args: argparse.Namespace) -> int:
     ended = await front.console_users.end_sessions(_ACTOR, args.name)
     say(f"{args.name}: sessions ended: {ended}")
+    return 0
+
+
+async def _unblock(front: Front, args: argparse.Namespace) -> int:
+    address = read_address(args.address)
+    tries = await front.failed_tries.forget_user(_ACTOR, args.name, address)
+    say(f"{args.name}: wrong tries forgotten: {tries}")
     return 0
 
 

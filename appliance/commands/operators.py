@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from appliance.bootstrap import Front
+from appliance.commands.console_users import add_address, read_address
 from appliance.commands.fronts import handle
 from appliance.commands.profiles import add_profile, wishes_of
 from appliance.commands.terminal import ask, say, show_totp, table
@@ -77,6 +78,12 @@ def _register_person(
     invite.add_argument("--email")
     _add_recorded(invite)
     handle(invite, _invite_person)
+    unblock = parts.add_parser(
+        "unblock", help="forget the wrong tries at signing in as a person"
+    )
+    unblock.add_argument("who", metavar="CUIL-or-email")
+    add_address(unblock)
+    handle(unblock, _unblock_person)
 
 
 def _add_recorded(parser: argparse.ArgumentParser) -> None:
@@ -190,6 +197,14 @@ async def _invite_person(front: Front, args: argparse.Namespace) -> int:
         )
     say(made.url)
     say(f"works once, until {made.until.isoformat(timespec='minutes')}")
+    return 0
+
+
+async def _unblock_person(front: Front, args: argparse.Namespace) -> int:
+    address = read_address(args.address)
+    person = await front.failed_tries.find(args.who)
+    tries = await front.failed_tries.forget_person("operator", person.id, address)
+    say(f"{format_cuil(person.cuil)}: wrong tries forgotten: {tries}")
     return 0
 
 

@@ -29,7 +29,7 @@ from appliance.domain.records.console import ConsoleSecret
 from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import Environment, EventKind
 from appliance.services import totp
-from appliance.services.console_tries import ConsoleTries
+from appliance.services.console_tries import ConsoleTries, account_indexes
 from appliance.services.passwords import Passwords
 from appliance.services.signing_password import MAX_BYTES, normalize
 from appliance.services.throttle import Attempt, Throttle
@@ -145,6 +145,8 @@ class ConsoleLogin:
         )
         async with self._store.write() as records:
             await records.console.add_user(secret)
+            # What strangers tried at the name before is nobody's.
+            await records.logins.forget(account_indexes(self._lookup, name))
             records.audit.add(
                 AuditEvent(
                     EventKind.CONSOLE_USER_CREATED,
@@ -240,7 +242,9 @@ class ConsoleLogin:
             ApplianceError: `OTP_INVALID`, `RATE_LIMITED`.
         """
         user = session.user
-        attempt = await self._tries.begin(AttemptKind.CONSOLE_CODE, user.name, address)
+        attempt = await self._tries.begin(
+            AttemptKind.CONSOLE_CODE, user.name, address, user.id
+        )
         async with self._store.read() as records:
             secret = await records.console.by_name(user.name)
         step = None if secret is None else self._tries.step(secret, code)

@@ -19,8 +19,19 @@ from appliance.services.signing_password import normalize
 from appliance.services.throttle import Attempt, Throttle
 from appliance.settings import Settings
 
+_ACCOUNT: Final = "console-account"
 _LONGEST: Final = 128
 """Characters of a name that are looked at."""
+
+
+def account_indexes(lookup: LookupIndex, name: str) -> tuple[str, ...]:
+    """What tries on an administrator's account are counted by.
+
+    Args:
+        lookup: makes them.
+        name: of the administrator, in lower case.
+    """
+    return lookup.indexes(_ACCOUNT, name)
 
 
 class ConsoleTries:
@@ -62,19 +73,22 @@ class ConsoleTries:
         name = typed_name.strip().lower()[:_LONGEST]
         async with self._store.read() as records:
             secret = await records.console.by_name(name)
-        attempt = await self.begin(AttemptKind.CONSOLE_PASSWORD, name, address)
+        user = None if secret is None else secret.user.id
+        attempt = await self.begin(AttemptKind.CONSOLE_PASSWORD, name, address, user)
         phc = None if secret is None else secret.phc
         right = await self._passwords.verify(phc, _encoded(password))
         return secret, attempt, right
 
-    async def begin(self, kind: AttemptKind, name: str, address: str) -> Attempt:
-        """Count a try before it is looked at.
+    async def begin(
+        self, kind: AttemptKind, name: str, address: str, user: str | None
+    ) -> Attempt:
+        """Count a try before it is looked at; `user` is whose name it is.
 
         Raises:
             ApplianceError: `RATE_LIMITED`.
         """
-        account = self._lookup.index("console-account", name)
-        return await self._throttle.begin(kind, account, None, address)
+        account = account_indexes(self._lookup, name)[0]
+        return await self._throttle.begin(kind, account, None, address, user=user)
 
     def step(self, secret: ConsoleSecret, code: str) -> int | None:
         """The TOTP step whose code this is."""

@@ -16,7 +16,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.integration import Enrolled, EnrolmentView
 from appliance.domain.person import Person
 from appliance.domain.ports import LookupIndex, Sealer
-from appliance.domain.records import Store
+from appliance.domain.records import Records, Store
 from appliance.domain.records.console import EnrolmentRow
 from appliance.domain.records.people import ChosenSecrets, Contact
 from appliance.domain.request import Signer
@@ -24,6 +24,7 @@ from appliance.domain.vocab import EventKind, PersonState, TaskKind
 from appliance.services import totp
 from appliance.services.invitations import code_indexes
 from appliance.services.issuing import IssuePlan, Issuing
+from appliance.services.login import account_indexes
 from appliance.services.passwords import Passwords
 from appliance.services.people import check_differ
 from appliance.services.revocation_pins import RevocationPins
@@ -32,6 +33,7 @@ from appliance.services.signing_password import (
     UnlockKeys,
     normalize,
 )
+from appliance.services.throttle import known_indexes
 
 _CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
@@ -138,12 +140,16 @@ class Enrolment:
             wrong.add("totp_code")
         return frozenset(wrong)
 
-    async def complete(self, code: str, choice: Choice) -> Enrolled:
+    async def complete(
+        self, code: str, choice: Choice, address: str | None = None
+    ) -> Enrolled:
         """Take the secrets, once, and ask the HSM for key and certificate.
 
         Args:
             code: of the link.
             choice: both passwords and a code of the seed shown.
+            address: where the call came from: the person is known there from now
+                on.
 
         Raises:
             FieldInvalidError: a password is not 8 to 1024 bytes, or both are
@@ -172,7 +178,7 @@ class Enrolment:
             last_step=step,
             signing=derived.secret,
         )
-        return await self._commit(found, chosen, plan, derived.unlock)
+        return await self._commit(found, chosen, plan, derived.unlock, address)
 
     async def _commit(
         self,
@@ -180,6 +186,7 @@ class Enrolment:
         chosen: ChosenSecrets,
         plan: IssuePlan,
         unlock: UnlockKeys,
+        address: str | None,
     ) -> Enrolled:
         """Use the link up and record what was chosen, with its consequences.
 
@@ -194,6 +201,7 @@ class Enrolment:
                 raise ApplianceError(ErrorCode.ENROLMENT_USED)
             if not await records.people.enrol(person, chosen):
                 raise ApplianceError(ErrorCode.ENROLMENT_USED)
+            await self._begin_tries(records, found, address)
             records.audit.add(
                 AuditEvent(
                     EventKind.PERSON_ENROLLED,
@@ -210,6 +218,27 @@ class Enrolment:
             await self._issuing.submit(records, plan, person, vouched_by, unlock, actor)
             await self._pins.put(records, person, pin, actor)
         return Enrolled(person, plan.task, vouched_by, pin.text)
+
+    async def _begin_tries(
+        self, records: Records, found: "_Found", address: str | None
+    ) -> None:
+        """Have who enrolled be let in from where they did, whatever others try.
+
+        What strangers tried at CUIL and address before does not count.
+        """
+        person = found.person
+        email = self._sealer.open(
+            found.contact.email_sealed,
+            table="person",
+            row=person.id,
+            column="email_sealed",
+        ).decode()
+        await records.logins.forget(
+            account_indexes(self._lookup, person.cuil, email), person.id
+        )
+        if address is not None:
+            known = known_indexes(self._lookup, person.id, address)
+            await records.logins.remember(known[0], self._clock.now())
 
     async def unfinished(self, code: str) -> Person:
         """Who enrolled by a link, while it is good, and has no key to show for it.

@@ -55,6 +55,20 @@ def email_indexes(lookup: LookupIndex, email: str) -> tuple[str, ...]:
     return lookup.indexes(EMAIL, email.strip().casefold())
 
 
+def account_indexes(lookup: LookupIndex, cuil: str, email: str) -> tuple[str, ...]:
+    """What tries at a person's login password are counted by.
+
+    Args:
+        lookup: makes them.
+        cuil: eleven digits.
+        email: as it is kept, or as typed.
+    """
+    typed = (cuil, email.strip().casefold())
+    return tuple(
+        index for one in typed for index in lookup.indexes(_ACCOUNT, f"typed:{one}")
+    )
+
+
 async def refuse_known_email(records: Records, lookup: LookupIndex, email: str) -> None:
     """Refuse an address that somebody has, by whatever version of the lookup key.
 

@@ -21,7 +21,7 @@ from appliance.domain.records.people import NewPerson
 from appliance.domain.vocab import EventKind, PersonState, VouchedBy
 from appliance.services import totp
 from appliance.services.issuing import IssuePlan, Issuing
-from appliance.services.login import email_index, refuse_known_email
+from appliance.services.login import account_indexes, email_index, refuse_known_email
 from appliance.services.passwords import Passwords
 from appliance.services.revocation_pins import RevocationPins
 from appliance.services.signing_password import (
@@ -108,6 +108,10 @@ class People:
         async with self._store.write() as records:
             await refuse_known_email(records, self._lookup, email)
             await records.people.add(new)
+            # What strangers tried at either name before is nobody's.
+            await records.logins.forget(
+                account_indexes(self._lookup, person.cuil, email)
+            )
             await self._pins.put(records, person.id, pin, "operator")
             records.audit.add(
                 AuditEvent(

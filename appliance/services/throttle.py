@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.domain.addresses import wider
+from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, new_id
@@ -32,6 +33,7 @@ from appliance.domain.records.login import (
     LoginRecords,
     NewAttempt,
 )
+from appliance.domain.vocab import EventKind
 from appliance.settings import AuthSettings
 
 _MINUTE: Final = timedelta(minutes=1)
@@ -50,6 +52,17 @@ _LOOK_AGAIN_S: Final = 0.05
 _WAIT_S: Final = 5.0
 """Longest wait for tries that are running."""
 _WAITING_MOST: Final = 64
+
+
+def known_indexes(lookup: LookupIndex, subject: str, address: str) -> tuple[str, ...]:
+    """What the record knows an account's address by; the first is stored.
+
+    Args:
+        lookup: makes them.
+        subject: id of the person; of an administrator, the account's index.
+        address: as `appliance.web.app.client_address` gives it.
+    """
+    return lookup.indexes(_KNOWN, f"{subject}|{address}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +113,7 @@ class Throttle:
         person: PersonId | None,
         address: str,
         scope: str = "",
+        user: str | None = None,
     ) -> Attempt:
         """Record a try unless there were too many wrong ones.
 
@@ -112,6 +126,7 @@ class Throttle:
             person: whose account it is, or None.
             address: where the call came from, as `client_address` gives it.
             scope: the integrator whose frame it is, whose delays are apart.
+            user: id of the administrator whose account it is, for the audit.
 
         Returns:
             The try, for `right`, `wrong` or `drop`.
@@ -119,14 +134,14 @@ class Throttle:
         Raises:
             ApplianceError: `RATE_LIMITED`, with `retryAfter`.
         """
-        known = self._known_indexes(person or account_index, address)
+        known = known_indexes(self._lookup, person or account_index, address)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _WAIT_S
         pause_s = _LOOK_AGAIN_S
         while True:
             now = self._clock.now()
             new = NewAttempt(new_id(), now, address, account_index, kind, person, scope)
-            wait_s, running = await self._try(new, known)
+            wait_s, running = await self._try(new, known, user)
             if wait_s <= 0:
                 return Attempt(new.id, known[0])
             full = self._waiting >= _WAITING_MOST or loop.time() >= deadline
@@ -165,7 +180,9 @@ class Throttle:
         """Take a try back that was not looked at."""
         await records.logins.drop(attempt.id)
 
-    async def _try(self, new: NewAttempt, known: tuple[str, ...]) -> tuple[float, bool]:
+    async def _try(
+        self, new: NewAttempt, known: tuple[str, ...], user: str | None
+    ) -> tuple[float, bool]:
         """Record a try; else how long it must wait, and if that is for running ones."""
         async with self._store.write() as records:
             logins = records.logins
@@ -178,7 +195,7 @@ class Throttle:
                 if rule_s > 0:
                     wait_s, running = max(wait_s, rule_s), running and held
             if wait_s <= 0 and new.kind not in _BY_ADDRESS:
-                wait_s, running = await self._ceiling_s(logins, new, known)
+                wait_s, running = await self._ceiling_s(records, new, known, user)
             if wait_s <= 0:
                 await logins.begin(new)
         return wait_s, running
@@ -230,12 +247,16 @@ class Throttle:
         return wait.total_seconds(), held
 
     async def _ceiling_s(
-        self, logins: LoginRecords, new: NewAttempt, known: tuple[str, ...]
+        self,
+        records: Records,
+        new: NewAttempt,
+        known: tuple[str, ...],
+        user: str | None,
     ) -> tuple[float, bool]:
         """How long a try from a strange address must wait for its account's ceiling."""
-        limits = self._settings
+        limits, logins = self._settings, records.logins
         counted = Counted(new.kind, account_index=new.account_index)
-        wait_s, running = 0.0, True
+        wait_s, running, reached = 0.0, True, _HOUR
         for limit, window in (
             (limits.wrong_per_hour_account, _HOUR),
             (limits.wrong_per_day_account, _DAY),
@@ -245,12 +266,39 @@ class Throttle:
             )
             if rule_s > 0:
                 wait_s, running = max(wait_s, rule_s), running and held
+                reached = window
         if wait_s > 0:
+            if not running:
+                await _note_ceiling(records, new, new.at - reached, user)
             since = new.at - timedelta(days=limits.known_address_days)
             if await logins.is_known(known, since):
                 return 0.0, False
         return wait_s, running
 
-    def _known_indexes(self, subject: str, address: str) -> tuple[str, ...]:
-        """What the record knows an account's address by; the first is stored."""
-        return self._lookup.indexes(_KNOWN, f"{subject}|{address}")
+
+async def _note_ceiling(
+    records: Records, new: NewAttempt, since: datetime, user: str | None
+) -> None:
+    """Say once within a time that an account's ceiling was reached."""
+    counted = Counted(
+        AttemptKind.CEILING, account_index=new.account_index, scope=new.kind.value
+    )
+    # The account is locked by the caller: of two tries at once one says it.
+    if (await records.logins.wrong(counted, since, forgiving=False)).count:
+        return
+    mark = NewAttempt(
+        new_id(),
+        new.at,
+        "",
+        new.account_index,
+        AttemptKind.CEILING,
+        new.person,
+        new.kind.value,
+    )
+    await records.logins.begin(mark)
+    await records.logins.end(mark.id, AttemptOutcome.WRONG)
+    whose = {"person": new.person, "user": user}
+    detail: dict[str, object] = {key: one for key, one in whose.items() if one}
+    records.audit.add(
+        AuditEvent(EventKind.LOGIN_CEILING_REACHED, "anonymous", detail=detail)
+    )

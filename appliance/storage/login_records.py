@@ -22,7 +22,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from appliance.domain.addresses import wider
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.records.login import (
+    AttemptKind,
     AttemptOutcome,
+    CeilingReached,
     Counted,
     JwtKeyRow,
     LoginSecret,
@@ -41,6 +43,10 @@ from appliance.storage.tables import (
 
 _KEYS_LOCK = 0x52_4B_45_59
 """Advisory lock of whoever makes a token key."""
+
+
+_FORGOTTEN = "forgotten"
+"""In place of the account of a try that no more counts for it; no HMAC is that."""
 
 
 class SqlLogins:
@@ -150,6 +156,43 @@ class SqlLogins:
         await self._connection.execute(
             delete(login_attempt).where(login_attempt.c.id == attempt)
         )
+
+    async def forget(
+        self, account_indexes: Sequence[str], person: PersonId | None = None
+    ) -> int:
+        """Count the wrong tries on an account no more; how many there were."""
+        column = login_attempt.c
+        whose: ColumnElement[bool] = column.account_index.in_(account_indexes)
+        if person is not None:
+            whose = or_(whose, column.person == person)
+        await self._connection.execute(
+            delete(login_attempt).where(whose, column.kind == AttemptKind.CEILING.value)
+        )
+        result = await self._connection.execute(
+            update(login_attempt)
+            .where(whose, column.outcome == AttemptOutcome.WRONG.value)
+            .values(account_index=_FORGOTTEN, person=None)
+        )
+        return int(result.rowcount)
+
+    async def ceilings(self, since: datetime) -> list[CeilingReached]:
+        """Accounts whose ceiling was reached since then, the latest first."""
+        column = login_attempt.c
+        last = func.max(column.at, type_=column.at.type).label("last")
+        rows = await self._connection.execute(
+            select(column.account_index, column.person, last)
+            .where(column.kind == AttemptKind.CEILING.value, column.at > since)
+            .group_by(column.account_index, column.person)
+            .order_by(last.desc())
+        )
+        return [
+            CeilingReached(
+                row.account_index,
+                PersonId(row.person) if row.person else None,
+                row.last,
+            )
+            for row in rows
+        ]
 
     async def forget_known(self, before: datetime) -> int:
         """Forget where somebody was last proven before that; how many."""

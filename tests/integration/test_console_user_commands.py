@@ -81,3 +81,16 @@ def test_nobody_by_that_name_is_said_in_words(run: Run, command: str) -> None:
     assert status != 0
     assert "There is no such administrator." in said
     assert "Traceback" not in said
+
+
+def test_wrong_tries_are_forgotten_at_the_command_line(run: Run) -> None:
+    """How many is told; an address that is none is refused before anything."""
+    status, said = run("console-user", "unblock", "eva", "--address", "192.0.2.1")
+    assert status == 0
+    assert "eva: wrong tries forgotten: 0\n" in said
+    with pytest.raises(SystemExit, match="is no IP address"):
+        run("console-user", "unblock", "eva", "--address", "http://[")
+    status, said = run("console-user", "unblock", "nadie")
+    assert status != 0
+    status, said = run("person", "unblock", "20-26756539-3")
+    assert status != 0

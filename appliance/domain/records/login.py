@@ -22,6 +22,8 @@ class AttemptKind(StrEnum):
     """A code in a frame."""
     CONSOLE_PASSWORD = "console-password"  # noqa: S105 (a word)
     CONSOLE_CODE = "console-code"
+    CEILING = "ceiling"
+    """No try: a ceiling of an account that was reached; `scope` says of which kind."""
 
 
 class AttemptOutcome(StrEnum):
@@ -80,6 +82,16 @@ class WrongTries:
 
     count: int
     last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class CeilingReached:
+    """An account at which there were too many wrong tries."""
+
+    account_index: str
+    person: PersonId | None
+    """None for an administrator's, or where nobody is known by what was typed."""
+    last: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +166,19 @@ class LoginRecords(Protocol):
 
     async def drop(self, attempt: str) -> None:
         """Take a try back that was not looked at."""
+        ...
+
+    async def forget(
+        self, account_indexes: Sequence[str], person: PersonId | None = None
+    ) -> int:
+        """Count the wrong tries on an account no more; how many there were.
+
+        They go on to count for the addresses that they came from.
+        """
+        ...
+
+    async def ceilings(self, since: datetime) -> list[CeilingReached]:
+        """Accounts whose ceiling was reached since then, the latest first."""
         ...
 
     async def forget_known(self, before: datetime) -> int:

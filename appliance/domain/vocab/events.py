@@ -38,6 +38,7 @@ class EventKind(StrEnum):
     CONSOLE_USER_TOTP_SET = "console_user.totp_set"
     CONSOLE_USER_PASSWORD_SET = "console_user.password_set"  # noqa: S105 (an event)
     CONSOLE_USER_SESSIONS_ENDED = "console_user.sessions_ended"
+    CONSOLE_USER_TRIES_FORGOTTEN = "console_user.tries_forgotten"
     CONSOLE_LOGIN_WRONG = "console.login_wrong"
     CONSOLE_LOGIN_COMPLETED = "console.login_completed"
     CONSOLE_CODE_WRONG = "console.code_wrong"
@@ -50,6 +51,8 @@ class EventKind(StrEnum):
     PERSON_ENABLED = "person.enabled"
     PERSON_TOTP_SET = "person.totp_set"
     """New codes for sign-in; key and passwords are those of before."""
+    PERSON_TRIES_FORGOTTEN = "person.tries_forgotten"
+    """Wrong tries at the sign-in count for the account no more."""
     PERSON_REISSUED = "person.reissued"
     """Key revoked and secrets forgotten: they enrol anew."""
     CREDENTIAL_ISSUED = "credential.issued"
@@ -100,6 +103,8 @@ class EventKind(StrEnum):
     LOGIN_PASSWORD_RIGHT = "login.password_right"  # noqa: S105 (a word, no secret)
     LOGIN_PASSWORD_WRONG = "login.password_wrong"  # noqa: S105 (a word, no secret)
     LOGIN_OTP_WRONG = "login.otp_wrong"
+    LOGIN_CEILING_REACHED = "login.ceiling_reached"
+    """Too many wrong tries on an account: known addresses alone are let through."""
     LOGIN_COMPLETED = "login.completed"
     SIGN_PASSWORD_WRONG = "sign.password_wrong"  # noqa: S105 (a word, no secret)
     SIGN_PASSWORD_CHANGED = "sign.password_changed"  # noqa: S105 (a word, no secret)
