@@ -10,7 +10,7 @@ from admin_ui import lists, session, times, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import is_partial, uploads
-from appliance.domain.console import RequestFilter
+from appliance.domain.console import IntegratorFilter, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import MAX_REQUEST_ID, PersonId, RequestId
 from appliance.domain.levels import ProfileWishes, reaches
@@ -97,10 +97,11 @@ async def show() -> Response:
 
 
 async def _form(typed: dict[str, str], faults: Faults = NONE) -> Response:
-    context: dict[str, Any] = {
-        "typed": typed,
-        "nobody": not await core().integrators.list(),
-    }
+    there = (await core().views.listed_integrators(IntegratorFilter())).rows
+    if len(there) == 1 and not typed["integrator"]:
+        # There is nothing to choose.
+        typed = {**typed, "integrator": there[0].code}
+    context: dict[str, Any] = {"typed": typed, "nobody": not there}
     limit = core().settings.documents.limit_bytes
     if faults:
         return await again("request_new.html", faults, limit=limit, **context)
@@ -121,10 +122,11 @@ async def create() -> Response:
     sent = session.form()
     typed = {name: sent.text(name) for name in _NEW}
     file = sent.files.get("file")
+    wrong = _wrong(typed)
     if file is None:
-        return await _form(typed, Faults({"file": words.say("Choose a PDF file.")}))
-    if wrong := _wrong(typed):
-        return await _form(typed, wrong)
+        wrong = {"file": words.say("Choose a PDF file."), **wrong}
+    if file is None or wrong:
+        return await _form(typed, Faults(wrong))
     typed["integrator"] = await core().views.integrator_code(typed["integrator"])
     try:
         made = await core().intake.create_request(
@@ -135,18 +137,20 @@ async def create() -> Response:
     return go("requests.one", number=str(made))
 
 
-def _wrong(typed: dict[str, str]) -> Faults | None:
-    """What no service would be asked for."""
+def _wrong(typed: dict[str, str]) -> dict[str, str]:
+    """What no service would be asked for: field to sentence."""
+    wrong = {}
     days = typed["days"]
     is_number = days.isascii() and days.isdigit() and len(days) <= _DAYS_DIGITS
+    if not typed["integrator"]:
+        wrong["integrator"] = words.say("Write the integrator's code or name.")
+    if typed["level"] and typed["level"] not in set(SignatureLevel):
+        wrong["level"] = words.say("Choose an option from the list.")
     if days and not (is_number and 1 <= int(days) <= _DAYS_AT_MOST):
-        most = words.say(
+        wrong["days"] = words.say(
             "Write a number of days from 1 to %(most)s.", most=_DAYS_AT_MOST
         )
-        return Faults({"days": most})
-    if typed["level"] and typed["level"] not in set(SignatureLevel):
-        return Faults({"level": words.say("Choose an option from the list.")})
-    return None
+    return wrong
 
 
 def _order(typed: dict[str, str], file_name: str) -> IntakeOrder:

@@ -91,6 +91,7 @@ async def test_request_of_several_signers(site: Site) -> None:
         (PDF, "a.pdf", {"cuil": "1"}, "cuil"),
         (PDF, "a.pdf", {"cuil": LUIS}, "cuil"),
         (PDF, "a.pdf", {"integrator": "nadie"}, "integrator"),
+        (PDF, "a.pdf", {"integrator": ""}, "integrator"),
         (PDF, "a.pdf", {"days": "0"}, "days"),
         (PDF, "a.pdf", {"days": "4000"}, "days"),
         (PDF, "a.pdf", {"days": "٣"}, "days"),
@@ -118,6 +119,26 @@ async def test_request_needs_a_file(site: Site) -> None:
     answer = await site.post("/admin/requests", integrator="acme", cuil=ANA, days="")
 
     assert answer.fault_of("file")
+
+
+async def test_request_tells_all_its_faults_at_once(site: Site) -> None:
+    """What was left out and what is wrong, each at its field and in its words."""
+    answer = await site.post("/admin/requests", cuil=ANA, days="x")
+
+    assert answer.fault_of("file") == "Elegí un archivo PDF."
+    wanted = "Escribí el código o el nombre del integrador."
+    assert answer.fault_of("integrator") == wanted
+    assert "de 1 a 3650" in answer.fault_of("days")
+
+
+async def test_request_knows_the_only_integrator(site: Site) -> None:
+    """Where there is one alone it is in its field; of several nobody guesses."""
+    filled = 'name="integrator" type="search" list="l-integrator" value="acme"'
+    assert filled in (await site.get("/admin/requests/new")).text
+
+    await site.post("/admin/integrators", code="beta", name="Beta")
+
+    assert filled not in (await site.get("/admin/requests/new")).text
 
 
 @pytest.mark.parametrize("number", ["7", "9" * 16, "9" * 400])
@@ -166,7 +187,7 @@ async def test_reason_is_a_sentence_with_its_remedy(site: Site) -> None:
         )
     text = (await site.get(f"/admin/requests/{number}")).text
     assert "SIGNING_FAILED" not in text
-    assert "Pedí la firma otra vez" in text
+    assert "volvé a pedir la firma" in text
 
 
 async def test_pending_request_is_cancelled_after_being_asked(site: Site) -> None:
