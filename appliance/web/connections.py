@@ -3,7 +3,8 @@
 Hypercorn takes whatever connects: when the process is out of descriptors the loop
 writes a traceback for each try, and nobody gets in while others hold half a request.
 Here connections are counted below the descriptors, by the client's address too, and
-where there is no place the one that has waited longest without a call goes.
+where there is no place the one goes that keeps us waiting the longest: for its call,
+for its call's body or for room for the answer.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ import contextlib
 import resource
 import time
 from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any, Final
 
 import h11
@@ -22,9 +25,13 @@ from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
 
+from appliance.domain.errors import ErrorCode
+from appliance.web.bare import bare, bare_answer
 from appliance.web.client_address import Proxies, counted
+from appliance.web.lingering import CONTINUE
 from appliance.web.log import trace
 from appliance.web.response import SLOWEST
+from appliance.web.targets import origin_form
 
 HEAD_S: Final = 10.0
 """Longest from a connection's, or a further head's, first sign to the head's end."""
@@ -32,18 +39,14 @@ IDLE_S: Final = 30.0
 """Longest that a connection may wait for its next call."""
 _ANSWER_S: Final = 60.0
 """Longest that nothing of an answer is taken, besides what its size needs."""
+_TAKEN_S: Final = 1.0
+"""Least time over which the pace is measured at which an answer is taken."""
 _PIECES: Final = 2
 """Pieces of a body between the connection and its call."""
 _READ_BYTES: Final = 65_536
 _USABLE: Final = 0.75
 """Part of the descriptors that connections may have."""
 _TOLD_EVERY_S: Final = 10.0
-_BODY: Final = b'{"status":503,"code":"OVERLOADED","title":"Service unavailable"}\n'
-_FULL: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 5\r\n"
-    b"Content-Type: application/problem+json\r\nContent-Length: %d\r\n\r\n%b"
-    % (len(_BODY), _BODY)
-)
 _log = structlog.get_logger(__name__)
 
 
@@ -73,6 +76,7 @@ class Rarely:
 
 
 _broken: Final = Rarely("call.connection_broken")
+_refused: Final = Rarely("call.refused_by_protocol")
 
 
 def places(wanted: int) -> int:
@@ -107,7 +111,7 @@ class Connections:
         self._full = Rarely("connections.full")
 
     def enter(self, connection: "Connection") -> bool:
-        """Let a connection in, where need be in the place of one without a call.
+        """Let a connection in, where need be in the place of one that we wait for.
 
         Args:
             connection: that was made.
@@ -148,13 +152,48 @@ class Connections:
             del self._by_peer[party]
 
     def _drop_one(self, among: "set[Connection]") -> bool:
-        waiting = [one for one in among if one.waits_since is not None]
-        if not waiting:
+        now = asyncio.get_running_loop().time()
+        stalled = [
+            (since, one)
+            for one in among
+            if (since := one.stalled_since(now)) is not None
+        ]
+        if not stalled:
             return False
-        longest = min(waiting, key=lambda one: one.waits_since or 0.0)
+        _, longest = min(stalled, key=lambda each: each[0])
         longest.drop()
         self.leave(longest)
         return True
+
+
+class _Taking:
+    """How a client takes what the system could not take at once.
+
+    Args:
+        transport: that has the rest.
+        now: by the loop's clock.
+    """
+
+    def __init__(self, transport: asyncio.WriteTransport, now: float) -> None:
+        self._transport = transport
+        self._since = now
+        self._left = transport.get_write_buffer_size()
+
+    def behind_since(self, now: float) -> float | None:
+        """Since when it is slower than the slowest pace; None if it is not.
+
+        Args:
+            now: by the loop's clock.
+        """
+        seconds = now - self._since
+        if seconds < _TAKEN_S:
+            return None
+        left = self._transport.get_write_buffer_size()
+        if self._left - left < seconds * SLOWEST:
+            return self._since
+        # What was quick before says nothing of what comes.
+        self._since, self._left = now, left
+        return None
 
 
 class Connection(TCPServer):
@@ -173,6 +212,12 @@ class Connection(TCPServer):
         self.waits_since: float | None = None
         """Since when it has had no call; None while it has one."""
         self._began = False
+        self._reading = False
+        self._call_began = 0.0
+        self._body_due = 0.0
+        """When what came of the body would have come at the slowest pace."""
+        self._taking: _Taking | None = None
+        """Of the piece of the answer that is being taken."""
         self._timer: asyncio.TimerHandle | None = None
         name = self.writer.get_extra_info("peername")
         self.peer = str(name[0]) if isinstance(name, tuple) else ""
@@ -181,7 +226,7 @@ class Connection(TCPServer):
     async def run(self) -> None:
         """Serve it until it ends."""
         if not self._connections.enter(self):
-            self.writer.write(_FULL)
+            self.writer.write(bare_answer(ErrorCode.OVERLOADED))
             await self._close()
             return
         try:
@@ -195,9 +240,9 @@ class Connection(TCPServer):
         socket = self.writer.get_extra_info("socket")
         server = parse_socket_addr(socket.family, socket.getsockname())
         client = (self.peer, 0) if self.peer else None
-        async with CallGroup(self.loop) as calls:
+        async with CallGroup(self.loop, self._go_on) as calls:
             self._task_group = calls
-            self.protocol = Http1(  # type: ignore[assignment]  # without its wrapper
+            self._http = Http1(
                 self.app,
                 self.config,
                 self.context,
@@ -208,12 +253,37 @@ class Connection(TCPServer):
                 server,
                 self.protocol_send,
             )
+            self.protocol = self._http  # type: ignore[assignment]  # without its wrapper
             self._wait(HEAD_S)
             await self._read_data()
 
     def drop(self) -> None:
         """End it now."""
         self.writer.transport.abort()
+
+    def stalled_since(self, now: float) -> float | None:
+        """Since when it keeps us waiting.
+
+        Args:
+            now: by the loop's clock.
+
+        Returns:
+            None while its call is being worked on, or what it sends or takes keeps
+            the slowest pace.
+        """
+        if self.waits_since is not None:
+            return self.waits_since
+        if self._taking is not None:
+            return self._taking.behind_since(now)
+        if not self._http.is_receiving:
+            return None
+        if self._http.is_answering:
+            # Nobody wants the rest.
+            return self._call_began
+        return self._body_due if self._reading and self._body_due <= now else None
+
+    async def _go_on(self) -> None:
+        await self._http.go_on()
 
     async def protocol_send(self, event: Any) -> None:
         """Do what the protocol asks for.
@@ -227,39 +297,60 @@ class Connection(TCPServer):
             await self._close()
         elif isinstance(event, Updated):
             self._cancel()
+            self._call_began = self._body_due = self.loop.time()
             if event.idle:
                 self._began = False
                 self._wait(IDLE_S)
 
     async def _write(self, data: bytes) -> None:
         async with self.send_lock:
+            seconds = len(data) / SLOWEST
             try:
-                async with asyncio.timeout(_ANSWER_S + len(data) / SLOWEST):
+                async with asyncio.timeout(_ANSWER_S + seconds):
                     self.writer.write(data)
+                    self._taking = _Taking(self.writer.transport, self.loop.time())
                     await self.writer.drain()
             except TimeoutError:
                 self.drop()
                 await self.protocol.handle(Closed())
             except (ConnectionError, RuntimeError):
                 await self.protocol.handle(Closed())
+            finally:
+                self._taking = None
 
     async def _read_data(self) -> None:
         with contextlib.suppress(OSError):
-            while data := await self.reader.read(_READ_BYTES):
+            while data := await self._read():
                 if self.waits_since is not None and not self._began:
                     # The next head began: it has as long as the first one.
                     self._cancel()
                     self._began = True
                     self._wait(HEAD_S)
+                self._body_due += len(data) / SLOWEST
+                came = self.loop.time()
                 await self.protocol.handle(RawData(data))
+                # While its call did not want more, it was not the client that waited.
+                self._body_due += self.loop.time() - came
         await self.protocol.handle(Closed())
+
+    async def _read(self) -> bytes:
+        self._reading = True
+        try:
+            return await self.reader.read(_READ_BYTES)
+        finally:
+            self._reading = False
 
     def _wait(self, patience_s: float) -> None:
         """Wait for a head."""
         if self.waits_since is None:
             self.waits_since = self.loop.time()
         self._began = self._began or patience_s == HEAD_S
-        self._timer = self.loop.call_later(patience_s, self.writer.close)
+        self._timer = self.loop.call_later(patience_s, self._give_up)
+
+    def _give_up(self) -> None:
+        """End it when what was answered before is taken, or not at all."""
+        self.writer.close()
+        self._timer = self.loop.call_later(_ANSWER_S, self.drop)
 
     def _cancel(self) -> None:
         self.waits_since = None
@@ -272,6 +363,7 @@ class Connection(TCPServer):
             self.writer.write_eof()
         with contextlib.suppress(OSError, RuntimeError):
             self.writer.close()
+            self._taking = _Taking(self.writer.transport, self.loop.time())
             try:
                 async with asyncio.timeout(_ANSWER_S):
                     await self.writer.wait_closed()
@@ -284,7 +376,14 @@ class CallGroup(TaskGroup):
 
     Args:
         loop: that runs.
+        go_on: tells the client to send its body, if it waits to be told.
     """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, go_on: Callable[[], Awaitable[None]]
+    ) -> None:
+        super().__init__(loop)
+        self._go_on = go_on
 
     async def spawn_app(self, app: Any, config: Any, scope: Any, send: Any) -> Any:
         """Begin a call.
@@ -299,6 +398,7 @@ class CallGroup(TaskGroup):
             What gives the call a message.
         """
         del config
+        scope["extensions"][CONTINUE] = self._go_on
         inbox = _Inbox()
         self.spawn(_call, app, scope, inbox, send)
         return inbox.put
@@ -353,17 +453,64 @@ class _Inbox:
         self._room.set()
 
 
-class _NotSpokenError(Exception):
-    """A client begins with a protocol that is not ours."""
+class _RefusedError(Exception):
+    """A call that is not made: its head asks for what no face has.
+
+    Args:
+        status: HTTP status of the answer.
+    """
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class _PatientH11(h11.Connection):
+    """Whose client is told to send its body when it is wanted, not before.
+
+    Source: RFC 9110, 10.1.1.
+    """
+
+    @property
+    def they_are_waiting_for_100_continue(self) -> bool:
+        """What Hypercorn would answer to at once, before who asks is known."""
+        return False
+
+    @property
+    def awaits_continue(self) -> bool:
+        """Whether the client waits to be told."""
+        return self.client_is_waiting_for_100_continue
 
 
 class Http1(H11Protocol):
-    """HTTP/1.1: no upgrade to HTTP/2, and none of its prefaces.
+    """HTTP/1.1: no upgrade to HTTP/2, none of its prefaces, no WebSocket.
 
-    In clear text nobody needs it, and its frames would pass by our limits.
+    In clear text nobody needs HTTP/2, and its frames would pass by our limits.
+
+    Args:
+        arguments: those of Hypercorn's class.
 
     Source: RFC 9113, 3.1 and 3.4.
     """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._h11 = _PatientH11(
+            h11.SERVER, max_incomplete_event_size=self.config.h11_max_incomplete_size
+        )
+        self.connection = self._h11
+        self._method = b""
+
+    @property
+    def is_receiving(self) -> bool:
+        """Whether the present call's body has not wholly come, and may."""
+        is_open = self._h11.their_state is h11.SEND_BODY
+        return is_open and not self._h11.awaits_continue
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether the present call's answer has begun."""
+        return self._h11.our_state is not h11.SEND_RESPONSE
 
     async def handle(self, event: Any) -> None:
         """Take what came.
@@ -373,15 +520,56 @@ class Http1(H11Protocol):
         """
         try:
             await super().handle(event)
-        except _NotSpokenError:
-            await self._send_error_response(400)
+        except _RefusedError as exc:
+            await self._send_error_response(exc.status)
             await self.send(Closed())
 
+    async def go_on(self) -> None:
+        """Tell the client to send its body, if it waits to be told."""
+        if self._h11.awaits_continue:
+            await self._send_h11_event(
+                h11.InformationalResponse(status_code=100, headers=[])
+            )
+
     async def _check_protocol(self, event: h11.Request) -> None:
-        """Let an upgrade to h2c be, which a server may do, and refuse the preface.
+        """Let an upgrade to h2c be, which a server may do; refuse what is not ours.
 
         Raises:
-            _NotSpokenError: it is no HTTP/1.
+            _RefusedError: it is no HTTP/1, asks for nothing that could be an
+                address, or for a WebSocket.
         """
+        self._method = event.method
         if event.http_version not in {b"1.0", b"1.1"}:
-            raise _NotSpokenError
+            raise _RefusedError(HTTPStatus.BAD_REQUEST)
+        if origin_form(event.method, event.target) is None:
+            raise _RefusedError(HTTPStatus.BAD_REQUEST)
+        upgrades = [value for name, value in event.headers if name == b"upgrade"]
+        if any(value.strip().lower() == b"websocket" for value in upgrades):
+            raise _RefusedError(HTTPStatus.FORBIDDEN)
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        """Begin a call, whose target is its path and query."""
+        target = origin_form(request.method, request.target) or request.target
+        if target != request.target:
+            request = h11.Request(
+                method=request.method,
+                headers=request.headers.raw_items(),
+                target=target,
+                http_version=request.http_version,
+            )
+        await super()._create_stream(request)
+
+    async def _maybe_recycle(self) -> None:
+        self._method = b""
+        await super()._maybe_recycle()
+
+    async def _send_error_response(self, status_code: int) -> None:
+        """Answer what never became a call."""
+        _refused.tell(status=status_code)
+        headers, body = bare(ErrorCode.BAD_HEADER, status_code)
+        await self._send_h11_event(
+            h11.Response(status_code=status_code, headers=headers)
+        )
+        if self._method != b"HEAD":
+            await self._send_h11_event(h11.Data(data=body))
+        await self._send_h11_event(h11.EndOfMessage())

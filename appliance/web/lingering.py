@@ -9,7 +9,8 @@ the last of its connection too.
 """
 
 import asyncio
-from typing import Final, cast
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
 from hypercorn.typing import (
     ASGIReceiveCallable,
@@ -30,6 +31,8 @@ DROPPED_S: Final = 16 << 20
 """Bytes a second that a process reads of bodies which nobody wants."""
 _LEAST: Final = 16_384
 """What a smaller piece counts as: it costs as much to read."""
+CONTINUE: Final = "rubrica.continue"
+"""Extension of a call's scope: tells a client that waits for it to send its body."""
 _PACE: Final = "rubrica.dropping"
 _HTTP_1: Final = "1"
 _BODY: Final = frozenset({b"content-length", b"transfer-encoding"})
@@ -85,6 +88,8 @@ class LingeringConnection(ASGIHTTPConnection):
         body = cast("ArrivingBody", request.body)
         pace: Pace = self.app.extensions.setdefault(_PACE, Pace(DROPPED_S))
         self._body = body
+        extensions: Mapping[str, Any] = self.scope.get("extensions") or {}
+        body.wanted = extensions.get(CONTINUE)
 
         async def watched() -> ASGIReceiveEvent:
             await body.room()

@@ -257,6 +257,26 @@ def members(error: ApplianceError, lang: str) -> dict[str, object]:
     return told
 
 
+def problem(error: ApplianceError, request_id: str, lang: str) -> dict[str, object]:
+    """The members of an error's answer.
+
+    Args:
+        error: what happened.
+        request_id: the id under which the log knows this call.
+        lang: `es` or `en`.
+
+    Source: RFC 9457.
+    """
+    answer = ANSWERS[error.code]
+    return {
+        **members(error, lang),
+        "type": f"urn:rubrica:error:{error.code}",
+        "title": language.translate(lang, TITLES[answer.status]),
+        "status": answer.status.value,
+        "requestId": request_id,
+    }
+
+
 def render(error: ApplianceError, request_id: str, lang: str) -> Response:
     """Make the answer to an error.
 
@@ -272,18 +292,11 @@ def render(error: ApplianceError, request_id: str, lang: str) -> Response:
     Source: RFC 9457; RFC 9110, 11.6.1; decisions "errors".
     """
     answer = ANSWERS[error.code]
-    told = members(error, lang)
-    body: dict[str, object] = {
-        **told,
-        "type": f"urn:rubrica:error:{error.code}",
-        "title": language.translate(lang, TITLES[answer.status]),
-        "status": answer.status.value,
-        "requestId": request_id,
-    }
+    body = problem(error, request_id, lang)
     response = json_response(body, answer.status, media_type=MEDIA_TYPE)
     response.headers["Content-Language"] = lang
-    if "retryAfter" in told:
-        response.headers["Retry-After"] = str(told["retryAfter"])
+    if "retryAfter" in body:
+        response.headers["Retry-After"] = str(body["retryAfter"])
     if answer.status == HTTPStatus.UNAUTHORIZED:
         response.headers["WWW-Authenticate"] = _challenge(error.code)
     return response

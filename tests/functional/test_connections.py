@@ -1,6 +1,7 @@
 """Connections that are held open, bodies that nobody wants, protocols not spoken."""
 
 import contextlib
+import itertools
 import socket
 import statistics
 import threading
@@ -87,24 +88,82 @@ def test_half_requests_keep_nobody_out(crowded: Appliance) -> None:
 
 
 def test_one_address_has_its_share(crowded: Appliance) -> None:
-    """Where none of its connections idles, a further one is refused at once."""
-    with contextlib.ExitStack() as held:
+    """Its next one takes the place of its oldest that waits; others lose nothing."""
+    half = (
+        b"POST /auth/login HTTP/1.1\r\nHost: a\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+    )
+    with connected(crowded, "127.0.0.44") as other, contextlib.ExitStack() as held:
+        other.sendall(half)
+        first = held.enter_context(connected(crowded, SHARING))
+        first.sendall(half)
         for _ in range(100):
-            one = held.enter_context(connected(crowded, SHARING))
-            one.sendall(
-                b"POST /auth/login HTTP/1.1\r\nHost: a\r\n"
-                b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
-            )
-        time_out = time.monotonic() + 30
-        told = b""
-        while not told.startswith(b"HTTP/1.1 503") and time.monotonic() < time_out:
-            with connected(crowded, SHARING) as over:
-                told = read_all(over)
-        other = httpx.get(f"{crowded.base_url}/healthz", timeout=60)
+            held.enter_context(connected(crowded, SHARING)).sendall(half)
+        dropped = read_all(first)
+        other.settimeout(60)
+        served = other.recv(100)
 
-    assert told.startswith(b"HTTP/1.1 503")
-    assert b'"code":"OVERLOADED"' in told
-    assert other.status_code == 200
+    assert dropped == b""
+    assert served.startswith(b"HTTP/1.1 408")
+
+
+def faces(appliance: Appliance) -> list[int]:
+    """The ports of the three faces."""
+    urls = (appliance.base_url, appliance.iframe_url, appliance.admin_url)
+    return [int(url.rpartition(":")[2]) for url in urls]
+
+
+@pytest.mark.full
+def test_half_bodies_keep_nobody_out(crowded: Appliance) -> None:
+    """More of them than places, on each face: all fresh callers are answered."""
+    for port in faces(crowded):
+        with contextlib.ExitStack() as held:
+            for number in range(1_100):
+                one = held.enter_context(
+                    socket.create_connection(
+                        ("127.0.0.1", port),
+                        timeout=30,
+                        source_address=(f"127.0.0.{50 + number % 5}", 0),
+                    )
+                )
+                with contextlib.suppress(ConnectionError):
+                    one.sendall(
+                        b"POST /auth/login HTTP/1.1\r\nHost: a\r\n"
+                        b"Content-Type: application/json\r\n"
+                        b"Content-Length: 16000\r\n\r\n{"
+                    )
+            answers = [
+                httpx.get(f"http://127.0.0.1:{port}/nowhere", timeout=60).status_code
+                for _ in range(50)
+            ]
+
+        assert all(status < 500 for status in answers), answers
+    assert "Traceback" not in crowded.log.read_text()
+
+
+def test_no_target_is_a_fault_of_ours(crowded: Appliance) -> None:
+    """Whatever a first line asks for, on each face: no 500, and no traceback."""
+    bits = [*"/?#[]:@%*.;=&\\\"'<>{}|^~a1", "//", "http:", "://", "%2f", "%00", "%ff"]
+    starts = ["", "/", "http://", "http://a/", "/healthz", "//"]
+    targets = ["?x", "??", "http://[", "http://a]/healthz", "http://[1.2.3.4]/", "*"]
+    walked = itertools.islice(itertools.product(starts, bits, bits, bits), 0, None, 509)
+    targets += ["".join(each) for each in walked]
+    methods = itertools.cycle(["GET", "OPTIONS", "POST", "CONNECT", "HEAD"])
+    for port in faces(crowded):
+        for target, method in zip(targets, methods, strict=False):
+            told = _raw(port, f"{method} {target} HTTP/1.1\r\nHost: a\r\n")
+            status = int(told.split()[1])
+
+            assert status < 500, (method, target)
+            assert b"\r\nx-request-id: " in told.lower(), (method, target)
+    assert "Traceback" not in crowded.log.read_text()
+    assert "trace=" not in crowded.log.read_text()
+
+
+def _raw(port: int, head: str) -> bytes:
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as one:
+        one.sendall(f"{head}Connection: close\r\n\r\n".encode())
+        return read_all(one)
 
 
 @pytest.mark.parametrize("first", [HALF, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"])

@@ -6,6 +6,7 @@ is wanted, stays with its sender: the connection's window closes.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from quart.wrappers.request import Body
 
@@ -27,6 +28,8 @@ class ArrivingBody(Body):
         super().__init__(None, None)
         self._room = asyncio.Event()
         self._room.set()
+        self.wanted: Callable[[], Awaitable[None]] | None = None
+        """Called once, when somebody begins to read."""
 
     async def room(self) -> None:
         """Wait until what came was read, or nobody will read any more."""
@@ -44,6 +47,9 @@ class ArrivingBody(Body):
 
     async def __anext__(self) -> bytes:
         """The next piece."""
+        if self.wanted is not None:
+            wanted, self.wanted = self.wanted, None
+            await wanted()
         data = await super().__anext__()
         self._room.set()
         return data
