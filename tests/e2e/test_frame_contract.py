@@ -124,7 +124,7 @@ async def test_every_message_is_type_and_payload(story: Story) -> None:
 async def test_error_payload_has_the_decided_fields(
     site: FrameSite, page: Page
 ) -> None:
-    """code, message, category, retryable, requestId, and the field at fault."""
+    """The decided ones, and of the field at fault its path and what it must be."""
     token = await site.ready(page)
     await site.send(page, "init", site.init(token, None))
     error = await site.wait(page, "error")
@@ -136,8 +136,10 @@ async def test_error_payload_has_the_decided_fields(
         "retryable",
         "requestId",
         "field",
+        "fieldType",
     }
     assert error["code"] == "INIT_INVALID"
+    assert error["fieldType"] == "string"
     assert error["retryable"] is False
     assert error["message"].startswith("Al mensaje inicial le falta")
 

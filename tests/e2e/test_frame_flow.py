@@ -12,6 +12,7 @@ import pytest
 from pikepdf import Pdf
 from playwright.async_api import Page, expect
 
+from appliance.domain.civil_time import ZONE
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import Appliance, TestPerson
@@ -236,7 +237,7 @@ async def test_signer_who_cannot_sign_is_told_after_the_code(
 
     panel = frame.locator("#panel")
     await expect(panel).to_contain_text("Ahora no podés firmar")
-    await expect(panel).to_contain_text(f"{since:%d/%m/%Y}")
+    await expect(panel).to_contain_text(f"{since.astimezone(ZONE):%d/%m/%Y}")
     await expect(panel).to_contain_text("Consultalo con Estudio Contable Sur.")
     error = await site.wait(page, "error")
     assert error["code"] == "SIGN_LOCKED"

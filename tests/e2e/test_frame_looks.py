@@ -98,7 +98,7 @@ async def test_ceremony_is_accessible_in_every_look(
 
 async def _sign_slowly(looks: Looks, frame: Frame, person: TestPerson) -> None:
     """Sign, with time to look at it, and with the answer lost on the way."""
-    signed = asyncio.Event()
+    signed, seen = asyncio.Event(), asyncio.Event()
 
     async def lose(route: Route) -> None:
         await route.fetch()
@@ -106,8 +106,7 @@ async def _sign_slowly(looks: Looks, frame: Frame, person: TestPerson) -> None:
         await route.abort()
 
     async def hold(route: Route) -> None:
-        await signed.wait()
-        await asyncio.sleep(0.5)
+        await seen.wait()
         await route.continue_()
 
     await looks.page.route("**/embed/api/sign", lose)
@@ -118,6 +117,7 @@ async def _sign_slowly(looks: Looks, frame: Frame, person: TestPerson) -> None:
     signed.set()
     await expect(frame.locator("html")).to_have_attribute("data-state", "reconciling")
     await looks.see(frame, "10-checking")
+    seen.set()
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -384,6 +384,8 @@ async def test_every_code_of_a_step_is_told(
             await site.wait(page, "ready", ready + 1)
         if ended or code.value in ENDS:
             await site.send(page, "init", {**init, "nonce": f"after {code}"})
+            if ended:
+                await ceremony.read(frame)
             await reach(frame, path)
         elif path == "identify" and code.value == "IDENTITY_MISMATCH":
             await frame.get_by_role("button", name="Volver").click()

@@ -97,7 +97,9 @@ async def test_end_of_the_session_is_announced(
     # Less where opening it took longer than the two seconds before that minute.
     assert 0 < told["secondsLeft"] <= 60
     frame = site.frame(page)
-    await expect(frame.locator("#notice")).to_contain_text("Esta sesión termina")
+    await expect(frame.locator("#notice")).to_have_text(
+        "Te queda 1 minuto para firmar."
+    )
     await site.send(page, "session.renew", {"sessionToken": site.token()})
     await expect(frame.locator("#notice")).to_be_hidden()
 
@@ -359,7 +361,7 @@ async def test_signer_rejects_for_good(
         await ceremony.give_code(frame, person)
     await ceremony.at(frame, "reject")
     await frame.get_by_role("button", name="Volver").click()
-    await ceremony.at(frame, "place" if step == "read" else step)
+    await ceremony.at(frame, step)
     assert site.states(person) == ["pendiente"]
     await frame.get_by_role("button", name="Rechazar…").click()
     await frame.get_by_label("Motivo (opcional)").fill("Falta el anexo")
