@@ -19,7 +19,11 @@ const CM_PT = 72 / 2.54;
 
 export class Signature extends Stage {
   #chosen = PRESET;
+  /** The choice whose mark is shown: it holds again when a later one is refused. */
+  #shown = PRESET;
   #placed = false;
+  /** How often a place was chosen: the last one holds. */
+  #turn = 0;
   /** Width and height of a mark that is put anywhere, by page. */
   #sizes = new Map();
   /** Settles once the host was told of the signature. */
@@ -29,7 +33,7 @@ export class Signature extends Stage {
   async authorised() {
     this._machine.move("authorising");
     this.#placed = false;
-    this.#chosen = PRESET;
+    this.#chosen = this.#shown = PRESET;
     this.#sizes.clear();
     await this.place();
   }
@@ -87,7 +91,9 @@ export class Signature extends Stage {
    */
   async #put({ page, x, y, isCentre = false }) {
     clearAlert();
+    const turn = (this.#turn += 1);
     const size = await this.#sizeOn(page);
+    if (turn !== this.#turn) return false;
     const [left, top] = isCentre ? [x - size.width / 2, y - size.height / 2] : [x, y];
     const box = within({ x: left, y: top, ...size }, this._viewer.sizeOf(page));
     const at = { page, x: box.x, y: box.y };
@@ -114,13 +120,14 @@ export class Signature extends Stage {
   }
 
   async #choose(change) {
-    const before = this.#chosen;
-    this.#chosen = { ...before, ...change };
+    const chosen = { ...this.#chosen, ...change };
+    this.#turn += 1;
+    this.#chosen = chosen;
     try {
       await this.#look();
       return true;
     } catch (error) {
-      this.#chosen = before;
+      if (this.#chosen === chosen) this.#chosen = this.#shown;
       this.tell(error, { field: change.field ? undefined : "page" });
       return false;
     }
@@ -137,7 +144,7 @@ export class Signature extends Stage {
       this._viewer.mark(stamp);
       // A certified document is signed where it permits, whatever was chosen.
       const { field, corner } = { field: params.campo ?? null, corner: params.visible ? chosen.corner : "none" };
-      this.#chosen = { ...chosen, field, corner };
+      this.#chosen = this.#shown = { ...chosen, field, corner };
       reflect(this.#chosen);
     }
     this.#placed = true;

@@ -3,12 +3,13 @@
 Source: WCAG 2.2, 2.1.1 and 2.5.7; decisions "x, y".
 """
 
+import asyncio
 import base64
 import re
 from typing import Any
 
 import pytest
-from playwright.async_api import Frame, Page, expect
+from playwright.async_api import Frame, Page, Route, expect
 
 from tests import pdfs
 from tests.parts import ceremony
@@ -133,6 +134,47 @@ async def test_place_is_kept_on_another_page(
     assert await frame.input_value("#page") == "5"
 
     assert await _settled(frame) == pytest.approx(before, abs=1)
+
+
+async def test_choice_that_comes_late_gives_way_to_a_later_one(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Arrow keys pass by *somewhere else*; what its answer says changes nothing."""
+    frame = await _placing(site, person, page)
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route("**/embed/api/place", hold, times=1)
+    await frame.check("input[value=custom]")
+    await asked.wait()
+    await frame.check("input[value=none]")
+    await expect(frame.locator(".stamp")).to_have_count(0)
+    async with page.expect_response("**/embed/api/place"):
+        go_on.set()
+    await go(frame)
+    await ceremony.sign(frame, person)
+    completed = await site.wait(page, "signature.completed")
+
+    assert signature_boxes(base64.b64decode(completed["delivery"]["fileBase64"])) == []
+
+
+async def test_refused_page_leaves_the_mark_where_it_is_shown(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Also where it was refused twice: by leaving its field and by going on."""
+    frame = await _placing(site, person, page)
+    await frame.fill("#page", "9")
+    await go(frame)
+    await expect(frame.locator("#alert")).to_be_visible()
+    await frame.check("input[value=custom]")
+
+    await expect(frame.locator("#page")).to_have_value("1")
+    await expect(frame.locator("#alert")).to_be_hidden()
+    assert (await _settled(frame))[0] > 0
 
 
 async def test_corrected_page_clears_its_error(
