@@ -72,6 +72,30 @@ def test_nothing_that_refuses_swallows_the_end() -> None:
     assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
 
 
+class Swallowing:
+    """Whose destructor takes long: what is raised in it goes nowhere."""
+
+    def __del__(self) -> None:
+        began = time.thread_time()
+        while time.thread_time() - began < 2 * CPU_S:
+            hash("")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_end_that_a_destructor_swallowed_comes_again() -> None:
+    """Python drops what is raised in a destructor; the next look raises it anew."""
+
+    def read_on() -> None:
+        Swallowing()
+        while True:
+            hash("")
+
+    with pytest.raises(DocumentRefusedError) as caught, bounded(CPU_S):
+        read_on()
+
+    assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
+
+
 def test_end_of_one_reading_touches_no_other() -> None:
     """Those beside it, and those after it in the same thread, come to their ends."""
     pdf, plain = HOSTILE["2,000,000 kids"](), hostile.plain()

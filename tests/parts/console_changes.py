@@ -3,6 +3,8 @@
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from html import unescape
 from io import BytesIO
 from pathlib import Path
 
@@ -62,6 +64,36 @@ async def enter(site: Site) -> Answer:
 async def begin_anew(site: Site, here: str) -> Answer:
     """Revoke and invite anew, with a code of the moment."""
     return await site.post(f"{here}/credentials/reissue", code=site.code())
+
+
+async def open_session(site: Site, name: str) -> None:
+    """Have another administrator, signed in from elsewhere."""
+    made = await site.desk.console.create_user("operator", name, PASSWORD)
+    totp = pyotp.parse_uri(made.totp_uri)
+    assert isinstance(totp, pyotp.TOTP)
+    guest = replace(site, cookies={}, csrf="", totp=totp)
+    await guest.get("/admin/login")
+    answer = await guest.post(
+        "/admin/login", name=name, password=PASSWORD, code=guest.code()
+    )
+    assert answer.status == 303
+
+
+async def proven(site: Site, path: str, **fields: str) -> Answer:
+    """Send a form that wants a code, with one of the moment."""
+    return await site.post(path, code=site.code(), **fields)
+
+
+async def change_telephone(site: Site) -> Answer:
+    """Take another TOTP for one's own account, which signs in from then on."""
+    here = "/admin/account/totp"
+    shown = await proven(site, here, present=PASSWORD)
+    (uri,) = re.findall(r'href="(otpauth://[^"]+)"', shown.text)
+    (offer,) = re.findall(r'name="offer" value="([^"]+)"', shown.text)
+    totp = pyotp.parse_uri(unescape(uri))
+    assert isinstance(totp, pyotp.TOTP)
+    site.totp = totp
+    return await proven(site, f"{here}/confirm", offer=offer)
 
 
 async def key_id(site: Site, label: str = "backend") -> str:

@@ -285,7 +285,7 @@ class HsmInstallation:
     def command(self, *words: str) -> tuple[int, str]:
         """Run `rubrica hsm …`: its exit code and all it said."""
         with self.start_command(*words) as process:
-            said, _ = process.communicate(timeout=60)
+            said, _ = process.communicate(timeout=300)
         return process.returncode, said
 
 

@@ -11,8 +11,9 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import DocumentId, PersonId, RequestId, new_id
 from appliance.domain.integration import EmbedSession
 from appliance.domain.records.requests import NewRequest, StoredDocument
-from appliance.domain.vocab import VouchedBy
+from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.sweeping import Sweeping
+from appliance.storage import tables
 from tests.parts.stores import Desk, open_desk
 
 OPERATOR = "operator"
@@ -77,6 +78,9 @@ async def new_request(
 async def signed_session(desk: Desk, session: EmbedSession) -> EmbedSession:
     """A session that told of its signature."""
     person = await new_person(desk)
+    async with desk.store._engines.writer.begin() as connection:
+        row = tables.person.update().where(tables.person.c.id == person)
+        await connection.execute(row.values(state=PersonState.ACTIVE))
     await desk.progress.set_person(session, person)
     await desk.progress.set_otp(session, person)
     request = await new_request(desk, session, person)

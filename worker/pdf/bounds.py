@@ -72,10 +72,16 @@ class _Watch:
 
     def end(self, reading: _Reading) -> None:
         """Watch it no more, and take back what was not raised yet."""
-        with self._changed:
-            self._readings.discard(reading)
-            if reading.is_over:
-                _raise_in(ctypes.c_ulong(reading.thread), None)
+        while True:
+            try:
+                with self._changed:
+                    self._readings.discard(reading)
+                    if reading.is_over:
+                        _raise_in(ctypes.c_ulong(reading.thread), None)
+            except _OutOfTime:
+                # It was raised just here: the reading may be watched still.
+                continue
+            return
 
     def _run(self) -> None:
         while True:
@@ -91,7 +97,7 @@ class _Watch:
     def _look_at(self, reading: _Reading) -> None:
         if time.clock_gettime(reading.clock) >= reading.ends_at:
             reading.is_over = True
-            self._readings.discard(reading)
+            # At each look anew: what is raised while a destructor runs is swallowed.
             _raise_in(ctypes.c_ulong(reading.thread), ctypes.py_object(_OutOfTime))
 
 
