@@ -52,10 +52,13 @@ def tour(town: Town) -> list[Stop]:
         Stop("integrators-none", "/admin/integrators?only=flagged&x=1"),
         Stop("integrator-new", "/admin/integrators/new"),
         Stop("integrator", here),
+        Stop("integrator-name", f"{here}/name"),
+        Stop("integrator-disable", f"{here}/disable"),
         Stop("keys", f"{here}/keys"),
         Stop("key-rotate", f"{here}/keys/{key}/rotate"),
         Stop("key-revoke", f"{here}/keys/{key}/revoke"),
         Stop("domains", f"{here}/domains"),
+        Stop("domain-allow", f"{here}/domains/allow?origin={town.blocked}"),
         Stop("domain-remove", f"{here}/domains/{town.domain}/remove"),
         Stop("profile", f"{here}/profile"),
         Stop("stamp", f"{here}/stamp?fontColor=BLUE&motivo=Conforme&qr=yes"),
@@ -69,6 +72,7 @@ def tour(town: Town) -> list[Stop]:
         Stop("person-disable", f"{locked}/disable"),
         Stop("person-invited", f"/admin/people/{town.invited}"),
         Stop("person-certified", signer),
+        Stop("person-totp", f"{signer}/totp"),
         Stop("credential-revoke", f"{credential}/revoke"),
         Stop("credential-chain", f"{credential}/chain"),
         Stop("person-reissue", f"{signer}/credentials/reissue"),
@@ -179,6 +183,7 @@ async def test_every_answer_to_a_form_is_sound(
     other = f"/admin/administrators/{town.administrator}"
     forms = [
         ("integrator-wrong", "/admin/integrators/new", {"code": "Ñ", "name": ""}),
+        ("integrator-name-wrong", f"{here}/name", {"name": ""}),
         ("key-created", f"{here}/keys", {"label": administrator.name}),
         ("key-wrong", f"{here}/keys", {"label": administrator.name}),
         ("domain-wrong", f"{here}/domains", {"origin": "http://*.example/x"}),
@@ -191,6 +196,7 @@ async def test_every_answer_to_a_form_is_sound(
         ("revoke-wrong", f"{credential}/revoke", {}),
         ("disable-wrong", f"{other}/disable", {"code": "1"}),
         ("password-wrong", f"{other}/password", {"password": "x", "again": "y"}),
+        ("person-totp-wrong", f"{signer}/totp", {"code": "1"}),
         ("own-totp-wrong", "/admin/account/totp", {"present": "x", "code": "1"}),
         ("reissue-wrong", f"{signer}/credentials/reissue", {"code": "1"}),
     ]
@@ -206,5 +212,11 @@ async def test_every_answer_to_a_form_is_sound(
     await look.send("own-totp-new", present=administrator.password, code=code)
     await page.goto(administrator.url(f"{other}/totp"))
     await look.send("administrator-totp-made", code=administrator.code())
+    await page.goto(administrator.url(f"{signer}/totp"))
+    await look.send("person-totp-made", code=administrator.code())
+    await page.goto(administrator.url(f"{here}/disable"))
+    await look.send("integrator-disabled")
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Habilitar").click()
 
     assert look.faults == []

@@ -319,7 +319,7 @@ async def test_silent_frame_gets_a_diagnosis(start_site: StartSite, page: Page) 
     await page.clock.run_for(15_100)
 
     alert = page.get_by_role("alert")
-    await expect(alert).to_contain_text("El marco no dio señales")
+    await expect(alert).to_contain_text("El marco no respondió")
     await expect(alert).to_contain_text("registrado")
 
 

@@ -27,6 +27,7 @@ from tests.parts.outside_ca import OutsideCa, der
 
 ACTOR: Final = "operator"
 _STEP_S: Final = 30
+_BLOCKED: Final = ("https://otro.example", "https://clientes.estudio-sur.example")
 
 
 @dataclass
@@ -84,6 +85,8 @@ class Town:
     """Ids of a key in use and of one being replaced."""
     domain: str
     """Id of an allowed domain."""
+    blocked: str
+    """An origin that tried and is not allowed."""
     invited: PersonId
     locked: TestPerson
     signer: PersonId
@@ -124,7 +127,7 @@ def build_town(appliance: Appliance) -> Town:
         )
         await desk.add_domain(ACTOR, code, "http://localhost:3000")
         await front.sessions.note_seen(code, domain.origin)
-        for origin in ("https://otro.example", "https://clientes.estudio-sur.example"):
+        for origin in _BLOCKED:
             for _ in range(3):
                 await front.sessions.note_blocked(code, origin)
         return (used.key.id, old.key.id), domain.id
@@ -166,6 +169,7 @@ def build_town(appliance: Appliance) -> Town:
         code,
         keys,
         domain,
+        _BLOCKED[0],
         invited,
         locked,
         signer.id,
