@@ -361,6 +361,30 @@ async def test_time_is_told_in_full_on_focus(
     await expect(full).to_have_text(re.compile(r"^\d\d/\d\d/\d{4} \d\d:\d\d$"))
 
 
+async def test_menus_are_short_on_a_phone(
+    phone: Page, open_page: Opener, administrator: Administrator
+) -> None:
+    """The menu takes two rows, whatever is current in it, and tabs take one."""
+
+    async def rows(links: Locator) -> int:
+        tops: list[float] = await links.evaluate_all(
+            "(all) => all.map((one) => one.getBoundingClientRect().top)"
+        )
+        return len(set(tops))
+
+    await administrator.sign_in(phone)
+    menu = phone.get_by_role("navigation", name="Principal").get_by_role("link")
+    for number in range(await menu.count()):
+        await menu.nth(number).click()
+        await expect(menu.nth(number)).to_have_attribute("aria-current", "page")
+        assert await rows(menu) == 2
+    await open_page.picture(phone, "console-menu-phone")
+    await phone.goto(administrator.url("/admin/integrators/demo/stamp"))
+    await expect(menu.nth(1)).to_have_attribute("aria-current", "true")
+    assert await rows(phone.locator(".tabs a")) == 1
+    await open_page.picture(phone, "console-tabs-phone")
+
+
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
 async def test_console_shows_in_no_frame(
     page: Page, administrator: Administrator, host: HostPage, name: str
