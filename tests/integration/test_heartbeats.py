@@ -88,7 +88,7 @@ async def test_hsm_of_a_silent_worker_is_not_known(site: Site) -> None:
 
     told = rows((await site.get("/admin/health")).text)
 
-    assert "En silencio" in told["signing/a/1"]
+    assert "Sin señales" in told["signing/a/1"]
     assert "No se sabe" in told["signing/a/1"]
     assert "Listo" not in told["signing/a/1"]
     assert "Listo" in told["signing/b/1"]
