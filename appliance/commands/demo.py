@@ -74,7 +74,7 @@ def _show(args: argparse.Namespace) -> int:
         for cuil, told in load_people(settings).items()
     ]
     say(table(("usuario", "nombre", "password", "signing password"), rows))
-    say("codes of the second factor: rubrica demo otp USER")
+    say("codes of the second factor: rubrica demo otp USER (a person, or admin)")
     return 0
 
 

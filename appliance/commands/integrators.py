@@ -41,8 +41,10 @@ def register(commands: "_Subparsers[argparse.ArgumentParser]") -> None:
         "prefix", help="what its frames' messages begin with: svc in svc.ready"
     )
     prefix.add_argument("code")
-    prefix.add_argument(
-        "prefix", nargs="?", default="", help="none: the setting event_prefix"
+    chosen = prefix.add_mutually_exclusive_group()
+    chosen.add_argument("prefix", nargs="?", help="none: show the present one")
+    chosen.add_argument(
+        "--default", action="store_true", help="that of the setting event_prefix"
     )
     handle(prefix, _set_prefix)
     listing = parts.add_parser("list", help="every integrator")
@@ -122,7 +124,12 @@ async def _set_profile(front: Front, args: argparse.Namespace) -> int:
 
 
 async def _set_prefix(front: Front, args: argparse.Namespace) -> int:
-    view = await front.integrators.change(_ACTOR, args.code, event_prefix=args.prefix)
+    if args.prefix is None and not args.default:
+        view = await front.integrators.get(args.code)
+    else:
+        view = await front.integrators.change(
+            _ACTOR, args.code, event_prefix=args.prefix or ""
+        )
     usual = f"{front.settings.event_prefix} (the installation's)"
     say(f"prefix {view.event_prefix or usual}")
     return 0

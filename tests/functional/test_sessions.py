@@ -507,9 +507,10 @@ def test_operator_sets_the_prefix_of_an_integrators_messages(
 
     own = run("integrator", "prefix", "prefijo", "firma-sur").stdout
     listed = run("integrator", "list").stdout
-    usual = run("integrator", "prefix", "prefijo").stdout
+    asked = run("integrator", "prefix", "prefijo").stdout
+    usual = run("integrator", "prefix", "prefijo", "--default").stdout
 
-    assert own == "prefix firma-sur\n"
+    assert own == asked == "prefix firma-sur\n"
     (line,) = [line for line in listed.splitlines() if line.startswith("prefijo ")]
     assert line.split()[-1] == "firma-sur"
     assert usual == "prefix svc (the installation's)\n"
