@@ -59,6 +59,11 @@ export class Mark {
     return this.#element && { page: this.#page.number, ...this.#box };
   }
 
+  /** Where it was moved to, while nobody was told of it yet; else null. */
+  get moved() {
+    return this.#settling === 0 ? null : this.place;
+  }
+
   /**
    * Let the mark be moved, or no more.
    * @param {((place: {page: number, x: number, y: number}) => void)|null} move
@@ -76,6 +81,7 @@ export class Mark {
   show(stamp, page) {
     const hadFocus = this.#element !== null && this.#element === document.activeElement;
     clearTimeout(this.#settling);
+    this.#settling = 0;
     this.#element?.remove();
     this.#element = null;
     if (!stamp || !page) return;
@@ -120,6 +126,7 @@ export class Mark {
   }
 
   #settle() {
+    this.#settling = 0;
     const { x, y } = this.#box;
     this.#move?.({ page: this.#page.number, x, y });
   }

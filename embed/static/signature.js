@@ -54,6 +54,9 @@ export class Signature extends Stage {
         chosen: this.#chosen,
         change: (change) => this.#change(change),
         go: async () => {
+          // Where it is seen is where it is signed, however quickly one goes on.
+          const { moved } = this._viewer;
+          if (moved !== null && !(await this.#put(moved))) return;
           if (await this.#change({ page: this.#page() })) this.password();
         },
         reject: () => this.reject(() => this.place()),

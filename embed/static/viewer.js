@@ -158,6 +158,11 @@ export class Viewer {
     return this.#mark.place;
   }
 
+  /** Where the mark was moved to just now, before anybody was told; else null. */
+  get moved() {
+    return this.#mark.moved;
+  }
+
   #click(event) {
     if (!this.#place || event.target.closest(".stamp, .own-field")) return;
     const page = this.#pages.find(({ element }) => element.contains(event.target));

@@ -48,9 +48,13 @@ async def _settled(frame: Frame) -> list[float]:
 
 async def _signed_at(site: FrameSite, person: TestPerson, page: Page) -> Any:
     """Page number and box of the mark in the signed document, from its top left."""
-    frame = site.frame(page)
-    await go(frame)
-    await ceremony.sign(frame, person)
+    await go(site.frame(page))
+    return await _signed(site, person, page)
+
+
+async def _signed(site: FrameSite, person: TestPerson, page: Page) -> Any:
+    """The same, from the password on."""
+    await ceremony.sign(site.frame(page), person)
     completed = await site.wait(page, "signature.completed")
     found = signature_boxes(base64.b64decode(completed["delivery"]["fileBase64"]))
     ((number, x0, y0, x1, y1),) = found
@@ -119,6 +123,29 @@ async def test_arrow_keys_move_the_mark_and_say_where_it_is(
     _, top, _, height = await _settled(frame)
 
     assert top + height == pytest.approx(842, abs=1.5)
+
+
+async def test_who_goes_on_at_once_signs_where_the_mark_was_moved(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Where it is seen is where it is signed, also right after the last press."""
+    frame = await _placing(site, person, page)
+    mark = frame.locator(".stamp")
+    before = await mark.evaluate(_WHERE)
+    await tab_to(page, mark)
+    await frame.evaluate(
+        """() => {
+          const mark = document.querySelector(".stamp");
+          const press = { key: "ArrowRight", bubbles: true, cancelable: true };
+          for (let n = 0; n < 5; n += 1) {
+            mark.dispatchEvent(new KeyboardEvent("keydown", press));
+          }
+          document.querySelector("form").requestSubmit();
+        }"""
+    )
+    there = [before[0] + 50, *before[1:]]
+
+    assert await _signed(site, person, page) == (1, pytest.approx(there, abs=1.5))
 
 
 async def test_place_is_kept_on_another_page(
