@@ -417,7 +417,7 @@ async def test_every_state_is_accessible_in_every_look(
     async def look(name: str) -> None:
         full = len(page.frames) == 1
         for scheme in SCHEMES:
-            await page.emulate_media(color_scheme=scheme)
+            await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             await open_page.picture(page, f"demo-{name}-{size}-{scheme}", full=full)
             colours = scheme != SCHEMES[0]
             faults[f"{name} {scheme}"] = await axe_everywhere(page, colours=colours)

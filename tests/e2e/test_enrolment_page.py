@@ -32,7 +32,7 @@ def _invite(appliance: Appliance) -> Invitation:
 async def _sound(page: Page, opener: Opener, name: str) -> None:
     """No fault of accessibility, nothing cut off; keep pictures."""
     for scheme in SCHEMES:
-        await page.emulate_media(color_scheme=scheme)
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         assert await axe(page, colours=scheme != SCHEMES[0]) == []
         await opener.picture(page, f"{name}-{scheme}", full=True)
     assert await page.evaluate(

@@ -42,7 +42,7 @@ class Looks:
         """Take pictures, run axe, look for what is cut off at the side."""
         found: list[str] = []
         for scheme in SCHEMES:
-            await self.page.emulate_media(color_scheme=scheme)
+            await self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             await self.opener.picture(self.page, f"frame-{name}-{self.size}-{scheme}")
             found += await axe(frame, colours=scheme != SCHEMES[0])
         found += await frame.evaluate(_TOO_WIDE)

@@ -19,7 +19,7 @@ async def _fits(page: Page) -> bool:
 async def _sound(page: Page, opener: Opener, name: str) -> None:
     """No fault of accessibility, nothing cut off; keep pictures."""
     for scheme in SCHEMES:
-        await page.emulate_media(color_scheme=scheme)
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         assert await axe(page) == []
         await opener.picture(page, f"{name}-{scheme}", full=True)
     assert await _fits(page)
