@@ -128,7 +128,7 @@ def test_malformed_header_is_no_fault(place: Place, said: str) -> None:
 
 def test_large_document_passes_both_ways(place: Place) -> None:
     """Through the sample's limits, and is the same on the other side."""
-    pdf = pdfs.one_page() + b"\n%" + b"x" * (20 * MB)
+    pdf = pdfs.heavy(20, 20 * MB)
     request = place.appliance.new_request(place.signer, pdf)
     with place.client(API) as client:
         client.headers["Authorization"] = (

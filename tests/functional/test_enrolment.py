@@ -32,7 +32,7 @@ def test_invited_person_enrols_and_signs(appliance: Appliance) -> None:
     assert url.startswith(f"{appliance.base_url}/alta/")
 
     page = httpx.get(url).text
-    seed = re.search(r"<code>([A-Z2-7 ]+)</code>", page)
+    seed = re.search(r"<code[^>]*>([A-Z2-7 ]+)</code>", page)
     assert seed is not None
     totp = pyotp.TOTP(seed[1].replace(" ", ""))
     login, signing = "una clave de ingreso", "una clave de firma"
