@@ -83,7 +83,7 @@ async def test_request_tells_its_level_versions_and_what_is_due(site: Site) -> N
     assert "B-LTA: " in before.text
     assert "<b>B-T</b>" in after.text
     assert "versión 2" in after.text
-    assert "Sube a B-LTA" in after.text
+    assert "Va a subir a B-LTA" in after.text
 
 
 async def test_stamp_is_tried_out(site: Site) -> None:
