@@ -48,7 +48,7 @@ async def test_batch_told_in_order_with_links_that_open(
         "solicitudId": 7,
         "code": "PAGE_OUT_OF_RANGE",
         "category": "fix_request",
-        "detail": "El documento tiene 1 páginas; la 2 no existe.",
+        "detail": "No hay página 2; la última es la 1.",
         "pages": 1,
     }
     for number, signed in ((8, first), (9, last)):

@@ -108,7 +108,7 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.DOCUMENT_CHANGED: "The document is not the one you saw.",
     ErrorCode.NOT_SIGNED_YET: "The request is not signed, so there is no document.",
     ErrorCode.PAGE_OUT_OF_RANGE: (
-        "The document has {pages} pages; there is no page {page}."
+        "There is no page {page}; the last one is page {pages}."
     ),
     ErrorCode.POSITION_OUT_OF_PAGE: "The stamp would not fit entirely on the page.",
     ErrorCode.SIGN_PASSWORD_WRONG: "The signing password is wrong.",
