@@ -24,8 +24,8 @@ from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
 
 _TURNS: Final = 9
-_READY: Final = 60
-"""Requests for one measurement and the time until things are well again."""
+_READY: Final = 120
+"""Requests for some measurements and the time until things are well again."""
 _SAMPLE_S: Final = 0.05
 _MIB: Final = 1 << 20
 _PDF: Final = pdfs.one_page()
