@@ -57,7 +57,7 @@ def sandbox() -> Iterator[SandboxServer]:
 async def test_every_corpus_file_is_inspected_or_refused_by_name(
     sandbox: SandboxServer,
 ) -> None:
-    """At least 74 of the 78 are taken in, some repaired; no refusal is our own making."""
+    """At least 74 of the 78 are taken in, some repaired; no refusal is our making."""
     if not CORPUS.is_dir():
         pytest.skip("the corpus does not stand beside this checkout")
     examination = Examination(sandbox.client, DocumentSettings())
