@@ -85,11 +85,11 @@ async def test_every_corpus_file_that_is_taken_in_can_be_drawn(
     """The first page of each comes out as a picture."""
     if not CORPUS.is_dir():
         pytest.skip("the corpus does not stand beside this checkout")
+    examination = Examination(sandbox.client, DocumentSettings())
     drawn = 0
     for path in sorted(CORPUS.glob("*.pdf")):
-        content = path.read_bytes()
         try:
-            await sandbox.client.inspect(content)
+            content = (await examination.examine(path.read_bytes())).pdf
         except DocumentRefusedError:
             continue
         Image.open(io.BytesIO(await sandbox.client.render(content, 1, None, 48))).load()
