@@ -187,7 +187,8 @@ class _Place:
         if (
             self.came
             and place is not None
-            and not _differs_in(self.came, signed, place)
+            # Elsewhere: PDFium is not to be used by two threads at once.
+            and not self.judges.call(_differs_in, self.came, signed, place)
         ):
             faults.append(LOOKS)
         return "; ".join(faults) or GOOD

@@ -1,21 +1,23 @@
 """Every PDF of the shared corpus is signed and valid, or refused by name."""
 
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pypdfium2 as pdfium
 import pytest
 
 from appliance.domain.command import SignParameters
-from appliance.domain.document import FindingKind
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.stamp import StampLayout, place, stamp_lines
 from appliance.domain.vocab import Restriction
+from appliance.services.examination import Examination, Examined
+from appliance.settings import DocumentSettings
 from tests.parts.pictures import difference, digest, is_within, pictures
+from tests.parts.sandbox import running_sandbox
 from tests.tools.pdf_samples import SIGNED_AT, SoftwareSigner
 from tests.tools.pdf_validation import assert_valid
 from worker.pdf import SignaturePlan, check, method_for, prepare
-from worker.sandbox.inspect import inspect
-from worker.sandbox.repair import repair
 from worker.stamp import StampFonts
 
 CORPUS = Path(__file__).parents[2].parent / "shared" / "corpus"
@@ -34,10 +36,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def automatic(pdf: bytes) -> StampLayout | None:
+@pytest.fixture(scope="module")
+def examined() -> Iterator[Callable[[Path], Examined]]:
+    """What intake makes of a file: it, or the repaired copy that is signed instead."""
+    with running_sandbox() as server:
+        intake = Examination(server.client, DocumentSettings())
+        yield lambda path: asyncio.run(intake.examine(path.read_bytes()))
+
+
+def automatic(document: Examined) -> StampLayout | None:
     """The stamp placed by itself on the first page, as intake describes that page."""
     lines = stamp_lines("María José Ñandú", "20267565393", SIGNED_AT, "es")
-    return place(SignParameters(), lines, inspect(pdf, 5_000).pages)
+    return place(SignParameters(), lines, document.inspection.pages)
 
 
 def plan(signer: SoftwareSigner, layout: StampLayout | None) -> SignaturePlan:
@@ -54,6 +64,7 @@ def plan(signer: SoftwareSigner, layout: StampLayout | None) -> SignaturePlan:
 )
 def test_corpus_file_is_signed_and_valid(
     path: Path,
+    examined: Callable[[Path], Examined],
     signer: SoftwareSigner,
     fonts: StampFonts,
     tmp_path: Path,
@@ -61,8 +72,9 @@ def test_corpus_file_is_signed_and_valid(
     visible: bool,
 ) -> None:
     """Valid and whole for pyHanko and pdfsig, the original an untouched prefix."""
-    original = path.read_bytes()
-    wanted = plan(signer, automatic(original) if visible else None)
+    document = examined(path)
+    original = document.pdf
+    wanted = plan(signer, automatic(document) if visible else None)
 
     increment = signer.complete(prepare(original, wanted, fonts), wanted)
 
@@ -78,17 +90,19 @@ def test_corpus_file_is_signed_and_valid(
     ],
 )
 def test_corpus_file_looks_the_same_but_for_the_stamp(
-    path: Path, signer: SoftwareSigner, fonts: StampFonts
+    path: Path,
+    examined: Callable[[Path], Examined],
+    signer: SoftwareSigner,
+    fonts: StampFonts,
 ) -> None:
     """Every page, for PDFium: repaired, signed without a stamp, and with one."""
-    original = path.read_bytes()
-    if FindingKind.DAMAGED in inspect(original, 5_000).findings:
-        copy = repair(original).pdf
-        assert looks(copy) == looks(original)
-        original = copy
+    document = examined(path)
+    original = document.pdf
+    if document.repair is not None:
+        assert looks(original) == looks(path.read_bytes())
     before = pictures(original)
 
-    for layout in (None, automatic(original)):
+    for layout in (None, automatic(document)):
         wanted = plan(signer, layout)
         increment = signer.complete(prepare(original, wanted, fonts), wanted)
         after = pictures(original + increment)

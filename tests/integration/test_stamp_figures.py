@@ -1,5 +1,6 @@
 """QR code, logo, reason and place in signed files, and what they leave alone."""
 
+import asyncio
 import io
 import subprocess
 from collections.abc import Iterator
@@ -304,7 +305,7 @@ async def test_unusable_picture_is_refused_by_name(
 async def test_preview_shows_the_logo(sandbox: SandboxClient) -> None:
     """The same pixels as a picture drawn here."""
     original = make_pdf()
-    layout = laid(original)
+    layout = await asyncio.to_thread(laid, original)
 
     png = await sandbox.render(original, 1, layout, 96, LOGO)
 
@@ -320,14 +321,14 @@ async def test_marks_and_units_of_a_document_are_described(
 ) -> None:
     """The second signer's stamp goes beside the first one's."""
     original = make_pdf([PageBox(0, 0, 300, 420, 90, 2.0), A4])
-    pdf = signed(original, laid(original, SignParameters(), StampDetails()), fonts)
+    # Elsewhere, for it has a loop of its own.
+    first = await asyncio.to_thread(laid, original, SignParameters(), StampDetails())
 
-    described = await sandbox.inspect(pdf)
+    described = await sandbox.inspect(signed(original, first, fonts))
 
     assert [page.user_unit for page in described.pages] == [2.0, 1.0]
     (mark,) = described.marks
     assert mark.page == 1
-    first = laid(original, SignParameters(), StampDetails())
     assert mark.rect == pytest.approx(first.rect, abs=0.01)
     second = lay_out(SignParameters(), WHO, SIGNED_AT, described)
     assert second is not None

@@ -1,11 +1,13 @@
 """Pages as PDFium draws them, to be compared."""
 
 import hashlib
+from typing import Final
 
 import pypdfium2
 from PIL import Image, ImageChops
 
 Box = tuple[float, float, float, float]
+_LOOSE: Final = 1.5
 
 
 def pictures(pdf: bytes, scale: float = 1.0) -> list[Image.Image]:
@@ -69,7 +71,9 @@ def difference(before: Image.Image, after: Image.Image) -> Box | None:
 
 
 def is_within(box: Box, size: tuple[float, float], place: Box) -> bool:
-    """Whether a difference lies in a place, to a point.
+    """Whether a difference lies in a place, to a point and a half.
+
+    Pictures have a pixel a point: half a point is what their rows are off.
 
     Args:
         box: from `difference`.
@@ -78,8 +82,8 @@ def is_within(box: Box, size: tuple[float, float], place: Box) -> bool:
     """
     (width, height), (x, y, wide, high) = size, place
     return (
-        box[0] * width >= x - 1
-        and box[1] * height >= y - 1
-        and box[2] * width <= x + wide + 1
-        and box[3] * height <= y + high + 1
+        box[0] * width >= x - _LOOSE
+        and box[1] * height >= y - _LOOSE
+        and box[2] * width <= x + wide + _LOOSE
+        and box[3] * height <= y + high + _LOOSE
     )
