@@ -17,8 +17,9 @@ from quart import Quart
 from appliance.processes import stop_event
 from appliance.settings import Settings
 from appliance.web.client_address import Proxies
-from appliance.web.connections import Connection, Connections, Rarely, places
+from appliance.web.connections import Connection, Connections, places
 from appliance.web.log import trace
+from appliance.web.rarely import Rarely
 
 _log = structlog.get_logger(__name__)
 _READ_BYTES: Final = 65_536
