@@ -9,6 +9,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import Environment
 from appliance.services.console import SignIn
 from appliance.web.app import client_address
+from appliance.web.client_address import read_typed
 
 _FAULTS_OF_TYPING: Final = frozenset(
     {ErrorCode.OTP_INVALID, ErrorCode.LOGIN_FAILED, ErrorCode.RATE_LIMITED}
@@ -86,6 +87,20 @@ async def of_two() -> tuple[str | None, Faults]:
     if faults or not needs_two():
         return None, faults
     return await witness()
+
+
+def known_address() -> tuple[str | None, Faults]:
+    """Read field `address`, from which somebody is let in; what is wrong with it.
+
+    Returns:
+        It as attempts are counted by, None where it was left empty; the fault.
+    """
+    sent = session.form().text("address")
+    address = read_typed(sent)
+    if sent and address is None:
+        told = words.say("This is no IP address. For example: 192.0.2.7.")
+        return None, Faults({"address": told})
+    return address, NONE
 
 
 def _told(error: ApplianceError, field: str) -> Faults:

@@ -24,17 +24,22 @@ async def show() -> Response:
 async def one(name: str) -> Response:
     """`GET /admin/administrators/{name}`."""
     view = await core().console_users.get(name)
-    return await page("administrator.html", view=view, mine=_mine(name))
+    attacked = await core().failed_tries.attacked_user(name)
+    return await page(
+        "administrator.html", view=view, mine=_mine(name), attacked=attacked
+    )
 
 
 def _mine(name: str) -> bool:
     return session.current().user.name == name
 
 
-async def _form(template: str, name: str, faults: Faults = NONE) -> Response:
+async def _form(
+    template: str, name: str, faults: Faults = NONE, **typed: str
+) -> Response:
     """A page that asks for proof before something is done to an administrator."""
     view = await core().console_users.get(name)
-    context: dict[str, Any] = {"view": view, "two": proof.needs_two()}
+    context: dict[str, Any] = {"view": view, "two": proof.needs_two(), **typed}
     if faults:
         return await again(template, faults, **context)
     return await page(template, faults=NONE, **context)
@@ -90,6 +95,24 @@ async def end_sessions(name: str) -> Response:
     keep = session.token() if _mine(name) else ""
     await core().console_users.end_sessions(session.actor(), name, keep)
     return go("account.show") if keep else go("administrators.one", name=name)
+
+
+@blueprint.get("/<name>/tries")
+async def ask_forget(name: str) -> Response:
+    """`GET …/tries`: for somebody whom a stranger's guesses keep out."""
+    return await _form("administrator_tries.html", name, address="")
+
+
+@blueprint.post("/<name>/tries")
+async def forget(name: str) -> Response:
+    """`POST …/tries`: forget the wrong tries, after the own code."""
+    address, faults = proof.known_address()
+    faults = faults or await proof.confirm()
+    if faults:
+        typed = session.form().text("address")
+        return await _form("administrator_tries.html", name, faults, address=typed)
+    await core().failed_tries.forget_user(session.actor(), name, address)
+    return go("administrators.one", name=name)
 
 
 @blueprint.get("/<name>/totp")

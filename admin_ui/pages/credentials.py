@@ -125,12 +125,7 @@ async def ask_reissue(person_id: str) -> Response:
 async def reissue(person_id: str) -> Response:
     """`POST …/credentials/reissue`: revoke, forget the secrets, make a link."""
     view = await core().views.person(PersonId(person_id))
-    faults = await proof.confirm()
-    if faults:
-        return await again(
-            "person_reissue.html", faults, view=view, two=proof.needs_two()
-        )
-    witness, faults = await proof.witness() if proof.needs_two() else (None, NONE)
+    witness, faults = await proof.of_two()
     if faults:
         return await again(
             "person_reissue.html", faults, view=view, two=proof.needs_two()

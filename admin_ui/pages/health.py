@@ -43,6 +43,7 @@ async def show() -> Response:
         checks=await core().health.ready(),
         workers=workers,
         missing=missing,
+        attacked=await core().failed_tries.attacked(),
         ends=await core().expiry.overview(),
         overdue=await core().views.overdue(),
         now=core().clock.now(),

@@ -19,6 +19,7 @@ async def show() -> Response:
         checks=checks,
         numbers=numbers,
         overdue=sum(each.documents for each in await core().views.overdue()),
+        attacked=len(await core().failed_tries.attacked()),
         blocked=blocked,
         empty=not await core().integrators.list(),
     )

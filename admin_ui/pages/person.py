@@ -2,15 +2,14 @@
 
 from quart import Blueprint, Response
 
-from admin_ui import proof, session, words
+from admin_ui import proof, session
 from admin_ui.core import core
-from admin_ui.render import NONE, Faults, again, go, page, qr_code
+from admin_ui.render import NONE, again, go, page, qr_code
 from admin_ui.session import is_partial
 from appliance.domain.console import PersonView, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.vocab import CredentialState, PersonState, RequestState
-from appliance.web.app import client_address
 
 blueprint = Blueprint("person", __name__, url_prefix="/admin/people/<person_id>")
 _SHOWN = 5
@@ -30,6 +29,7 @@ async def show(person_id: str) -> Response:
         "parts/certificates.html" if is_partial() else "person.html",
         view=view,
         credentials=credentials,
+        attacked=await core().failed_tries.attacked_person(view.row.id),
         now=core().clock.now(),
         # Enrolled, and the HSM has not made key and certificate yet.
         waiting=view.row.state is PersonState.ACTIVE and not credentials,
@@ -60,18 +60,34 @@ async def unlock(person_id: str) -> Response:
         ApplianceError: what is not the form's fault.
     """
     view = await _found(person_id)
-    code = session.form().text("code")
+    faults = await proof.confirm()
+    if faults:
+        return await again("person_unlock.html", faults, view=view)
     try:
-        await core().console.confirm(session.current(), code, client_address())
         await core().officers.unlock(session.actor(), view.row.id)
     except ApplianceError as exc:
-        field = {ErrorCode.OTP_INVALID: "code", ErrorCode.RATE_LIMITED: "code"}
-        if exc.code is ErrorCode.NOT_LOCKED:
-            return go("person.show", person_id=person_id)
-        if exc.code not in field:
+        if exc.code is not ErrorCode.NOT_LOCKED:
             raise
-        faults = Faults({field[exc.code]: words.error(exc)})
-        return await again("person_unlock.html", faults, view=view)
+    return go("person.show", person_id=person_id)
+
+
+@blueprint.get("/tries")
+async def ask_forget(person_id: str) -> Response:
+    """`GET /admin/people/{id}/tries`: what it means, and the officer's own code."""
+    view = await _found(person_id)
+    return await page("person_tries.html", faults=NONE, view=view, address="")
+
+
+@blueprint.post("/tries")
+async def forget(person_id: str) -> Response:
+    """`POST /admin/people/{id}/tries`: forget the wrong tries on the account."""
+    view = await _found(person_id)
+    address, faults = proof.known_address()
+    faults = faults or await proof.confirm()
+    if faults:
+        typed = session.form().text("address")
+        return await again("person_tries.html", faults, view=view, address=typed)
+    await core().failed_tries.forget_person(session.actor(), view.row.id, address)
     return go("person.show", person_id=person_id)
 
 

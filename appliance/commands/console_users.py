@@ -63,9 +63,12 @@ def read_address(text: str | None) -> str | None:
     Raises:
         SystemExit: it is no IP address.
     """
-    if text is not None and client_address.parse(text) is None:
+    if text is None:
+        return None
+    address = client_address.read_typed(text)
+    if address is None:
         raise SystemExit(f"--address: {text!r} is no IP address")
-    return None if text is None else client_address.counted(text)
+    return address
 
 
 def read_password(path: Path | None) -> str:

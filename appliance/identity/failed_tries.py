@@ -132,25 +132,41 @@ class FailedTries:
             )
         return tries
 
-    async def attacked(self) -> list[AttackedAccount]:
-        """Accounts of somebody whose ceiling was reached in the last day."""
+    async def attacked(self, most: int = 50) -> list[AttackedAccount]:
+        """Accounts of somebody whose ceiling was reached in the last day.
+
+        Args:
+            most: how many are told, the latest first.
+        """
+        since = self._clock.now() - _SHOWN
         async with self._store.read() as records:
-            reached = await records.logins.ceilings(self._clock.now() - _SHOWN)
-            if not reached:
-                return []
             names = {
                 index: user.name
                 for user in await records.console.users()
                 for index in console_tries.account_indexes(self._lookup, user.name)
             }
             found: dict[str, AttackedAccount] = {}
-            for one in reached:
-                if one.person is not None and one.person not in found:
+            for one in await records.logins.ceilings(since, list(names), most):
+                if one.person is not None:
                     person = await records.people.get(one.person)
                     found[one.person] = AttackedAccount(one.last, person=person)
-                elif (name := names.get(one.account_index)) is not None:
+                elif (name := names.get(one.account_index or "")) is not None:
+                    # Under the lookup key of before, there may be another row.
                     found.setdefault(name, AttackedAccount(one.last, user=name))
         return list(found.values())
+
+    async def attacked_person(self, person: PersonId) -> datetime | None:
+        """When a person's ceiling was last reached; None for not in the last day."""
+        since = self._clock.now() - _SHOWN
+        async with self._store.read() as records:
+            return await records.logins.last_ceiling(since, (), person)
+
+    async def attacked_user(self, name: str) -> datetime | None:
+        """When an administrator's was; None for not in the last day."""
+        accounts = console_tries.account_indexes(self._lookup, name)
+        since = self._clock.now() - _SHOWN
+        async with self._store.read() as records:
+            return await records.logins.last_ceiling(since, accounts)
 
     async def _let_in(
         self, records: Records, subject: str, address: str | None

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     and_,
+    case,
     delete,
     func,
     insert,
@@ -175,24 +176,48 @@ class SqlLogins:
         )
         return int(result.rowcount)
 
-    async def ceilings(self, since: datetime) -> list[CeilingReached]:
-        """Accounts whose ceiling was reached since then, the latest first."""
+    async def ceilings(
+        self, since: datetime, accounts: Sequence[str], most: int
+    ) -> list[CeilingReached]:
+        """Accounts of somebody whose ceiling was reached since then, latest first."""
         column = login_attempt.c
         last = func.max(column.at, type_=column.at.type).label("last")
+        # A person has an account for the CUIL and one for the e-mail address.
+        account = case((column.person.is_(None), column.account_index)).label("account")
         rows = await self._connection.execute(
-            select(column.account_index, column.person, last)
-            .where(column.kind == AttemptKind.CEILING.value, column.at > since)
-            .group_by(column.account_index, column.person)
+            select(account, column.person, last)
+            .where(
+                column.kind == AttemptKind.CEILING.value,
+                column.at > since,
+                or_(column.person.is_not(None), column.account_index.in_(accounts)),
+            )
+            .group_by("account", column.person)
             .order_by(last.desc())
+            .limit(most)
         )
         return [
             CeilingReached(
-                row.account_index,
+                row.account,
                 PersonId(row.person) if row.person else None,
                 row.last,
             )
             for row in rows
         ]
+
+    async def last_ceiling(
+        self, since: datetime, accounts: Sequence[str], person: PersonId | None = None
+    ) -> datetime | None:
+        """When one of these accounts, or of this person's, was last at its ceiling."""
+        column = login_attempt.c
+        whose: ColumnElement[bool] = column.account_index.in_(accounts)
+        if person is not None:
+            whose = or_(whose, column.person == person)
+        last: datetime | None = await self._connection.scalar(
+            select(func.max(column.at, type_=column.at.type)).where(
+                whose, column.kind == AttemptKind.CEILING.value, column.at > since
+            )
+        )
+        return last
 
     async def forget_known(self, before: datetime) -> int:
         """Forget where somebody was last proven before that; how many."""

@@ -120,6 +120,16 @@ def parse(text: str) -> IPAddress | None:
     return address
 
 
+def read_typed(text: str) -> str | None:
+    """An address that somebody typed, as attempts are counted by; None for none.
+
+    Args:
+        text: as for `parse`.
+    """
+    parsed = parse(text.strip())
+    return None if parsed is None else counted(str(parsed))
+
+
 def counted(address: str) -> str:
     """The address as attempts are counted by: an IPv6 one stands for its /64.
 

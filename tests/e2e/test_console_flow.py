@@ -7,10 +7,12 @@ import pyotp
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from appliance.bootstrap import Front
 from tests import pdfs
 from tests.parts.administrators import Administrator, new_administrator
 from tests.parts.appliance import Appliance
 from tests.parts.browsers import Opener, axe, choose_file, press_on, tab_to, until
+from tests.parts.guesses import guess_at_person
 from tests.parts.host_page import HostPage
 
 _REFUSED = "chrome-error://chromewebdata/"
@@ -431,3 +433,49 @@ async def test_certificate_is_revoked_by_keyboard(
     await expect(card).to_contain_text("Ya no es válido", timeout=60_000)
     await expect(card.get_by_role("link", name="Revocar")).to_have_count(0)
     assert await axe(page) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "lang", "words"),
+    [
+        ("desktop", "", ("Olvidar los intentos fallidos", "Tu código")),
+        ("phone", "English", ("Forget the failed attempts", "Your own code")),
+    ],
+)
+async def test_attacked_account_is_helped_by_keyboard(
+    size: str,
+    lang: str,
+    words: tuple[str, str],
+    open_page: Opener,
+    appliance: Appliance,
+    administrator: Administrator,
+) -> None:
+    """From the health page to its owner's, and the line is gone after."""
+    person = appliance.new_person(f"Ulises Arrieta {size}")
+
+    async def attack(front: Front) -> None:
+        store = front.core.store
+        await guess_at_person(store, front, person.id, person.cuil, person.email)
+
+    appliance.do(attack)
+    page = await open_page(size)
+    await administrator.sign_in(page, "/admin/health")
+    if lang:
+        await send(page, lang)
+    forget, code = words
+
+    line = page.get_by_role("link", name=person.name, exact=True)
+    title = page.get_by_role("heading", level=1)
+    await press_on(page, line)
+    await expect(title).to_have_text(person.name)
+    await press_on(page, page.get_by_role("link", name=forget))
+    await expect(title).to_have_text(forget)
+    assert await axe(page) == []
+    await tab_to(page, page.get_by_label(code, exact=True))
+    await page.keyboard.type(administrator.code())
+    await page.keyboard.press("Enter")
+
+    await expect(title).to_have_text(person.name)
+    await expect(page.get_by_role("link", name=forget)).to_have_count(0)
+    await page.goto(administrator.url("/admin/health"))
+    await expect(line).to_have_count(0)

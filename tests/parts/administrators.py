@@ -23,6 +23,7 @@ from appliance.domain.trust import AnchorPurpose
 from appliance.domain.vocab import VouchedBy
 from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.guesses import guess_at_person
 from tests.parts.outside_ca import OutsideCa, der
 
 ACTOR: Final = "operator"
@@ -89,6 +90,7 @@ class Town:
     """An origin that tried and is not allowed."""
     invited: PersonId
     locked: TestPerson
+    """At whose account strangers guess, besides."""
     signer: PersonId
     """Somebody with a certificate."""
     credential: str
@@ -135,6 +137,9 @@ def build_town(appliance: Appliance) -> Town:
     async def people(front: Front) -> PersonId:
         async with front.core.store.write() as records:
             await records.people.set_counted(locked.id, 10, front.clock.now())
+        await guess_at_person(
+            front.core.store, front, locked.id, locked.cuil, locked.email
+        )
         made = await front.invitations.invite(
             ACTOR,
             appliance.next_cuil(),

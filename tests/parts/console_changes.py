@@ -27,9 +27,9 @@ KEY = re.compile(r"rbk_test_[0-9a-z]{12}_[0-9A-Za-z]{49}")
 
 
 @asynccontextmanager
-async def open_acme_site(folder: Path) -> AsyncIterator[Site]:
+async def open_acme_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
     """A console with the integrator `acme`, signed in."""
-    async with open_site(folder) as made:
+    async with open_site(folder, url) as made:
         await made.sign_in()
         await made.post("/admin/integrators", code="acme", name="ACME S.A.")
         yield made

@@ -88,9 +88,10 @@ class WrongTries:
 class CeilingReached:
     """An account at which there were too many wrong tries."""
 
-    account_index: str
+    account_index: str | None
+    """None for a person's, who may have several."""
     person: PersonId | None
-    """None for an administrator's, or where nobody is known by what was typed."""
+    """None for an administrator's."""
     last: datetime
 
 
@@ -177,8 +178,22 @@ class LoginRecords(Protocol):
         """
         ...
 
-    async def ceilings(self, since: datetime) -> list[CeilingReached]:
-        """Accounts whose ceiling was reached since then, the latest first."""
+    async def ceilings(
+        self, since: datetime, accounts: Sequence[str], most: int
+    ) -> list[CeilingReached]:
+        """Accounts of somebody whose ceiling was reached since then, latest first.
+
+        Args:
+            since: when they are looked at from.
+            accounts: indexes of accounts that are no person's.
+            most: how many are told; a person is one, however many accounts.
+        """
+        ...
+
+    async def last_ceiling(
+        self, since: datetime, accounts: Sequence[str], person: PersonId | None = None
+    ) -> datetime | None:
+        """When one of these accounts, or of this person's, was last at its ceiling."""
         ...
 
     async def forget_known(self, before: datetime) -> int:
