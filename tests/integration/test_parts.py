@@ -7,6 +7,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from tests.parts.appliance import Appliance
 from tests.parts.postgres import PostgresServer
 from tests.parts.redis import RedisServer
 from tests.parts.softhsm import SoftHsm
@@ -28,6 +29,27 @@ def test_postgres_database_is_fresh(
 def test_postgres_folder_is_private(postgres_server: PostgresServer) -> None:
     """The socket, which wants no password, is in nobody else's reach."""
     assert postgres_server.folder.stat().st_mode & 0o077 == 0
+
+
+def test_postgres_leaves_nothing_in_memory(postgres_server: PostgresServer) -> None:
+    """What a killed server leaves is in the folder that goes with it."""
+    shown = postgres_server.execute("SHOW dynamic_shared_memory_type")
+
+    assert shown == "mmap"
+
+
+def test_appliance_leaves_no_activation_keys(tmp_path: Path) -> None:
+    """Its folder of keys, which no temporary folder holds, goes at its end."""
+    appliance = Appliance(tmp_path)
+    appliance.set_up()
+    keys = appliance.settings.activation_dir
+    assert not keys.is_relative_to(tmp_path)
+    keys.mkdir(mode=0o700)
+    (keys / "1.key").write_bytes(bytes(32))
+
+    appliance.close()
+
+    assert not keys.exists()
 
 
 def test_redis_comes_back_empty_after_stop(redis_server: RedisServer) -> None:

@@ -15,6 +15,7 @@ import itertools
 import os
 import secrets
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -317,12 +318,16 @@ class Appliance:
         self._process = None
 
     def close(self) -> None:
-        """Stop what still runs."""
-        if self._process is not None:
-            self.stop()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
-        self._loop.close()
+        """Stop what still runs, and remove what is kept in memory of it."""
+        try:
+            if self._process is not None:
+                self.stop()
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(10)
+            self._loop.close()
+            # The keys outlive their workers on purpose; a test they need not.
+            shutil.rmtree(self.settings.activation_dir, ignore_errors=True)
 
     @property
     def pid(self) -> int:
