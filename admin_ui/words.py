@@ -12,6 +12,7 @@ from quart import g, request
 from appliance.domain.document import FindingKind
 from appliance.domain.errors import (
     ApplianceError,
+    CheckDigitError,
     DomainInvalidError,
     ErrorCode,
     FieldInvalidError,
@@ -99,7 +100,8 @@ def error(exc: ApplianceError) -> str:
         exc: ours.
     """
     if isinstance(exc, FieldInvalidError) and exc.field in FIELDS:
-        return say(FIELDS[exc.field])
+        is_digit = isinstance(exc, CheckDigitError)
+        return say(_CHECK_DIGIT if is_digit else FIELDS[exc.field])
     if exc.code is ErrorCode.ALREADY_EXISTS:
         return say(EXISTING.get(str(exc.params.get("field", "")), _EXISTS))
     if exc.code in _PLAIN:
@@ -136,6 +138,9 @@ def is_code(text: str) -> bool:
     return text in WHY or text in ErrorCode.__members__
 
 
+_CHECK_DIGIT: Final = N_(
+    "The check digit of the CUIL does not match: look for a mistyped digit."
+)
 _NOT_TAKEN: Final = N_("This installation does not take in documents like this.")
 _EXISTS: Final = N_("There is one already.")
 EXISTING: Final = {
@@ -199,7 +204,8 @@ WHY: Final[dict[str, str]] = {
 
 FIELDS: Final = {
     "code": N_("Write a code of a to z, digits and hyphens, up to 40."),
-    "cuil": N_("Write a CUIL with the correct last digit, such as 20-26756539-3."),
+    "cuil": N_("Write the 11 digits of a person's CUIL, such as 20-26756539-3."),
+    "then": N_("Write CUILs of 11 digits, separated by commas, such as 20-26756539-3."),
     "email": N_("Write an e-mail address, such as ana@example.com."),
     "fontColor": N_("Write a colour: BLACK, BLUE, RED … or #RRGGBB."),
     "fontSize": N_("Write a size from 4 to 72."),

@@ -125,9 +125,18 @@ async def create() -> Response:
     wrong = _wrong(typed)
     if file is None:
         wrong = {"file": words.say("Choose a PDF file."), **wrong}
+    meant, is_named = await core().views.meant_integrator(typed["integrator"])
+    if meant is not None:
+        typed["integrator"] = meant.code
+        if not is_named:
+            # Whose document it is, nobody should have guessed.
+            wrong["integrator"] = words.say(
+                "Is it %(name)s (%(code)s)? Its code is filled in now: check it.",
+                name=meant.name,
+                code=meant.code,
+            )
     if file is None or wrong:
         return await _form(typed, Faults(wrong))
-    typed["integrator"] = await core().views.integrator_code(typed["integrator"])
     try:
         made = await core().intake.create_request(
             _order(typed, file.name), file.content

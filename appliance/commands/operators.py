@@ -16,6 +16,7 @@ from appliance.commands.profiles import add_profile, wishes_of
 from appliance.commands.terminal import ask, say, show_totp, table
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId, TaskId
+from appliance.domain.integration import Invitation
 from appliance.domain.person import format_cuil, parse_cuil
 from appliance.domain.request import Signer
 from appliance.domain.vocab import VouchedBy
@@ -185,7 +186,7 @@ async def _invite_person(front: Front, args: argparse.Namespace) -> int:
     if (args.name is None) != (args.email is None):
         raise SystemExit("--name and --email come together")
     if args.name is None:
-        made = await front.invitations.renew("operator", args.cuil)
+        made = await _renew_invitation(front, args.cuil)
     else:
         made = await front.invitations.invite(
             "operator",
@@ -198,6 +199,21 @@ async def _invite_person(front: Front, args: argparse.Namespace) -> int:
     say(made.url)
     say(f"works once, until {made.until.isoformat(timespec='minutes')}")
     return 0
+
+
+async def _renew_invitation(front: Front, cuil: str) -> Invitation:
+    try:
+        return await front.invitations.renew("operator", cuil)
+    except ApplianceError as exc:
+        hints = {
+            ErrorCode.PERSON_NOT_FOUND: "nobody has this CUIL: "
+            "give --name and --email to invite them",
+            ErrorCode.PERSON_STATE: "has enrolled already; for lost passwords "
+            'begin anew in the console ("Empezar de nuevo" on the person\'s page)',
+        }
+        if exc.code not in hints:
+            raise
+        raise SystemExit(f"{exc.code}: {cuil}: {hints[exc.code]}") from exc
 
 
 async def _unblock_person(front: Front, args: argparse.Namespace) -> int:

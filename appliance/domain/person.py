@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from appliance.domain.activation import credential_aad
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    ApplianceError,
+    CheckDigitError,
+    ErrorCode,
+    FieldInvalidError,
+)
 from appliance.domain.hsm import (
     KeyAlgorithm,
     KeyMode,
@@ -36,8 +41,8 @@ def parse_cuil(text: str, field: str = "cuil") -> str:
         The eleven digits.
 
     Raises:
-        FieldInvalidError: wrong form, not a person's type, or wrong check digit
-            (a remainder of 1 has no digit).
+        FieldInvalidError: wrong form, or not a person's type.
+        CheckDigitError: wrong check digit (a remainder of 1 has none).
 
     Source: facts "Argentina".
     """
@@ -48,7 +53,7 @@ def parse_cuil(text: str, field: str = "cuil") -> str:
     total = sum(w * int(d) for w, d in zip(_WEIGHTS, digits, strict=True))
     remainder = total % 11
     if remainder == 1 or int(match[3]) != (11 - remainder) % 11:
-        raise FieldInvalidError(field, "XX-XXXXXXXX-X")
+        raise CheckDigitError(field, "XX-XXXXXXXX-X")
     return digits + match[3]
 
 

@@ -104,19 +104,30 @@ class ConsoleViews:
         return _page(rows, lambda row: row.code)
 
     async def integrator_code(self, text: str) -> str:
-        """The code of the one integrator that a text names; else the text itself.
+        """The code of the one integrator that a text may mean; else the text itself.
 
         Args:
             text: a code, a name, or part of either.
         """
+        meant, _ = await self.meant_integrator(text)
+        return text if meant is None else meant.code
+
+    async def meant_integrator(self, text: str) -> tuple[IntegratorView | None, bool]:
+        """The one integrator that a text may mean, and whether it names it whole.
+
+        Args:
+            text: a code, a name, or part of either; empty means nobody.
+        """
+        if not text:
+            return None, False
         wanted = IntegratorFilter(text=text)
         found = (await self.listed_integrators(wanted)).rows
         named = [
             one for one in found if text.casefold() in {one.code, one.name.casefold()}
         ]
         if len(named) == 1:
-            return named[0].code
-        return found[0].code if len(found) == 1 and not named else text
+            return named[0], True
+        return (found[0] if len(found) == 1 and not named else None), False
 
     async def integrators(self) -> dict[IntegratorId, IntegratorNumbers]:
         """How each integrator stands; one without anything is not there."""

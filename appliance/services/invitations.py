@@ -110,12 +110,17 @@ class Invitations:
 
         Raises:
             FieldInvalidError: `cuil`.
-            ApplianceError: `PERSON_NOT_FOUND`: nobody, or enrolled already.
+            ApplianceError: `PERSON_NOT_FOUND`; `PERSON_STATE` for one who has
+                enrolled already.
         """
         async with self._store.write() as records:
             person = await records.people.by_cuil(parse_cuil(cuil))
-            if person is None or person.state is not PersonState.INVITED:
+            if person is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)
+            if person.state is not PersonState.INVITED:
+                raise ApplianceError(
+                    ErrorCode.PERSON_STATE, params={"state": person.state.value}
+                )
             contact = await records.people.contact(person.id)
             if contact is None:
                 raise ApplianceError(ErrorCode.PERSON_NOT_FOUND)

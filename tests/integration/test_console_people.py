@@ -10,7 +10,7 @@ from appliance.domain.console import PeopleFilter
 from appliance.domain.errors import ApplianceError
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services.tokens import Tokens
-from tests.parts.console import Site
+from tests.parts.console import PDF, Site
 from tests.parts.console_changes import (
     ANA,
     ANA_DIGITS,
@@ -103,8 +103,24 @@ async def test_enrolled_person_gets_no_link(site: Site) -> None:
 
     answer = await site.post(f"/admin/people/{person}/link")
 
-    assert answer.status == 404
+    assert answer.status == 409
     assert "/alta/" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [("20-05536168-3", "El dígito verificador"), ("20-0553616-2", "los 11 números")],
+)
+async def test_what_is_wrong_with_a_cuil_is_named(
+    site: Site, typed: str, told: str
+) -> None:
+    """A digit that does not fit is not told as a wrong form; both where one asks."""
+    answer = await site.post("/admin/people", **invitation(cuil=typed))
+    assert told in answer.fault_of("cuil")
+
+    filled = {"integrator": "acme", "cuil": typed, "days": ""}
+    answer = await site.upload("/admin/requests", PDF, "a.pdf", **filled)
+    assert told in answer.fault_of("cuil")
 
 
 async def test_certificate_is_told_in_full(site: Site) -> None:

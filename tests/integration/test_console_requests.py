@@ -235,7 +235,7 @@ async def test_original_is_downloaded_and_recorded(site: Site) -> None:
 
 
 async def test_integrator_is_written_or_chosen(site: Site) -> None:
-    """By code, by name, by a part that only one has; not by one that two have."""
+    """By its code or its whole name; not by a part, be it of one or of two."""
     await site.person()
     for code, name in (("sur-1", "Estudio Sur"), ("sur-2", "Estudio Sur Dos")):
         await site.front.integrators.create("operator", code, name)
@@ -246,7 +246,6 @@ async def test_integrator_is_written_or_chosen(site: Site) -> None:
     for typed in (
         "acme",
         "ACME s.a.",
-        "acm",
         "Estudio Sur",
         "estudio sur dos",
         "sur-2",
@@ -255,10 +254,15 @@ async def test_integrator_is_written_or_chosen(site: Site) -> None:
             "/admin/requests", PDF, "a.pdf", integrator=typed, cuil=ANA, days=""
         )
         assert made.status == 303, typed
-    for typed in ("sur", "nadie", ""):
+    for typed in ("acm", "sur", "nadie", ""):
         made = await site.upload(
             "/admin/requests", PDF, "a.pdf", integrator=typed, cuil=ANA, days=""
         )
         assert made.fault_of("integrator"), typed
+    asked = await site.upload(
+        "/admin/requests", PDF, "a.pdf", integrator="acm", cuil=ANA, days=""
+    )
+    assert "ACME S.A. (acme)" in asked.fault_of("integrator")
+    assert 'list="l-integrator" value="acme"' in asked.text
     listed = await site.get("/admin/requests?integrator=estudio+sur")
     assert listed.text.count("Estudio Sur</a>") == 1

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.domain.errors import ErrorCode, FieldInvalidError
+from appliance.domain.errors import CheckDigitError, ErrorCode, FieldInvalidError
 from appliance.domain.person import format_cuil, parse_cuil
 
 WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
@@ -57,6 +57,8 @@ def test_cuil_refused_when_invalid(text: str) -> None:
 
     assert caught.value.code is ErrorCode.FIELD_INVALID
     assert caught.value.extras["field"] == "usuario"
+    is_digit = text == "20-26756539-2"
+    assert isinstance(caught.value, CheckDigitError) is is_digit
 
 
 @given(st.sampled_from(["20", "23", "24", "27"]), st.integers(0, 99_999_999), st.data())

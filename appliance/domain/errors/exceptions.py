@@ -104,6 +104,19 @@ class FieldMissingError(FieldInvalidError):
         super().__init__(field, allowed, kind, code=ErrorCode.FIELD_MISSING)
 
 
+class CheckDigitError(FieldInvalidError):
+    """A CUIL of the right form whose last digit the others do not give.
+
+    Args:
+        field: the field's wire name.
+        allowed: the form of a CUIL.
+    """
+
+    def __init__(self, field: str, allowed: str) -> None:
+        super().__init__(field, allowed)
+        self.reason = "the check digit does not match: one of the digits is wrong"
+
+
 class DomainInvalidError(ApplianceError):
     """An origin that cannot be allowed to show the frame.
 
