@@ -1,5 +1,6 @@
 """Administrators prove themselves once more: by a code, or together with a second."""
 
+import re
 from typing import Final
 
 from admin_ui import session, words
@@ -11,9 +12,15 @@ from appliance.services.console import SignIn
 from appliance.web.app import client_address
 from appliance.web.client_address import read_typed
 
+_CODE: Final = re.compile(r"[0-9]{6}", re.ASCII)
 _FAULTS_OF_TYPING: Final = frozenset(
     {ErrorCode.OTP_INVALID, ErrorCode.LOGIN_FAILED, ErrorCode.RATE_LIMITED}
 )
+
+
+def is_code(text: str) -> bool:
+    """Whether a text has the form of a one-time code; it may be wrong or used up."""
+    return _CODE.fullmatch(text) is not None
 
 
 def needs_two() -> bool:

@@ -155,7 +155,7 @@ FACTS: Final = {
     "successor": N_("successor"),
     "sessionsEnded": N_("sessions ended"),
     "vouchedBy": N_("identity vouched for by"),
-    "digest": N_("hash algorithm"),
+    "digest": N_("hash"),
     "credential": N_("credential"),
     "left": N_("attempts left"),
     "items": N_("documents"),

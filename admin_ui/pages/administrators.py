@@ -158,14 +158,24 @@ async def set_password(name: str) -> Response:
     return go("administrators.one", name=name)
 
 
-def new_password() -> tuple[str, Faults]:
-    """Read a new password that was typed twice; what is wrong with it."""
+def new_password(*, present: bool = False) -> tuple[str, Faults]:
+    """Read a new password that was typed twice; all that is wrong in its form.
+
+    Args:
+        present: the form asks for the present password, too.
+    """
     sent = session.form()
     password = sent.raw("password")
+    wrong: dict[str, str] = {}
+    if present and not sent.raw("present"):
+        wrong["present"] = words.say("Write your present password.")
     try:
         core().console_users.check_password(password)
     except ApplianceError as exc:
-        return "", faults_of(exc, {"password": "password"})
+        wrong |= faults_of(exc, {"password": "password"}).fields
     if password != sent.raw("again"):
-        return "", Faults({"again": words.say("The two do not match.")})
-    return password, NONE
+        wrong["again"] = words.say("The two do not match.")
+    # Only its form: a right code would be used up by a form that is refused.
+    if wrong and not proof.is_code(sent.text("code")):
+        wrong["code"] = words.say("Write the six digits of the code.")
+    return password, Faults(wrong)

@@ -23,6 +23,17 @@ if (navigator.clipboard) {
   }
 }
 
+// A change of language keeps the name typed to sign in, never what is secret.
+const KEPT = "rubrica.name";
+const username = document.querySelector("input[autocomplete=username]");
+if (username) {
+  username.value ||= sessionStorage.getItem(KEPT) ?? "";
+  document.querySelector("[data-language]").addEventListener("submit", () => {
+    sessionStorage.setItem(KEPT, username.value);
+  });
+}
+sessionStorage.removeItem(KEPT);
+
 // A form that is being sent is not sent again by a second click.
 document.addEventListener("submit", (event) => {
   const form = event.target;

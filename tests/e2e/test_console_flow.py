@@ -11,7 +11,15 @@ from appliance.bootstrap import Front
 from tests import pdfs
 from tests.parts.administrators import Administrator, new_administrator
 from tests.parts.appliance import Appliance
-from tests.parts.browsers import Opener, axe, choose_file, press_on, tab_to, until
+from tests.parts.browsers import (
+    SIZES,
+    Opener,
+    axe,
+    choose_file,
+    press_on,
+    tab_to,
+    until,
+)
 from tests.parts.guesses import guess_at_person
 from tests.parts.host_page import HostPage
 
@@ -348,6 +356,25 @@ async def test_english_is_chosen_and_kept(
     await expect(page.get_by_role("heading", level=1)).to_have_text("Auditoría")
 
 
+async def test_change_of_language_keeps_the_name(
+    page: Page, administrator: Administrator
+) -> None:
+    """What was typed to sign in, but for what is secret; and once only."""
+    await page.goto(administrator.url("/admin/login"))
+    await fill(page, Nombre="marta", Contraseña="una clave", Código="123456")
+
+    await send(page, "English")
+
+    name = page.get_by_label("Name", exact=True)
+    await expect(name).to_have_value("marta")
+    await expect(page.get_by_label("Password", exact=True)).to_have_value("")
+    await expect(page.get_by_label("Code", exact=True)).to_have_value("")
+    stored = await page.evaluate("JSON.stringify({...sessionStorage})")
+    assert stored == "{}"
+    await page.reload()
+    await expect(name).to_have_value("")
+
+
 async def test_time_is_told_in_full_on_focus(
     page: Page, administrator: Administrator
 ) -> None:
@@ -385,6 +412,36 @@ async def test_menus_are_short_on_a_phone(
     await expect(menu.nth(1)).to_have_attribute("aria-current", "true")
     assert await rows(phone.locator(".tabs a")) == 1
     await open_page.picture(phone, "console-tabs-phone")
+
+
+_BOXES = """fields => fields.map(field => {
+  const box = field.querySelector("input, select").getBoundingClientRect();
+  return [box.left, box.top, box.width].map(Math.round);
+})"""
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("place", ["audit", "requests"])
+async def test_filters_stand_in_columns(
+    size: str, place: str, open_page: Opener, administrator: Administrator
+) -> None:
+    """Boxes are of one width and below each other; both days are side by side."""
+    page = await open_page(size)
+    await administrator.sign_in(page, f"/admin/{place}")
+    await open_page.picture(page, f"console-filters-{place}-{size}")
+
+    columns = page.locator(".filters > .field:not(:has([name=q]))")
+    boxes = await columns.evaluate_all(_BOXES)
+    days = await columns.filter(has=page.locator("[type=date]")).evaluate_all(_BOXES)
+
+    top = boxes[0][1]
+    lefts = {left for left, row, _ in boxes if row == top}
+    assert len(lefts) > 1
+    assert {left for left, _, _ in boxes} == lefts
+    widths = [width for _, _, width in boxes]
+    # A column's share of the row need not be a whole number of pixels.
+    assert max(widths) - min(widths) <= 1
+    assert len({row for _, row, _ in days}) == 1
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])

@@ -174,6 +174,22 @@ async def test_own_password(site: Site) -> None:
     assert (await come_as(site, NAME, site.totp, OTHER)).status == 303
 
 
+async def test_own_password_form_tells_all_its_faults_at_once(site: Site) -> None:
+    """And where it is refused, a right code goes on being good."""
+    here = "/admin/account/password"
+
+    empty = await site.post(here, password="corta", again="otra", code="12")
+
+    wanted = ("present", "password", "again", "code")
+    assert [name for name in wanted if not empty.fault_of(name)] == []
+    code = site.code()
+    typed = {"present": PASSWORD, "code": code}
+    short = await site.post(here, password="corta", again="corta", **typed)
+    assert [name for name in wanted if short.fault_of(name)] == ["password"]
+    done = await site.post(here, password=OTHER, again=OTHER, **typed)
+    assert done.location == "/admin/account"
+
+
 async def test_own_telephone(site: Site) -> None:
     """Present password and code, then a code of the new one, which then counts."""
     here = "/admin/account/totp"

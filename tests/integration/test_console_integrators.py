@@ -320,6 +320,8 @@ async def test_disabled_integrator_opens_no_session(site: Site) -> None:
 
     assert done.location == here
     assert "Deshabilitado" in (await site.get("/admin/integrators")).text
+    told = "no abren sesiones hasta que lo habilites"
+    assert told in (await site.get(here)).text
     assert len(await site.desk.audited(EventKind.SESSION_ENDED)) == 1
     with pytest.raises(ApplianceError) as refused:
         await sessions.open("acme", made.secret)
@@ -329,3 +331,4 @@ async def test_disabled_integrator_opens_no_session(site: Site) -> None:
     assert refused.value.code is ErrorCode.API_KEY_INVALID
     await site.post(f"{here}/enable")
     await sessions.open("acme", made.secret)
+    assert told not in (await site.get(here)).text
