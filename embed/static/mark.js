@@ -59,9 +59,12 @@ export class Mark {
     return this.#element && { page: this.#page.number, ...this.#box };
   }
 
-  /** Where it was moved to, while nobody was told of it yet; else null. */
-  get moved() {
-    return this.#settling === 0 ? null : this.place;
+  /** Where it was moved to, if nobody was told of it yet; now nobody else will be. */
+  takeMoved() {
+    if (this.#settling === 0) return null;
+    clearTimeout(this.#settling);
+    this.#settling = 0;
+    return this.place;
   }
 
   /**
@@ -104,6 +107,11 @@ export class Mark {
   /** @returns {DOMRect|undefined} where it is in the window. */
   get bounds() {
     return this.#element?.getBoundingClientRect();
+  }
+
+  /** @returns {DOMRect|undefined} where its page is in the window. */
+  get pageBounds() {
+    return this.#element?.parentElement.getBoundingClientRect();
   }
 
   #dress() {

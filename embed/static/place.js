@@ -2,15 +2,15 @@
 
 import { h } from "./dom.js";
 import { t } from "./i18n.js";
-import { input } from "./screen.js";
+import { input, out } from "./screen.js";
 
 const corners = () => ({
   topLeft: t("Top left"),
   topRight: t("Top right"),
   bottomLeft: t("Bottom left"),
   bottomRight: t("Bottom right"),
-  custom: t("Somewhere else: touch the page, or drag the mark"),
-  none: t("Without a visible mark"),
+  custom: t("Another point"),
+  none: t("No visible mark"),
 });
 
 /** What earlier signatures leave of a mark in a place of one's own. */
@@ -42,10 +42,7 @@ export function place({ session, chosen, change, go, reject, cancel }) {
       fields.length > 0 ? documentFields(fields, chosen, choose) : null,
     ],
     primary: { label: t("Continue"), act: go },
-    secondary: [
-      { label: t("Reject…"), act: reject },
-      { label: t("Cancel"), act: cancel },
-    ],
+    secondary: out({ cancel, reject }),
   };
 }
 
@@ -56,14 +53,14 @@ function ownPlaces(newField, chosen, choose) {
   if (offered.length === 0) return null;
   return h(
     "fieldset",
-    { class: "corners" },
+    { class: "corners whole" },
     h("legend", {}, t("Place on the page")),
     ...offered.map(([corner, label]) =>
       option(corner, {
         value: corner,
         checked: corner === valueOf(chosen),
         onchange: () => choose({ corner, field: null }),
-      }, label)),
+      }, label, corner === "custom" ? t("Choose a point on the page, or drag the mark") : null)),
   );
 }
 

@@ -12,8 +12,10 @@ const STEPS = ["read", "identify", "code", "place", "password"];
  * @param {string} step.name also on the body element, for the style.
  * @param {string} step.title
  * @param {Array<Node|string|null>} step.body
- * @param {{label: string, act: (form: FormData) => Promise<void>}} [step.primary]
- * @param {Array<{label: string, act: () => unknown}>} [step.secondary]
+ * @param {{label: string, act: (form: FormData) => Promise<void>, kind?: string}} [step.primary]
+ * @param {{label: string, act: () => unknown}} [step.back] beside the main action.
+ * @param {Array<{label: string, act: () => unknown, kind?: string}>} [step.secondary]
+ *   ways out: in their corner, the same in every step; `danger` is for good.
  * @param {string} [step.focus] id of the input that is typed into at once.
  * @param {{again?: boolean}} [how] again: the same step in another language; what was
  *   typed stays, and so does the focus.
@@ -65,14 +67,24 @@ function bar(step) {
     event.preventDefault();
     if (step.primary) run(() => step.primary.act(new FormData(form)));
   };
-  const others = (step.secondary ?? []).map(({ label, act }) =>
-    h("button", { type: "button", class: "plain", onclick: () => run(act) }, label),
-  );
-  const main = step.primary
-    ? h("button", { type: "submit", form: "form", class: "primary" }, step.primary.label)
-    : null;
-  fill(byId("bar"), ...others, main);
-  byId("bar").hidden = !main && others.length === 0;
+  const plain = ({ label, act, kind }) =>
+    h("button", { type: "button", class: `plain ${kind ?? ""}`, onclick: () => run(act) }, label);
+  const on = [
+    step.back && plain(step.back),
+    step.primary && h("button", { type: "submit", form: "form", class: `primary ${step.primary.kind ?? ""}` }, step.primary.label),
+  ].filter(Boolean);
+  const out = (step.secondary ?? []).filter(Boolean).map(plain);
+  const group = (name, buttons) => (buttons.length ? h("div", { class: name }, ...buttons) : null);
+  fill(byId("bar"), group("on", on), group("out", out));
+  byId("bar").hidden = on.length + out.length === 0;
+}
+
+/** The ways out, in one order and look: leaving first, refusing for good beside it. */
+export function out({ cancel, reject }) {
+  return [
+    cancel && { label: t("Cancel"), act: cancel, kind: "leave" },
+    reject && { label: t("Reject…"), act: reject, kind: "danger" },
+  ];
 }
 
 let running = false;

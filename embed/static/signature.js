@@ -24,6 +24,10 @@ export class Signature extends Stage {
   #placed = false;
   /** How often a place was chosen: the last one holds. */
   #turn = 0;
+  /** The choice that is being looked at, whether it came to hold; null: none is. */
+  #choosing = null;
+  /** The mark of the choice that is shown. */
+  #stamp = null;
   /** Width and height of a mark that is put anywhere, by page. */
   #sizes = new Map();
   /** Settles once the host was told of the signature. */
@@ -52,22 +56,46 @@ export class Signature extends Stage {
       place({
         session: this.session,
         chosen: this.#chosen,
-        change: (change) => this.#change(change),
-        go: async () => {
-          // Where it is seen is where it is signed, however quickly one goes on.
-          const { moved } = this._viewer;
-          if (moved !== null && !(await this.#put(moved))) return;
-          if (await this.#change({ page: this.#page() })) this.password();
-        },
+        change: (change) => this.#begin(() => this.#change(change)),
+        go: () => this.#leave(),
         reject: () => this.reject(() => this.place()),
         cancel: () => this.cancel("signer"),
       }),
     );
     const anywhere = this.session.document.newField === "visible";
-    this._viewer.place = anywhere ? (put) => this.guarded(() => this.#put(put)) : null;
+    this._viewer.place = anywhere ? (put) => this.#begin(() => this.#put(put)) : null;
     // Only now does a narrow frame show the document.
-    this._viewer.bring();
+    this._viewer.bring({ anew: true });
     return undefined;
+  }
+
+  /**
+   * Choose, and let who goes on meanwhile wait for it.
+   * @param {() => Promise<boolean>} choose whether the choice came to hold.
+   */
+  #begin(choose) {
+    const work = choose().catch((error) => {
+      this.tell(error);
+      return false;
+    });
+    this.#choosing = work;
+    return work.finally(() => {
+      if (this.#choosing === work) this.#choosing = null;
+    });
+  }
+
+  /** Go on to the password: where the mark is seen is where it is signed. */
+  async #leave() {
+    // Moved by keys a moment ago: now, and not once more when the keys have rested.
+    const moved = this._viewer.takeMoved();
+    if (moved !== null) this.#begin(() => this.#put(moved));
+    let holds = true;
+    while (this.#choosing !== null) {
+      const last = this.#choosing;
+      holds = await last;
+      if (this.#choosing === last) this.#choosing = null;
+    }
+    if (holds && (await this.#change({ page: this.#page() }))) this.password();
   }
 
   /** Take what the form says; the place on the page stays where it fits. */
@@ -130,7 +158,11 @@ export class Signature extends Stage {
       await this.#look();
       return true;
     } catch (error) {
-      if (this.#chosen === chosen) this.#chosen = this.#shown;
+      if (this.#chosen === chosen) {
+        this.#chosen = this.#shown;
+        // One that was dragged goes back to where it holds.
+        this._viewer.mark(this.#stamp);
+      }
       this.tell(error, { field: change.field ? undefined : "page" });
       return false;
     }
@@ -144,6 +176,7 @@ export class Signature extends Stage {
       if (chosen === this.#chosen) this._viewer.busy = false;
     });
     if (chosen === this.#chosen) {
+      this.#stamp = stamp;
       this._viewer.mark(stamp);
       // A certified document is signed where it permits, whatever was chosen.
       const { field, corner } = { field: params.campo ?? null, corner: params.visible ? chosen.corner : "none" };

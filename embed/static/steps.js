@@ -4,7 +4,7 @@
 import { h } from "./dom.js";
 import { instant, pageCount, size, t } from "./i18n.js";
 import { placeWords } from "./place.js";
-import { facts, input } from "./screen.js";
+import { facts, input, out } from "./screen.js";
 
 /** Waiting for the host. */
 export function waiting() {
@@ -42,7 +42,7 @@ export function pick({ integrator, choose, pending, cancel }) {
       h("p", {}, h("label", { for: "file", class: "button" }, t("Choose a PDF from this device")), file),
       pending ? h("p", {}, h("button", { type: "button", onclick: pending }, t("Sign one that I was sent"))) : null,
     ],
-    secondary: [{ label: t("Cancel"), act: cancel }],
+    secondary: out({ cancel }),
   };
 }
 
@@ -59,7 +59,7 @@ export function refused({ failure, integrator, again, cancel }) {
       failure ? h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })) : null,
     ],
     primary: again ? { label: t("Try again"), act: again } : null,
-    secondary: cancel ? [{ label: t("Cancel"), act: cancel }] : [],
+    secondary: out({ cancel }),
   };
 }
 
@@ -98,12 +98,8 @@ export function read({ session, go, change, list, reject, cancel }) {
     title: session.document.name,
     body: [warnings(session)],
     primary: { label: t("Continue"), act: go },
-    secondary: [
-      change ? { label: t("Change document"), act: change } : null,
-      list ? { label: t("Back to the list"), act: list } : null,
-      reject ? { label: t("Reject…"), act: reject } : null,
-      { label: t("Cancel"), act: cancel },
-    ].filter(Boolean),
+    back: change ? { label: t("Change document"), act: change } : list && { label: t("Back to the list"), act: list },
+    secondary: out({ cancel, reject }),
   };
 }
 
@@ -130,7 +126,7 @@ export function identify({ claim, unknown, integrator, go, back }) {
       }, t("The one you enrolled with")),
     ],
     primary: { label: t("Continue"), act: go },
-    secondary: [{ label: t("Back"), act: back }],
+    back: { label: t("Back"), act: back },
   };
 }
 
@@ -150,7 +146,7 @@ export function code({ claim, go, back }) {
       }, t("The 6 digits that your authenticator app shows now")),
     ],
     primary: { label: t("Continue"), act: go },
-    secondary: [{ label: t("Back"), act: back }],
+    back: { label: t("Back"), act: back },
   };
 }
 
@@ -167,7 +163,7 @@ export function requests({ list, choose, back }) {
             h("span", { class: "name" }, item.name),
             h("span", { class: "hint" }, ...details(item)))))),
     ],
-    secondary: [{ label: t("Back"), act: back }],
+    back: { label: t("Back"), act: back },
   };
 }
 
@@ -204,11 +200,8 @@ export function password({ session, chosen, go, back, reject, cancel }) {
         ])),
     ],
     primary: { label: t("Sign"), act: go },
-    secondary: [
-      { label: t("Back"), act: back },
-      { label: t("Reject…"), act: reject },
-      { label: t("Cancel"), act: cancel },
-    ],
+    back: { label: t("Back"), act: back },
+    secondary: out({ cancel, reject }),
   };
 }
 
@@ -312,8 +305,8 @@ export function reject({ integrator, name, go, back }) {
         h("textarea", { id: "reason", name: "reason", rows: 3, maxlength: 500, "aria-describedby": "reason-hint" }),
       ),
     ],
-    primary: { label: t("Reject for good"), act: go },
-    secondary: [{ label: t("Back"), act: back }],
+    primary: { label: t("Reject for good"), act: go, kind: "danger" },
+    back: { label: t("Back"), act: back },
   };
 }
 

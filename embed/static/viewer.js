@@ -23,6 +23,10 @@ export class Viewer {
   #mark = new Mark();
   #fields = [];
   #place = null;
+  /** Width that pages were last laid out for, in pixels. */
+  #room = 0;
+  /** The page that was last told of. */
+  #told = 1;
   /** Called with the page that is most on the screen, when that changes. */
   turned = () => {};
 
@@ -51,7 +55,8 @@ export class Viewer {
 
   /** Page that is most on the screen, from 1. */
   get current() {
-    const middle = window.innerHeight / 2;
+    const { top, bottom } = this.#root.parentElement.getBoundingClientRect();
+    const middle = (Math.max(top, 0) + Math.min(bottom, window.innerHeight)) / 2;
     const index = this.#pages.findIndex(
       (page) => page.element.getBoundingClientRect().bottom > middle,
     );
@@ -96,6 +101,7 @@ export class Viewer {
     this.#mark.show(null);
     this.place = null;
     this.turned = () => {};
+    this.#told = 1;
     this.#fields = [];
     for (const page of this.#pages) page.work?.cancel();
     this.#pages = [];
@@ -122,18 +128,23 @@ export class Viewer {
   /** Tell whoever asked which page is read, while it is scrolled. */
   #followScroll() {
     let waiting = false;
-    let told = 1;
-    const look = () => {
-      waiting = false;
-      if (this.current === told) return;
-      told = this.current;
-      this.turned(told);
-    };
     const scrolled = () => {
-      if (!waiting) requestAnimationFrame(look);
+      if (!waiting) {
+        requestAnimationFrame(() => {
+          waiting = false;
+          this.#look();
+        });
+      }
       waiting = true;
     };
     addEventListener("scroll", scrolled, { capture: true, passive: true });
+  }
+
+  #look() {
+    // Where nothing is shown, no page is on the screen.
+    if (!this.#root.clientWidth || this.current === this.#told) return;
+    this.#told = this.current;
+    this.turned(this.#told);
   }
 
   /** Width and height of a page, in points. */
@@ -158,9 +169,9 @@ export class Viewer {
     return this.#mark.place;
   }
 
-  /** Where the mark was moved to just now, before anybody was told; else null. */
-  get moved() {
-    return this.#mark.moved;
+  /** Where the mark was moved to just now: whoever takes it is told instead of others. */
+  takeMoved() {
+    return this.#mark.takeMoved();
   }
 
   #click(event) {
@@ -205,15 +216,28 @@ export class Viewer {
 
   /**
    * Bring the mark into view, unless it is: scroll the document's own area, never
-   * the form away from who fills it in.
+   * the form away from who fills it in. As much of the mark's page as may be is seen
+   * with it.
+   * @param {{anew?: boolean}} [how] anew: as at first, also when it is in view.
    */
-  bring() {
+  bring({ anew = false } = {}) {
     const bounds = this.#mark.bounds;
     if (!bounds) return;
     const area = this.#root.parentElement;
-    const { top, bottom, height } = area.getBoundingClientRect();
-    if (bounds.top >= top && bounds.bottom <= bottom) return;
-    area.scrollTop += bounds.top - top - (height - bounds.height) / 2;
+    const seen = area.getBoundingClientRect();
+    const top = Math.max(seen.top, area.firstElementChild.getBoundingClientRect().bottom);
+    const height = seen.bottom - top;
+    const page = this.#mark.pageBounds;
+    if (anew || bounds.top < top || bounds.bottom > seen.bottom) {
+      const middle = bounds.top + bounds.height / 2 - height / 2;
+      const first = page.height > height ? page.top : page.top - (height - page.height) / 2;
+      const last = Math.max(page.bottom - height, first);
+      area.scrollTop += Math.min(Math.max(middle, first), last) - top;
+    }
+    this.#look();
+    const across = this.#root.getBoundingClientRect();
+    if (bounds.left >= across.left && bounds.right <= across.right) return;
+    this.#root.scrollLeft += bounds.left - across.left - (across.width - bounds.width) / 2;
   }
 
   async #load(bytes) {
@@ -250,6 +274,9 @@ export class Viewer {
       page.element.style.setProperty("--total-scale-factor", String(scale));
       if (page.drawn && page.drawn !== scale) this.#draw(page);
     }
+    // Shown only now, or turned on its side: what is being placed stays in view.
+    if (room !== this.#room && this.#place) this.bring({ anew: true });
+    this.#room = room;
   }
 
   #come(seen) {
@@ -342,7 +369,7 @@ export function toolbar(viewer, { pages, size: bytes }, save) {
       shown,
       h("button", { type: "button", onclick: change(1), "aria-label": t("Bigger") }, "+"),
     ),
-    h("button", { type: "button", class: "plain", onclick: save }, t("Download")),
+    h("button", { type: "button", class: "plain save", onclick: save }, t("Download")),
   );
 }
 

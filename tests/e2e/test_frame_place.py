@@ -148,6 +148,38 @@ async def test_who_goes_on_at_once_signs_where_the_mark_was_moved(
     assert await _signed(site, person, page) == (1, pytest.approx(there, abs=1.5))
 
 
+async def test_who_goes_on_while_the_place_is_looked_at_signs_there(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """However long its answer takes: the keys that have rested ask no second time."""
+    frame = await _placing(site, person, page)
+    mark = frame.locator(".stamp")
+    before = await mark.evaluate(_WHERE)
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route("**/embed/api/place", hold)
+    await frame.evaluate(
+        """() => new Promise((rested) => {
+          const mark = document.querySelector(".stamp");
+          const press = { key: "ArrowRight", bubbles: true, cancelable: true };
+          mark.dispatchEvent(new KeyboardEvent("keydown", press));
+          document.querySelector("form").requestSubmit();
+          // Set after the mark's own timer, and longer: it fires after it.
+          setTimeout(rested, 600);
+        })"""
+    )
+    await asked.wait()
+    go_on.set()
+    there = [before[0] + 10, *before[1:]]
+
+    assert await _signed(site, person, page) == (1, pytest.approx(there, abs=1.5))
+
+
 async def test_place_is_kept_on_another_page(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
