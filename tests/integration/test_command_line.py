@@ -1,12 +1,13 @@
 """The command line's ways to say no."""
 
-import subprocess
-import sys
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from appliance.commands import main
+from tests.parts.command_place import make_place, start_command
 
 GOOD = """\
 data_dir = "."
@@ -32,6 +33,13 @@ def settings(tmp_path: Path) -> Path:
     return path
 
 
+def command(settings: Path, *words: str) -> tuple[int, str, str]:
+    """Run the real command, in a process of its own: exit status, output, errors."""
+    with start_command(settings, *words) as process:
+        out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
 def test_good_settings_are_said_to_be_good(
     settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -46,20 +54,10 @@ def test_bad_settings_exit_78_with_one_line(settings: Path) -> None:
     """The real command: one line on standard error, no trace, nothing else."""
     settings.write_text(GOOD + "[web]\nport = 80\n", encoding="utf-8")
 
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys; from appliance.commands import main; sys.exit(main())",
-            *("--settings", str(settings), "check-config"),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    status, out, err = command(settings, "check-config")
 
-    assert (done.returncode, done.stdout) == (78, "")
-    (line,) = done.stderr.splitlines()
+    assert (status, out) == (78, "")
+    (line,) = err.splitlines()
     assert line.startswith(f"{settings}: web.port: unknown key; allowed here: ")
     assert "listen_api" in line
 
@@ -78,18 +76,38 @@ def test_missing_settings_exit_78(
     assert said == f"{path}: cannot be read (No such file or directory)\n"
 
 
-def test_missing_document_key_exits_78_with_one_line(
-    settings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_document_key_exits_78_with_one_line(settings: Path) -> None:
     """An installation from before that file: one line, which names it."""
     (settings.parent / "run").mkdir()
 
-    status = main(["--settings", str(settings), "worker", "chores"])
+    # In a process of its own: a worker sets the log of its process up.
+    status, _, err = command(settings, "worker", "chores")
 
     assert status == 78
-    said = capsys.readouterr().err
     path = settings.parent / "document-key"
-    assert said == f"{path}: cannot be read (No such file or directory)\n"
+    assert err == f"{path}: cannot be read (No such file or directory)\n"
+
+
+def test_invitation_refused_says_what_is_so(tmp_path: Path) -> None:
+    """A wrong digit, nobody there, enrolled already: each in its words."""
+    make_place(tmp_path)
+    settings = tmp_path / "settings.toml"
+    assert command(settings, "migrate")[0] == 0
+    ana = ("person", "invite", "--cuil", "20-05536168-2")
+
+    status, _, err = command(settings, *ana[:-1], "20-05536168-3")
+    assert status == 1
+    assert "the check digit does not match" in err
+    status, _, err = command(settings, *ana)
+    assert status == 1
+    assert "--name and --email" in err
+    named = ("--name", "Ana Núñez", "--email", "ana@demo.example")
+    assert command(settings, *ana, *named)[0] == 0
+    with closing(sqlite3.connect(tmp_path / "rubrica.db")) as database, database:
+        database.execute("UPDATE person SET state = 'active'")
+    status, _, err = command(settings, *ana)
+    assert status == 1
+    assert "has enrolled already" in err
 
 
 def test_settings_named_by_the_variable(
