@@ -82,6 +82,7 @@ def make_settings(folder: Path, **tables: dict[str, Any]) -> Settings:
             "documents": {"limit_bytes": 8192},
             "pki": tables.get("pki", {}),
             "timestamps": tables.get("timestamps", {}),
+            "stamp": tables.get("stamp", {}),
             # A machine that does much else is slow, not wrong.
             "database": {"busy_timeout_s": 60, **tables.get("database", {})},
             "auth": {

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import URL, event, make_url
 from sqlalchemy.engine import Connection
@@ -20,6 +20,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from appliance.settings import Settings
 
 _LOOK_AGAIN_S = 0.01
+_CONNECT_S: Final = 5
+_STATEMENT_S: Final = 30
+"""Longest that a connection to PostgreSQL, and a statement there, may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ def open_engines(settings: Settings) -> Engines:
         pool_timeout=settings.database.busy_timeout_s,
         pool_pre_ping=True,
         hide_parameters=True,
-        connect_args={"timeout": 5, "command_timeout": 30},
+        connect_args={"timeout": _CONNECT_S, "command_timeout": _STATEMENT_S},
     )
     return Engines(engine, engine)
 

@@ -14,6 +14,7 @@ from quart import Quart
 from appliance.web.app import create_app
 from appliance.web.auth import public
 from appliance.web.body import read_bytes
+from appliance.web.connections import Connection
 from appliance.web.server import _Server
 from tests.web_parts import make_settings
 
@@ -146,6 +147,25 @@ async def test_answers_that_nobody_takes_make_room(face: Face) -> None:
         told = await face.answer()
     for _ in range(PLACES // 2):
         assert (await face.answer()).startswith(b"HTTP/1.1 200")
+
+
+async def test_answer_that_nobody_takes_ends(
+    face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nobody else needs its place."""
+    monkeypatch.setattr("appliance.web.connections._ANSWER_S", 0.2)
+    monkeypatch.setattr("appliance.web.connections.SLOWEST", 200 * MIB)
+    dropped, drop = asyncio.Event(), Connection.drop
+
+    def noted(connection: Connection) -> None:
+        drop(connection)
+        dropped.set()
+
+    monkeypatch.setattr(Connection, "drop", noted)
+    await face.send(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+
+    async with asyncio.timeout(60):
+        await dropped.wait()
 
 
 async def test_body_that_keeps_the_pace_stays(face: Face) -> None:

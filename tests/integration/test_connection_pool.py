@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -35,4 +36,25 @@ async def test_call_beyond_the_pool_is_told_so(tmp_path: Path, *, write: bool) -
     assert [fault.code for fault in waiting if isinstance(fault, ApplianceError)] == [
         ErrorCode.STORE_UNAVAILABLE
     ] * 5
+    await store.close()
+
+
+async def test_statement_that_takes_too_long_is_told_so(
+    tmp_path: Path, migrated_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that somebody keeps locked makes nobody wait for ever."""
+    monkeypatch.setattr("appliance.storage.engines._STATEMENT_S", 0.3)
+    settings = make_settings(tmp_path, database={"url": migrated_url})
+    engines = open_engines(settings)
+    store = SqlStore(engines, SystemClock(), "test")
+
+    async with engines.writer.begin() as other:
+        await other.execute(text("LOCK TABLE audit_writer IN ACCESS EXCLUSIVE MODE"))
+        with pytest.raises(ApplianceError) as caught:
+            async with store.read() as records:
+                await records.audit.writers()
+    async with store.read() as records:
+        await records.audit.writers()
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
     await store.close()

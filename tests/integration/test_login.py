@@ -12,8 +12,10 @@ from argon2 import Parameters, PasswordHasher, extract_parameters
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
+from appliance.domain.records.login import AttemptKind
 from appliance.domain.vocab import EventKind, PersonState
 from appliance.services.login import STEP_S
+from appliance.services.throttle import Attempt, Throttle
 from appliance.web.client_address import counted
 from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
 
@@ -336,6 +338,37 @@ async def test_right_tries_at_once_wait_for_one_another(strict: Parts) -> None:
     )
 
     assert len({each.login_token for each in made}) == 8
+
+
+async def test_so_many_tries_wait_for_running_ones(
+    strict: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who comes beyond them is told at once."""
+    monkeypatch.setattr("appliance.services.throttle._WAIT_S", 600)
+    monkeypatch.setattr("appliance.services.throttle._LOOK_AGAIN_S", 60)
+    throttle = Throttle(strict.store, strict.lookup, strict.clock, strict.settings.auth)
+
+    async def begin() -> Attempt:
+        return await throttle.begin(AttemptKind.PASSWORD, "account", None, HERE)
+
+    for _ in range(5):
+        await begin()
+    trying = {asyncio.create_task(begin()) for _ in range(70)}
+    refused: set[asyncio.Task[Attempt]] = set()
+    while len(refused) < 6:
+        some, _ = await asyncio.wait(
+            trying - refused, return_when=asyncio.FIRST_COMPLETED
+        )
+        refused |= some
+    codes = [task.exception() for task in refused]
+    for task in trying:
+        task.cancel()
+    await asyncio.gather(*trying, return_exceptions=True)
+
+    assert all(isinstance(fault, ApplianceError) for fault in codes)
+    assert {fault.code for fault in codes if isinstance(fault, ApplianceError)} == {
+        ErrorCode.RATE_LIMITED
+    }
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import stat
+import struct
 import time
 from pathlib import Path
 
@@ -181,3 +182,11 @@ async def test_background_failure_ends_the_block() -> None:
         await block()
 
     assert caught.group_contains(LookupError)
+
+
+def test_so_many_connections_wait_to_be_accepted() -> None:
+    """By what the kernel says of the listener (`tcpi_sacked` of one: its backlog)."""
+    with bind(f"127.0.0.1:{free_port()}", 512) as listener:
+        told = listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+
+    assert struct.unpack_from("I", told, 28) == (512,)

@@ -110,6 +110,20 @@ async def test_unknown_code_can_be_corrected(client: HttpClient) -> None:
     assert f'value="{CODE}"' in await answer.get_data(as_text=True)
 
 
+async def test_address_that_looks_too_often_waits(tmp_path: Path) -> None:
+    """Whatever the codes; a browser is told on a page."""
+    async with open_parts(tmp_path, stamp={"looks_per_minute_address": 3}) as parts:
+        client = create_api(parts).test_client()
+        answers = [
+            await client.get(f"/verificar/{CODE[:-1]}{last}", headers=BROWSER)
+            for last in "ABCD"
+        ]
+
+    assert [answer.status_code for answer in answers] == [404] * 3 + [429]
+    assert 0 < int(answers[-1].headers["Retry-After"]) <= 60
+    assert answers[-1].mimetype == "text/html"
+
+
 async def test_download_link_that_is_over_is_a_page(client: HttpClient) -> None:
     """A person reads what to do; a program gets 401 as before."""
     path = f"/solicitudes/1/documento?clave={'x' * 43}"

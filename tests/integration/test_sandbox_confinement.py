@@ -6,8 +6,10 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
@@ -16,6 +18,7 @@ from tests import pdfs
 from tests.parts.sandbox import SandboxServer, running_sandbox
 
 DEADLINE_S = 60
+WAITING = 256
 
 
 @pytest.fixture(scope="module")
@@ -233,6 +236,38 @@ async def test_no_more_jobs_run_than_allowed() -> None:
 
     assert all(len(job.result().pages) == 200 for job in jobs)
     assert 1 < most <= 4
+
+
+async def test_so_many_clients_wait_in_the_sandbox() -> None:
+    """Others in the listener's queue, until one of them has left."""
+
+    def inside() -> int:
+        return psutil.Process(server.process.pid).num_fds() - before
+
+    async def until_inside(count: int) -> None:
+        end = time.monotonic() + DEADLINE_S
+        while (now := inside()) != count:
+            assert now <= WAITING
+            assert time.monotonic() < end
+            await asyncio.sleep(0.02)
+
+    with running_sandbox(jobs=1, wall_s=2 * DEADLINE_S) as server, ExitStack() as held:
+        asked = asyncio.create_task(asyncio.to_thread(server.probe, "sleep"))
+        await running_job(server)
+        before = psutil.Process(server.process.pid).num_fds()
+        clients = [
+            held.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(276)
+        ]
+        for client in clients:
+            await asyncio.to_thread(client.connect, str(server.path))
+        await until_inside(WAITING)
+        for client in clients[:250]:
+            client.close()
+        await until_inside(26)
+        server.close_listener()
+        server.kill()
+        with pytest.raises(ApplianceError):
+            await asked
 
 
 async def test_server_that_dies_is_asked_again() -> None:
