@@ -90,6 +90,19 @@ async def of_two() -> tuple[str | None, Faults]:
     Raises:
         ApplianceError: what is not the form's fault.
     """
+    sent = session.form()
+    named = (
+        sent.text("witness"),
+        sent.raw("witness_password"),
+        sent.text("witness_code"),
+    )
+    if needs_two() and not all(named):
+        # Told before the own code is used up by it.
+        told = words.say("Fill in the second officer's name, password and code.")
+        wrong = {"witness": told}
+        if not is_code(sent.text("code")):
+            wrong = {"code": words.say("Write the six digits of the code."), **wrong}
+        return None, Faults(wrong)
     faults = await confirm()
     if faults or not needs_two():
         return None, faults

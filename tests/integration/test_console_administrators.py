@@ -157,6 +157,30 @@ async def test_production_takes_two(site: Site, eva: pyotp.TOTP, what: str) -> N
     assert (await come_as(site, "eva", eva, PASSWORD)).status == 303
 
 
+@pytest.mark.parametrize("what", ["totp", "password"])
+async def test_second_officer_left_out_uses_no_code_up(
+    site: Site, eva: pyotp.TOTP, what: str
+) -> None:
+    """What is missing is told with the rest, and the own code goes on being good."""
+    del eva
+    made = await site.desk.console.create_user("operator", "luis", PASSWORD)
+    luis = pyotp.parse_uri(made.totp_uri)
+    assert isinstance(luis, pyotp.TOTP)
+    object.__setattr__(site.front.settings, "environment", Environment.PROD)
+    typed = {"password": OTHER, "again": OTHER}
+    empty = await site.post(f"{EVA}/{what}", code="", **typed)
+    assert empty.fault_of("code")
+    assert empty.fault_of("witness")
+    code = site.code()
+    await site.post(f"{EVA}/{what}", code=code, **typed)
+
+    second = {"witness": "luis", "witness_password": PASSWORD}
+    second |= {"witness_code": luis.at(site.clock.now())}
+    done = await site.post(f"{EVA}/{what}", code=code, **typed, **second)
+
+    assert done.status in {200, 303}
+
+
 async def test_own_password(site: Site) -> None:
     """The present one and a code first; other sessions end, this one goes on."""
     await come_as(site, NAME, site.totp, PASSWORD)
