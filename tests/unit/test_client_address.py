@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.web.client_address import Proxies, counted
+from appliance.web.client_address import Proxies, counted, read_typed
 
 PROXY = "10.0.0.1"
 XFF = "x-forwarded-for"
@@ -100,3 +100,20 @@ def test_ipv6_is_counted_by_its_subscriber() -> None:
     """One subscriber has all of a /64."""
     assert counted("2001:db8:0:7:1::2") == "2001:db8:0:7::/64"
     assert (counted("192.0.2.1"), counted("local")) == ("192.0.2.1", "local")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        (" 192.0.2.7 ", "192.0.2.7"),
+        ("192.0.2.7:443", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8::7", "2001:db8::/64"),
+        ("[2001:db8::7]:443", "2001:db8::/64"),
+        ("mi casa", None),
+        ("", None),
+    ],
+)
+def test_typed_address_is_read_as_it_is_counted(text: str, address: str | None) -> None:
+    """However somebody writes it, it is the one that calls from there have."""
+    assert read_typed(text) == address
