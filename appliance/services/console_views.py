@@ -4,7 +4,7 @@ Nothing here changes anything. Addresses leave masked.
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, TypeVar
@@ -40,6 +40,7 @@ from appliance.domain.records import Records, Store
 from appliance.domain.records.console_views import ConsoleViewRecords
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.request import RequestView, SignedDocumentView
+from appliance.domain.vocab import EventKind
 from appliance.services import cursors
 from appliance.services.login import email_indexes
 from appliance.services.upkeep import upkeep_overdue
@@ -270,7 +271,7 @@ class ConsoleViews:
             names = await _names(records, rows, signers)
         if signer is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        story = AuditPage(Page(tuple(rows), None), names)
+        story = AuditPage(Page(_without_leaving(rows), None), names)
         return RequestStory(view, signed, signer.row, steps, story, upkeep)
 
     async def audit(self, wanted: AuditFilter, cursor: str = "") -> AuditPage:
@@ -325,6 +326,25 @@ def _follow(rows: list[AuditRow], n: int, last: str) -> tuple[int, str]:
         last = row.hash
         right += 1
     return right, last
+
+
+def _without_leaving(rows: Sequence[AuditRow]) -> tuple[AuditRow, ...]:
+    """A request's history, a rejection told once.
+
+    Sessions used to record that the signer left right before that they rejected, in
+    one transaction; the audit itself keeps both.
+    """
+    before = {
+        (row.writer, row.n - 1)
+        for row in rows
+        if row.event.event is EventKind.REQUEST_REJECTED
+    }
+    return tuple(
+        row
+        for row in rows
+        if row.event.event is not EventKind.SESSION_CANCELLED
+        or (row.writer, row.n) not in before
+    )
 
 
 async def _names(

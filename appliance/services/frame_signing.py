@@ -7,6 +7,7 @@ Source: decisions "Iframe", "delivery"; design §3.
 """
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlencode
@@ -24,6 +25,7 @@ from appliance.domain.frame import (
     Placement,
     SignOrder,
 )
+from appliance.domain.ids import RequestId
 from appliance.domain.integration import EmbedSession
 from appliance.domain.ports import DocumentStream, PdfInspector
 from appliance.domain.presets import preset, put
@@ -233,7 +235,9 @@ class FrameSigning:
                 that is being signed.
         """
         async with self._store.write() as records:
-            now = await self._ended(records, session, by_signer=by_signer)
+            now = await self._over(records, session)
+            left = {"session": now.public_id, "bySigner": by_signer}
+            self._note(records, EventKind.SESSION_CANCELLED, now, now.request, left)
             if now.request is None:
                 return
             view = await records.requests.get(now.request, lock=True)
@@ -254,14 +258,15 @@ class FrameSigning:
                 `STATE` for one that is signed or being signed.
         """
         async with self._store.write() as records:
-            now = await self._ended(records, session, by_signer=True)
+            now = await self._over(records, session)
             if now.request is None or now.person is None or now.otp_at is None:
                 raise ApplianceError(ErrorCode.SESSION_IN_USE)
+            # The request's own row says what was done with it; nobody left a session.
+            ended = {"session": now.public_id}
+            self._note(records, EventKind.SESSION_ENDED, now, None, ended)
             await reject_in(records, _signer_of(now), now.request, reason)
 
-    async def _ended(
-        self, records: Records, session: EmbedSession, *, by_signer: bool
-    ) -> EmbedSession:
+    async def _over(self, records: Records, session: EmbedSession) -> EmbedSession:
         """End a session, and give it as it stands.
 
         Raises:
@@ -272,16 +277,26 @@ class FrameSigning:
             session.id, self._clock.now()
         ):
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
+        return now
+
+    @staticmethod
+    def _note(
+        records: Records,
+        kind: EventKind,
+        session: EmbedSession,
+        request: RequestId | None,
+        detail: Mapping[str, object],
+    ) -> None:
+        """Have the audit say how a session ended."""
         records.audit.add(
             AuditEvent(
-                EventKind.SESSION_CANCELLED,
-                f"person:{now.person}" if now.otp_at else "anonymous",
-                integrator=now.integrator.id,
-                request=now.request,
-                detail={"session": now.public_id, "bySigner": by_signer},
+                kind,
+                f"person:{session.person}" if session.otp_at else "anonymous",
+                integrator=session.integrator.id,
+                request=request,
+                detail=dict(detail),
             )
         )
-        return now
 
 
 def _signer_of(session: EmbedSession) -> Signer:

@@ -174,6 +174,27 @@ async def test_story_says_factors_and_states_in_words(site: Site) -> None:
         assert ">pwd<" not in page
 
 
+async def test_rejection_is_one_entry_of_the_history(site: Site) -> None:
+    """Also where an earlier version recorded that the signer left, right before."""
+    await site.person()
+    request = RequestId(await site.request(ANA.replace("-", "")))
+    async with site.desk.store.write() as records:
+        for kind in (
+            EventKind.SESSION_CANCELLED,
+            EventKind.SESSION_CANCELLED,
+            EventKind.REQUEST_REJECTED,
+        ):
+            records.audit.add(AuditEvent(kind, "system", request=request))
+
+    page = (await site.get(f"/admin/requests/{request}")).text
+    kept = (await site.get(f"/admin/audit?request={request}")).text
+
+    left = "El firmante canceló la sesión"
+    rejected = "El firmante rechazó la solicitud"
+    assert (page.count(left), page.count(rejected)) == (1, 1)
+    assert kept.count(left) == page.count(left) + 1 + kept.count(f">{left}</option>")
+
+
 async def test_reason_is_a_sentence_with_its_remedy(site: Site) -> None:
     """Not the code that stands recorded; what a signer wrote is quoted."""
     await site.person()

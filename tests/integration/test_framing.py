@@ -372,6 +372,10 @@ async def test_rejected_request_is_over_with_its_reason(desk: FrameDesk) -> None
     )
     (event,) = await desk.desk.audited(EventKind.REQUEST_REJECTED)
     assert event.actor == f"person:{someone.id}"
+    # A rejection is one entry of the request's history, and no leaving.
+    assert await desk.desk.audited(EventKind.SESSION_CANCELLED) == []
+    (ended,) = await desk.desk.audited(EventKind.SESSION_ENDED)
+    assert ended.request is None
 
 
 async def test_nobody_rejects_before_the_code(desk: FrameDesk) -> None:
