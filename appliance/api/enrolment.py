@@ -21,7 +21,7 @@ from appliance.domain.errors import (
 from appliance.domain.ids import TaskId
 from appliance.domain.integration import EnrolmentView
 from appliance.domain.person import Person, format_cuil
-from appliance.services.enrolment import Choice
+from appliance.services.enrolment import Choice, Issued
 from appliance.web import body
 from appliance.web.app import client_address
 from appliance.web.auth import public
@@ -52,7 +52,8 @@ _BY_FIELD: Final = {
 async def enrol(code: str) -> Response:
     """`/alta/{code}`: the form, while the link is good; by POST, what was typed.
 
-    Who enrolled by it and got no key is asked for the signing password once more.
+    Who enrolled by it and got no key is asked for the signing password once more;
+    who has one, or is getting it, is told so.
 
     Raises:
         ApplianceError: the link is over, for `refuse`.
@@ -63,7 +64,10 @@ async def enrol(code: str) -> Response:
     except ApplianceError as error:
         if error.code is not ErrorCode.ENROLMENT_USED:
             raise
-        person = await core().enrolment.unfinished(code)
+        person, issued = await core().enrolment.standing(code)
+        if issued is not Issued.FAILED:
+            # Reloaded, or sent twice: it is told as it stands, and nothing is done.
+            return _done(issued.value, person, "")
         return await _again(code, person) if posted else _again_form(person)
     return await _complete(code, view) if posted else _form(view, {})
 

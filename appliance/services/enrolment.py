@@ -9,6 +9,7 @@ Source: decisions "who may be certified"; design §4 "Enrolment".
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -36,6 +37,15 @@ from appliance.services.signing_password import (
 from appliance.services.throttle import known_indexes
 
 _CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+class Issued(StrEnum):
+    """How far key and certificate of somebody who enrolled are."""
+
+    PENDING = "pending"
+    DONE = "done"
+    FAILED = "failed"
+    """They can be asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +250,30 @@ class Enrolment:
             known = known_indexes(self._lookup, person.id, address)
             await records.logins.remember(known[0], self._clock.now())
 
+    async def standing(self, code: str) -> tuple[Person, Issued]:
+        """Who enrolled by a link, while it is good, and what came of it.
+
+        Args:
+            code: of the link, as it came.
+
+        Raises:
+            ApplianceError: `ENROLMENT_USED` where it is over for its person;
+                `ENROLMENT_UNKNOWN`, `ENROLMENT_EXPIRED`.
+        """
+        row = await self._row(code)
+        async with self._store.read() as records:
+            person = await records.people.get(row.person)
+            has_key = bool(await records.credentials.locked(row.person))
+            coming = await records.tasks.open_for(row.person, TaskKind.ISSUE)
+        if person is None or person.state is not PersonState.ACTIVE or row.used is None:
+            raise ApplianceError(ErrorCode.ENROLMENT_USED)
+        if self._clock.now() >= row.until:
+            over = ErrorCode.ENROLMENT_USED if has_key else ErrorCode.ENROLMENT_EXPIRED
+            raise ApplianceError(over)
+        if has_key:
+            return person, Issued.DONE
+        return person, Issued.PENDING if coming else Issued.FAILED
+
     async def unfinished(self, code: str) -> Person:
         """Who enrolled by a link, while it is good, and has no key to show for it.
 
@@ -248,19 +282,11 @@ class Enrolment:
 
         Raises:
             ApplianceError: `ENROLMENT_USED` for who has a key or is getting one;
-                `ENROLMENT_UNKNOWN`, `ENROLMENT_EXPIRED`.
+                those of `standing`.
         """
-        row = await self._row(code)
-        async with self._store.read() as records:
-            person = await records.people.get(row.person)
-            has_key = bool(await records.credentials.locked(row.person))
-            coming = await records.tasks.open_for(row.person, TaskKind.ISSUE)
-        if person is None or person.state is not PersonState.ACTIVE:
+        person, issued = await self.standing(code)
+        if issued is not Issued.FAILED:
             raise ApplianceError(ErrorCode.ENROLMENT_USED)
-        if row.used is None or has_key or coming:
-            raise ApplianceError(ErrorCode.ENROLMENT_USED)
-        if self._clock.now() >= row.until:
-            raise ApplianceError(ErrorCode.ENROLMENT_EXPIRED)
         return person
 
     async def again(self, code: str, password: str) -> Enrolled:

@@ -1,11 +1,12 @@
 """Enrolling and verifying in real browsers: nothing typed twice, every look sound."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pyotp
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from appliance.bootstrap import Front
 from appliance.domain.integration import Invitation
@@ -119,6 +120,77 @@ async def test_mistakes_cost_no_typing(
     await (await started.value).save_as(kept)
     assert await pin.inner_text() in kept.read_text(encoding="utf-8")
     assert (await started.value).suggested_filename == "revocation-pin.txt"
+
+
+async def _fill_in(page: Page) -> None:
+    """Type what the form asks for, rightly."""
+    for name in ("login_password", "login_password_again"):
+        await page.locator(f"#{name}").fill(LOGIN)
+    for name in ("signing_password", "signing_password_again"):
+        await page.locator(f"#{name}").fill(SIGNING)
+    await page.locator("#totp_code").fill(pyotp.TOTP(await _seed(page)).now())
+
+
+async def test_page_waits_for_the_key_and_keeps_the_pin(
+    open_page: Opener, appliance: Appliance
+) -> None:
+    """Told as pending it asks on by itself; reloaded, it says what was done."""
+    page = await open_page("phone")
+    link = f"{appliance.base_url}/alta/{_invite(appliance).code}"
+
+    async def pending(route: Route) -> None:
+        answer = await route.fetch()
+        text = await answer.text()
+        waiting = text.replace('class="standing"', 'class="standing" data-waits')
+        assert waiting != text
+        await route.fulfill(response=answer, body=waiting)
+
+    await page.goto(link)
+    await _fill_in(page)
+    await page.route(link, pending, times=1)
+    await page.get_by_role("button", name="Terminar el alta").click()
+    pin = page.locator("#pin")
+    await expect(pin).to_be_visible(timeout=30_000)
+    shown = await pin.inner_text()
+    await expect(page.locator("[data-waits]")).to_have_count(0, timeout=30_000)
+    assert await pin.inner_text() == shown
+    title = page.get_by_role("heading", level=1)
+    await expect(title).to_have_text("Listo: ya podés firmar")
+
+    await page.route(link, pending, times=1)
+    await page.reload()
+    await expect(page.locator("[data-waits]")).to_have_count(0, timeout=30_000)
+    await expect(title).to_have_text("Listo: ya podés firmar")
+    await expect(pin).to_have_count(0)
+    await expect(page.locator("main")).to_contain_text("pedile uno nuevo")
+    await _sound(page, open_page, "public-enrolment-reloaded-phone")
+
+
+async def test_faults_go_while_the_form_is_sent(
+    open_page: Opener, appliance: Appliance
+) -> None:
+    """What was wrong before is not said of what is being looked at."""
+    page = await open_page("desktop")
+    link = f"{appliance.base_url}/alta/{_invite(appliance).code}"
+    await page.goto(link)
+    await page.get_by_role("button", name="Terminar el alta").click()
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await _fill_in(page)
+    sent, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        sent.set()
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route(link, hold)
+    await page.get_by_role("button", name="Terminar el alta").click()
+    await sent.wait()
+    await expect(page.get_by_role("alert")).to_be_hidden()
+    await expect(page.locator(".error:visible")).to_have_count(0)
+    go_on.set()
+
+    await expect(page.locator("#pin")).to_be_visible(timeout=30_000)
 
 
 async def test_enrolment_needs_no_script(

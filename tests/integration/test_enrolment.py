@@ -195,7 +195,7 @@ async def test_invited_person_cannot_sign_in(parts: Parts) -> None:
 
 
 async def test_link_works_once(parts: Parts, client: HttpClient) -> None:
-    """A used link says so in words, to whoever opens or sends it."""
+    """Opened or sent again, it changes nothing and says how far the key is."""
     link = await invite(parts)
     form = await fields(parts, link)
     await client.post(f"/alta/{link.code}", form=form)
@@ -204,9 +204,13 @@ async def test_link_works_once(parts: Parts, client: HttpClient) -> None:
         await client.get(f"/alta/{link.code}"),
         await client.post(f"/alta/{link.code}", form=form),
     ):
-        assert answer.status_code == 409
-        assert answer.headers["Content-Type"].startswith("text/html")
-        assert "ya se usó" in await answer.get_data(as_text=True)
+        page = await answer.get_data(as_text=True)
+        assert answer.status_code == 200
+        assert "se está generando" in page
+        assert "data-waits" in page
+        assert 'http-equiv="refresh"' in page
+        assert 'id="pin"' not in page
+        assert "pedile uno nuevo a quien te mandó el enlace" in page
     assert len(await events(parts)) == 3
 
 
@@ -364,7 +368,8 @@ async def test_key_that_could_not_be_made_is_asked_for_again(
     assert wrong.status_code == 422
     assert "no es correcta" in await wrong.get_data(as_text=True)
     assert again.status_code == 200
-    assert twice.status_code == 409
+    assert twice.status_code == 200
+    assert "se está generando" in await twice.get_data(as_text=True)
     async with parts.store.read() as records:
         secret = await records.people.signing_secret(link.person)
         assert await records.tasks.open_for(link.person, TaskKind.ISSUE)

@@ -4,6 +4,7 @@
 // sends a secret back, so nothing of it can be in HTML, a cache or a history.
 
 const TYPED = "form[data-keep] input";
+const LOOK_AGAIN_MS = 2000;
 
 /** Shows what only works with a script. */
 function enhance() {
@@ -12,6 +13,36 @@ function enhance() {
   for (const element of document.querySelectorAll("[data-plain]")) element.hidden = true;
   // All faults at once, from the server, and not the browser's first.
   for (const form of document.querySelectorAll("form[data-keep]")) form.noValidate = true;
+  if (document.querySelector("[data-waits]") && !waits) {
+    waits = true;
+    setTimeout(lookAgain, LOOK_AGAIN_MS);
+  }
+}
+
+let waits = false;
+
+/**
+ * What is being made is looked at again until it is done. Only that part of the page
+ * is replaced: what is shown once stays.
+ */
+async function lookAgain() {
+  waits = false;
+  const before = document.querySelector("[data-waits]");
+  if (!before) return;
+  let now = null;
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    now = page.querySelector(".standing");
+    if (now && !now.matches("[data-waits]")) {
+      document.title = page.title;
+      before.replaceWith(now);
+      focusOn(now.querySelector("h1"));
+    }
+  } catch {
+    // Nothing is known: it is asked again.
+  }
+  enhance();
 }
 
 /** Takes another page's content for ours; with `keep`, what was typed goes with it. */
@@ -47,6 +78,8 @@ function busy(form, is) {
   if (is) button.dataset.label = button.textContent;
   button.textContent = is ? form.dataset.busy : button.dataset.label;
   button.setAttribute("aria-disabled", String(is));
+  // What was wrong before is being mended now.
+  for (const fault of document.querySelectorAll("[role=alert], .error")) fault.hidden = is;
 }
 
 async function send(form) {
