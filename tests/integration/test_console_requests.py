@@ -285,5 +285,9 @@ async def test_integrator_is_written_or_chosen(site: Site) -> None:
     )
     assert "ACME S.A. (acme)" in asked.fault_of("integrator")
     assert 'list="l-integrator" value="acme"' in asked.text
+    # A form that comes again has its fields, but never its file.
+    again = "Elegilo de nuevo"
+    assert again in asked.text
+    assert again not in (await site.get("/admin/requests/new")).text
     listed = await site.get("/admin/requests?integrator=estudio+sur")
     assert listed.text.count("Estudio Sur</a>") == 1
