@@ -7,11 +7,13 @@ role that has a network.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 import structlog
 
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ids import PersonId
 from appliance.domain.ports import Doorbell
 from appliance.domain.records.activations import Item
 from appliance.domain.vocab import ItemState
@@ -49,6 +51,7 @@ class ActivationSigner:
         doorbell: wakes the role that has a network.
         renew_s: time between renewals of a lease, in seconds.
         turns: documents in work at a time; who waits for a turn gets it in order.
+        share: of one person at a time.
         yields: whether no further document of a batch is to be begun now.
         came_through: told of each document that was signed or ended.
     """
@@ -58,8 +61,13 @@ class ActivationSigner:
     doorbell: Doorbell
     renew_s: float
     turns: asyncio.Semaphore
+    share: int
     yields: Callable[[], bool]
     came_through: Callable[[], None]
+    _shares: WeakValueDictionary[PersonId, asyncio.Semaphore] = field(
+        default_factory=WeakValueDictionary
+    )
+    """Of those who have documents in work, or waiting for a turn."""
 
     async def sign(self, work: Work) -> None:
         """Sign what is left of an activation, holding its lease."""
@@ -112,7 +120,7 @@ class ActivationSigner:
         Raises:
             FencedOffError: another worker has claimed since, or is to.
         """
-        async with self.turns:
+        async with self._share_of(hand.work.claim.person), self.turns:
             if self.yields() and len(hand.work.claim.items) > 1:
                 await self.claiming.drop(hand.work.claim)
                 raise FencedOffError
@@ -125,6 +133,10 @@ class ActivationSigner:
                 else:
                     break
         self.came_through()
+
+    def _share_of(self, person: PersonId) -> asyncio.Semaphore:
+        """What a person waits for before a turn: one of their own to end."""
+        return self._shares.setdefault(person, asyncio.Semaphore(self.share))
 
     async def _sign_item(self, hand: _InHand, item: Item) -> None:
         """Sign one item, or end it by the reason it cannot be signed.

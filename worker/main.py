@@ -56,6 +56,7 @@ from worker.hsm.watchdog import calls_guarded
 from worker.item import ItemSigner
 from worker.levels import Levels
 from worker.outside.role import open_outside
+from worker.pdf.bounds import give_way_soon
 from worker.repeating import attempt, repeat
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
@@ -83,6 +84,7 @@ def run_signing(settings: Settings, number: int, listener: socket.socket | None)
 
 async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) -> None:
     stop = stop_event()
+    give_way_soon()
     clock = SystemClock()
     fonts = load_fonts(settings.fonts_dir)
     limit_s = settings.hsm.call_limit_s
@@ -194,6 +196,7 @@ def run_chores(settings: Settings, number: int, listener: socket.socket | None) 
 
 async def _do_chores(settings: Settings, slot: str, number: int) -> None:
     stop = stop_event()
+    give_way_soon()
     sealer = document_sealer(settings)
     async with (
         open_core(settings, SystemClock(), slot, sealer) as core,

@@ -8,6 +8,7 @@ documents, so that any number of them holds up nobody.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,6 +18,7 @@ import structlog
 from appliance.bootstrap import Core
 from appliance.domain.errors import ApplianceError
 from appliance.domain.hsm import TokenRole
+from appliance.domain.ids import PersonId
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.services.claimed_work import SuspectWaitsError, Work
 from appliance.services.claiming import Claiming
@@ -69,6 +71,8 @@ class SigningWorker:
     """Those of the running that sign several documents."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     """Those of the running that are HSM tasks."""
+    _people: dict[asyncio.Task[None], PersonId] = field(default_factory=dict)
+    """Whose documents those of the running are that sign a single one."""
     _alone: bool = False
     """What is in hand may kill its worker: no document is taken beside it."""
     _clock_is_right: bool = True
@@ -85,6 +89,7 @@ class SigningWorker:
             self.core.doorbell,
             self.core.settings.signing.renew_s,
             turns=asyncio.Semaphore(self._hands),
+            share=self._share,
             yields=self._yields,
             came_through=self._came_through,
         )
@@ -93,6 +98,15 @@ class SigningWorker:
     def _hands(self) -> int:
         """Single documents in hand at a time."""
         return self.core.settings.signing.concurrency
+
+    @property
+    def _share(self) -> int:
+        """Documents of one person in work at a time.
+
+        One less than there are hands: those that take long to read leave a hand, here
+        and in every worker, for all others.
+        """
+        return max(1, self._hands - 1)
 
     @property
     def _batch_hands(self) -> int:
@@ -136,6 +150,11 @@ class SigningWorker:
         """Whether another activation can be taken in hand."""
         return not self._alone and len(self._running - self._batches) < self._hands
 
+    def _with_enough(self) -> set[PersonId]:
+        """Who has all the hands that one person may have."""
+        held = Counter(self._people.values())
+        return {person for person, count in held.items() if count >= self._share}
+
     def _may_task(self) -> bool:
         """Whether an HSM task can be taken in hand.
 
@@ -176,6 +195,8 @@ class SigningWorker:
                 task = self._start(self._activations.sign(work))
                 if len(work.claim.items) > 1:
                     self._batches.add(task)
+                else:
+                    self._people[task] = work.claim.person
             await self._take_tasks()
         except ApplianceError as exc:
             _log.warning("worker.cannot_claim", code=exc.code.value)
@@ -225,6 +246,7 @@ class SigningWorker:
             work = await self.claiming.claim_next(
                 busy=bool(self._running),
                 single=len(self._batches) >= self._batch_hands,
+                without=self._with_enough(),
             )
         except SuspectWaitsError:
             self._suspect_waits = True
@@ -248,6 +270,7 @@ class SigningWorker:
         self._running.discard(task)
         self._batches.discard(task)
         self._tasks.discard(task)
+        self._people.pop(task, None)
         self._alone = self._alone and bool(self._running - self._tasks)
         # A hand is free: look whether there is more.
         self._wake.set()

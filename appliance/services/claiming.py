@@ -6,12 +6,14 @@ False, and change nothing, when another worker has claimed since.
 Source: design §3, 4 and 5.
 """
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
 
 from appliance.domain.clock import Clock
 from appliance.domain.document import Inspection
 from appliance.domain.errors import ErrorCode
+from appliance.domain.ids import PersonId
 from appliance.domain.levels import Upkeep
 from appliance.domain.ports import Outcomes
 from appliance.domain.records import Store
@@ -88,7 +90,11 @@ class Claiming:
             return tasks + await records.activations.release_of(self._prefix, now)
 
     async def claim_next(
-        self, *, busy: bool = False, single: bool = False
+        self,
+        *,
+        busy: bool = False,
+        single: bool = False,
+        without: Collection[PersonId] = (),
     ) -> Work | None:
         """Take an activation that nobody has in hand: a suspect, or what waits longest.
 
@@ -98,6 +104,7 @@ class Claiming:
         Args:
             busy: the worker has others in hand.
             single: take none of several documents.
+            without: take none of these people's.
 
         Raises:
             SuspectWaitsError: a suspect is next, and the worker is busy.
@@ -105,7 +112,7 @@ class Claiming:
         now = self._clock.now()
         async with self._store.read() as records:
             claims = await records.activations.next_claims(
-                now, self._terms, single=single
+                now, self._terms, single=single, without=without
             )
         if claims is None:
             return None
@@ -113,7 +120,7 @@ class Claiming:
             raise SuspectWaitsError
         async with self._store.write() as records:
             claim = await records.activations.claim_next(
-                self._owner, now, self._terms, single=single
+                self._owner, now, self._terms, single=single, without=without
             )
             if claim is None:
                 return None

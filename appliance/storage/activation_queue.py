@@ -1,6 +1,7 @@
 """Which activation a worker takes next, and the taking of it."""
 
 import math
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -21,12 +22,17 @@ took: that role is away, or has more than it can do."""
 
 
 async def next_claims(
-    connection: AsyncConnection, at: datetime, terms: Terms, *, single: bool = False
+    connection: AsyncConnection,
+    at: datetime,
+    terms: Terms,
+    *,
+    single: bool = False,
+    without: Collection[PersonId] = (),
 ) -> int | None:
     """How often what `claim_next` would take was claimed without a result."""
     query = (
         select(TRIES)
-        .where(_claimable(at, terms, single=single))
+        .where(_claimable(at, terms, single=single, without=without))
         .order_by(_rank(terms), free_since(activation))
         .limit(1)
     )
@@ -40,12 +46,13 @@ async def claim_next(
     terms: Terms,
     *,
     single: bool = False,
+    without: Collection[PersonId] = (),
 ) -> Claim | None:
     """Take an activation that nobody has in hand, in the order of `_rank`."""
     row = await claim_one(
         connection,
         activation,
-        _claimable(at, terms, single=single),
+        _claimable(at, terms, single=single, without=without),
         owner,
         at + terms.lease,
         {},
@@ -102,7 +109,9 @@ def _rank(terms: Terms) -> ColumnElement[Any]:
     return TRIES if terms.outside else terms.suspect > TRIES
 
 
-def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[bool]:
+def _claimable(
+    at: datetime, terms: Terms, *, single: bool, without: Collection[PersonId]
+) -> ColumnElement[bool]:
     """Waiting and in time, or let go of by whoever had it.
 
     As long as a key is to be used, only hosts take it that it is sealed to. What
@@ -142,4 +151,8 @@ def _claimable(at: datetime, terms: Terms, *, single: bool) -> ColumnElement[boo
         ),
         finishing & or_(not_(activation.c.outside), neglected),
     )
-    return and_(free, not_(several)) if single else free
+    if single:
+        free = and_(free, not_(several))
+    if without:
+        free = and_(free, activation.c.person.not_in(sorted(without)))
+    return free

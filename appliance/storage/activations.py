@@ -1,6 +1,6 @@
 """Activations, items and intents in SQL."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from sqlalchemy import case, insert, literal, or_, select
@@ -120,16 +120,31 @@ class SqlActivations:
         return len(await self.seals(claim.id))
 
     async def next_claims(
-        self, at: datetime, terms: Terms, *, single: bool = False
+        self,
+        at: datetime,
+        terms: Terms,
+        *,
+        single: bool = False,
+        without: Collection[PersonId] = (),
     ) -> int | None:
         """How often what `claim_next` would take was claimed without a result."""
-        return await next_claims(self._connection, at, terms, single=single)
+        return await next_claims(
+            self._connection, at, terms, single=single, without=without
+        )
 
     async def claim_next(
-        self, owner: str, at: datetime, terms: Terms, *, single: bool = False
+        self,
+        owner: str,
+        at: datetime,
+        terms: Terms,
+        *,
+        single: bool = False,
+        without: Collection[PersonId] = (),
     ) -> Claim | None:
         """Take an activation that nobody has in hand."""
-        return await claim_next(self._connection, owner, at, terms, single=single)
+        return await claim_next(
+            self._connection, owner, at, terms, single=single, without=without
+        )
 
     async def renew(self, claim: Claim, until: datetime) -> bool:
         """Prolong the lease, to the end of its phase at the most.

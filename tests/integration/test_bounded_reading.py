@@ -6,6 +6,7 @@ come through.
 
 import asyncio
 import gc
+import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -124,6 +125,36 @@ def test_end_of_one_reading_touches_no_other() -> None:
         return count
 
     assert asyncio.run(run()) > 0
+
+
+def test_readings_that_are_not_quick_come_one_after_the_other() -> None:
+    """Each begins again in the one thread for them, where nothing looks for cycles."""
+    running, most = [0], [0]
+    begun, quick = threading.Event(), threading.Event()
+
+    def slow(name: str) -> str:
+        if not threading.current_thread().name.startswith("slow-reading"):
+            while True:
+                hash("")
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        begun.set()
+        assert not gc.isenabled()
+        assert quick.wait(60)
+        running[0] -= 1
+        return name
+
+    async def run() -> list[str]:
+        late = [asyncio.create_task(read_apart(slow, name)) for name in "abc"]
+        assert await asyncio.to_thread(begun.wait, 60)
+        # What is quick waits for none of them.
+        await read_apart(read, hostile.plain())
+        quick.set()
+        return await asyncio.gather(*late)
+
+    assert asyncio.run(run()) == ["a", "b", "c"]
+    assert most == [1]
+    assert gc.isenabled()
 
 
 def _refused(pdf: bytes) -> ErrorCode | None:

@@ -366,6 +366,28 @@ async def test_single_claim_passes_over_batches(core: CoreParts) -> None:
     assert ids == [0, alone, None, None, batch]
 
 
+async def test_claim_passes_over_who_has_enough(core: CoreParts) -> None:
+    """Whose hands are full of somebody's documents takes the next one's."""
+    busy, other = await core.add_signer(), await core.add_signer()
+    first = await core.add_activation(busy)
+    core.clock.forward(1)
+    second = await core.add_activation(other)
+    without = {busy.person}
+
+    async with core.store.write() as records:
+        activations = records.activations
+        told = [
+            await activations.next_claims(core.now, TERMS, without=without),
+            await activations.claim_next("o", core.now, TERMS, without=without),
+            await activations.next_claims(core.now, TERMS, without=without),
+            await activations.claim_next("o", core.now, TERMS, without=without),
+            await activations.claim_next("o", core.now, TERMS),
+        ]
+
+    ids = [claim.id if isinstance(claim, Claim) else claim for claim in told]
+    assert ids == [0, second, None, None, first]
+
+
 # -- fencing -----------------------------------------------------------------------
 
 

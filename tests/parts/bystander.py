@@ -124,6 +124,10 @@ class Bystander:
             taken["upload"].append(_timed(partial(self.upload, bearer)))
         return Times(**{name: statistics.median(all_) for name, all_ in taken.items()})
 
+    def signing_s(self) -> float:
+        """Seconds that a signature takes now: the median of some."""
+        return statistics.median(_timed(self._sign) for _ in range(_TURNS))
+
     def recovery_s(self, quiet: Times) -> float:
         """Seconds until signing takes no more than twice its quiet time again."""
         began = time.monotonic()

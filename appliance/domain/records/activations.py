@@ -4,6 +4,7 @@ Every write of a worker names the fencing number of its claim and touches no row
 when another claim came since: a worker that was frozen and thawed can do no harm.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -182,7 +183,12 @@ class ActivationRecords(Protocol):
         ...
 
     async def next_claims(
-        self, at: datetime, terms: Terms, *, single: bool = False
+        self,
+        at: datetime,
+        terms: Terms,
+        *,
+        single: bool = False,
+        without: Collection[PersonId] = (),
     ) -> int | None:
         """How often what `claim_next` would take was claimed without a result.
 
@@ -191,7 +197,13 @@ class ActivationRecords(Protocol):
         ...
 
     async def claim_next(
-        self, owner: str, at: datetime, terms: Terms, *, single: bool = False
+        self,
+        owner: str,
+        at: datetime,
+        terms: Terms,
+        *,
+        single: bool = False,
+        without: Collection[PersonId] = (),
     ) -> Claim | None:
         """Take an activation that nobody has in hand: a suspect, or what waits longest.
 
@@ -203,6 +215,7 @@ class ActivationRecords(Protocol):
             at: now.
             terms: of the claim.
             single: take none of several documents.
+            without: take none of these people's.
         """
         ...
 
