@@ -11,12 +11,14 @@ Files that `tests.tools.damage` damages or encrypts go the same way after them.
 
 import argparse
 import asyncio
+import itertools
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +40,9 @@ LEVEL: Final = "B-LT"
 NOWHERE: Final[Box] = (0.0, 0.0, 0.0, 0.0)
 """Of a signature that is not shown."""
 _AT_A_TIME: Final = 3
+_TURN: Final = 30
+"""Files that are taken in before they are signed: a folder of any size shows early
+how it goes, and no bearer has to outlast it."""
 _START_S: Final = 60
 _INTAKE_S: Final = 60
 """For each file: a job of the sandbox may take 20 seconds, and a repair takes three."""
@@ -81,6 +86,7 @@ def sign_corpus(
     files: Mapping[str, bytes],
     *,
     drawn_every: int = 1,
+    tell: Callable[[Line], object] | None = None,
 ) -> list[Line]:
     """Take every file in, sign it both ways and look at the results.
 
@@ -89,23 +95,47 @@ def sign_corpus(
         person: signs.
         files: by name.
         drawn_every: the pages of each so manieth file are drawn and compared.
+        tell: called with each line as soon as it and those before it are there.
     """
+    lines: list[Line] = []
+    with closing(BoundedPool(_VALIDATION_S)) as judges:
+        names = iter(files)
+        while turn := list(itertools.islice(names, _TURN)):
+            drawn = {
+                name
+                for at, name in enumerate(turn, start=len(lines))
+                if at % drawn_every == 0
+            }
+            some = {name: files[name] for name in turn}
+            for line in _sign_some(appliance, person, some, drawn, judges):
+                if tell is not None:
+                    tell(line)
+                lines.append(line)
+    return lines
+
+
+def _sign_some(
+    appliance: Appliance,
+    person: TestPerson,
+    files: Mapping[str, bytes],
+    drawn: set[str],
+    judges: BoundedPool,
+) -> Iterator[Line]:
+    """Lines of some files, in their order."""
     taken = appliance.do(
         lambda front: _take_in(front, person, files),
         timeout_s=_START_S + _INTAKE_S * len(files),
     )
-    judges = BoundedPool(_VALIDATION_S)
     with (
         appliance.client(person) as client,
         ThreadPoolExecutor(_AT_A_TIME) as pool,
-        closing(judges),
     ):
 
-        def line(at: int, name: str, requests: list[int] | str) -> Line:
+        def line(name: str, requests: list[int] | str) -> Line:
             pdf = files[name]
             if isinstance(requests, str):
                 return Line(name, len(pdf), refused=requests)
-            came = pdf if at % drawn_every == 0 else b""
+            came = pdf if name in drawn else b""
             place = _Place(appliance, client, person, came, judges)
             invisible, visible = (
                 place.outcome(request, visible=visible)
@@ -121,7 +151,7 @@ def sign_corpus(
                 repaired=", ".join(damage),
             )
 
-        return list(pool.map(line, range(len(files)), files, taken))
+        yield from pool.map(line, files, taken)
 
 
 async def _take_in(
@@ -233,24 +263,38 @@ def _differs_in(before: bytes, after: bytes, place: Box) -> bool:
     return is_within(first, pypdfium2.PdfDocument(before)[0].get_size(), place)
 
 
-def table(lines: Sequence[Line]) -> Iterator[str]:
-    """The result as a table in Markdown, and a count."""
-    yield "| file | bytes | repaired | invisible | visible | refused |"
-    yield "|---|---:|---|---|---|---|"
-    for line in lines:
-        yield (
-            f"| {line.name} | {line.size_bytes} | {line.repaired} "
-            f"| {line.invisible} | {line.visible} "
-            f"| {line.refused} |"
-        )
+HEAD: Final = (
+    "| file | bytes | repaired | invisible | visible | refused |",
+    "|---|---:|---|---|---|---|",
+)
+
+
+def row(line: Line) -> str:
+    """A line as a row of the table."""
+    return (
+        f"| {line.name} | {line.size_bytes} | {line.repaired} "
+        f"| {line.invisible} | {line.visible} "
+        f"| {line.refused} |"
+    )
+
+
+def count(lines: Sequence[Line]) -> str:
+    """How many were signed, and how."""
     signed = sum(line.signed for line in lines)
     refused = sum(bool(line.refused) for line in lines)
     repaired = sum(bool(line.repaired) for line in lines)
-    yield ""
-    yield (
+    return (
         f"{len(lines)} files: {signed} signed both ways and valid, {repaired} of them "
         f"as repaired copies, {refused} refused"
     )
+
+
+def table(lines: Sequence[Line]) -> Iterator[str]:
+    """The result as a table in Markdown, and a count."""
+    yield from HEAD
+    yield from map(row, lines)
+    yield ""
+    yield count(lines)
 
 
 def main() -> int:
@@ -261,16 +305,21 @@ def main() -> int:
     asked = parser.parse_args()
     files = {**read(asked.folder), **made()}
     began = time.monotonic()
+    # Row by row, so that a run of an hour can be followed, through a pipe too.
+    tell = partial(print, flush=True)
+    for line in HEAD:
+        tell(line)
     with short_folder() as folder, Appliance.made(folder) as appliance:
         lines = sign_corpus(
             appliance,
             appliance.new_person(),
             files,
             drawn_every=asked.drawn_every,
+            tell=lambda line: tell(row(line)),
         )
         faults = read_ledger(appliance).faults()
     took = f"{time.monotonic() - began:.0f} s"
-    print("\n".join([*table(lines), took, *faults]))
+    print("\n".join(["", count(lines), took, *faults]))
     return 0 if not faults and all(line.signed or line.refused for line in lines) else 1
 
 
