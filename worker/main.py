@@ -56,7 +56,7 @@ from worker.hsm.watchdog import calls_guarded
 from worker.item import ItemSigner
 from worker.levels import Levels
 from worker.outside.role import open_outside
-from worker.pdf.bounds import give_way_soon
+from worker.pdf.bounds import read_beside_others
 from worker.repeating import attempt, repeat
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
@@ -84,7 +84,7 @@ def run_signing(settings: Settings, number: int, listener: socket.socket | None)
 
 async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) -> None:
     stop = stop_event()
-    give_way_soon()
+    read_beside_others(settings.run_dir / "readings-signing.lock")
     clock = SystemClock()
     fonts = load_fonts(settings.fonts_dir)
     limit_s = settings.hsm.call_limit_s
@@ -196,7 +196,7 @@ def run_chores(settings: Settings, number: int, listener: socket.socket | None) 
 
 async def _do_chores(settings: Settings, slot: str, number: int) -> None:
     stop = stop_event()
-    give_way_soon()
+    read_beside_others(settings.run_dir / "readings-chores.lock")
     sealer = document_sealer(settings)
     async with (
         open_core(settings, SystemClock(), slot, sealer) as core,

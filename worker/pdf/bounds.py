@@ -11,12 +11,14 @@ pyHanko, being Python, takes at once.
 
 One interpreter runs one thread at a time, so what reads for seconds holds up all that
 its process does. Three things keep that small: threads give way twenty times sooner
-than Python has them do (`give_way_soon`); readings that are not quick come one after
-the other; and a worker leaves a hand free for others (`worker.signing`).
+than Python has them do; readings that are not quick come one after the other, on the
+whole host (`read_beside_others`); and a worker leaves a hand free for others
+(`worker.signing`).
 """
 
 import asyncio
 import ctypes
+import fcntl
 import gc
 import os
 import sys
@@ -27,6 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
@@ -127,13 +130,33 @@ def _watch() -> _Watch:
         return _watches[process]
 
 
-def give_way_soon() -> None:
-    """Have the threads of this process take turns quickly.
+_lock: Final[list[Path]] = []
+"""The file that who reads what is not quick holds, once it is known."""
+
+
+def read_beside_others(lock: Path) -> None:
+    """Have what this process reads hold up little else, here and on this host.
 
     A signature is made in many short steps, on the event loop and threads beside it;
     for each it may have to wait until a thread that reads gives way.
+
+    Args:
+        lock: a file that all processes of this kind on this host can write.
     """
     sys.setswitchinterval(_GIVE_WAY_S)
+    _lock[:] = [lock]
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait for who else on this host reads what is not quick."""
+    if not _lock:
+        yield
+        return
+    with _lock[0].open("a") as file:
+        # Given up by the system, should this process die.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager
@@ -177,7 +200,7 @@ async def read_apart(work: Callable[..., _Result], *args: Any) -> _Result:
     """Do what reads a document in a thread, within bounds.
 
     What is not quick is done a second time, from its beginning, after all such of
-    this process that came before.
+    this process that came before, and while no other process of this host does such.
 
     Args:
         work: it; changes nothing.
@@ -207,14 +230,15 @@ def _quick(work: Callable[..., _Result], args: tuple[Any, ...]) -> _Result | _No
 
 
 def _bounded(work: Callable[..., _Result], args: tuple[Any, ...]) -> _Result:
-    # What reads for long makes objects by the million; to look through them for
-    # cycles, again and again, would stop all other threads for longer than it reads.
-    gc.disable()
-    try:
-        with bounded():
-            return work(*args)
-    finally:
-        gc.enable()
+    with _alone():
+        # What reads for long makes objects by the million; to look through them for
+        # cycles, again and again, would stop all other threads longer than it reads.
+        gc.disable()
+        try:
+            with bounded():
+                return work(*args)
+        finally:
+            gc.enable()
 
 
 @cache
