@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from appliance.domain.signature_fields import SigningFacts
 
-INSPECTOR_VERSION = 5
-"""Raised whenever the same file would be described differently."""
+INSPECTOR_VERSION = 6
+"""Raised whenever the same file would be described, or refused, differently."""
 MARKS_KEPT = 1000
 """Most signature fields whose place is told."""
 

@@ -303,11 +303,15 @@ async def test_order_names_each_signer_once(core: CoreParts) -> None:
     assert states == [R.PENDING, R.WAITING]
 
 
-async def test_outdated_inspection_is_made_again(core: CoreParts) -> None:
-    """At the chores' start, or at the signer's look; until then nothing is signed."""
+@pytest.mark.parametrize("version", [1, 5])
+async def test_outdated_inspection_is_made_again(core: CoreParts, version: int) -> None:
+    """At the chores' start, or at the signer's look; until then nothing is signed.
+
+    Version 5 made no trial signature of the whole way.
+    """
     sandbox = OwnSandbox()
     signer = await core.add_signer()
-    old = replace(TWICE_SIGNED, signatures=0, inspector_version=1)
+    old = replace(TWICE_SIGNED, signatures=0, inspector_version=version)
     requests = [await core.add_request(signer.person, inspection=old) for _ in range(2)]
     view = await core.view(requests[0])
     with pytest.raises(ApplianceError, match="SANDBOX_UNAVAILABLE"):
