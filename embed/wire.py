@@ -11,7 +11,12 @@ from urllib.parse import unquote
 import rfc8785
 from quart import request
 
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    ApplianceError,
+    CheckDigitError,
+    ErrorCode,
+    FieldInvalidError,
+)
 from appliance.domain.frame import (
     Claim,
     FrameDocument,
@@ -60,6 +65,8 @@ def init_order(body: Mapping[str, object]) -> InitOrder:
         claim = make_claim(
             _text(user, "email"), _some(user, "dni"), _some(user, "cuil")
         )
+    except CheckDigitError as exc:
+        raise _InitInvalidError(f"userData.{exc.field}", exc.sentence) from exc
     except FieldInvalidError as exc:
         raise _InitInvalidError(f"userData.{exc.field}") from exc
     content = {
@@ -338,9 +345,15 @@ def _stamp(placed: Placement) -> dict[str, object] | None:
 class _InitInvalidError(ApplianceError):
     """A field of the initial message is missing or not as described."""
 
-    def __init__(self, field: str) -> None:
+    def __init__(self, field: str, sentence: str = "") -> None:
         extras = {"field": field, **described(field, INIT_FIELDS)}
         super().__init__(ErrorCode.INIT_INVALID, params={"field": field}, extras=extras)
+        self._sentence = sentence
+
+    @property
+    def sentence(self) -> str:
+        """What is said: where more is known than that it is not valid, that."""
+        return self._sentence or super().sentence
 
 
 def _object(value: object, name: str) -> Mapping[str, object]:

@@ -10,8 +10,9 @@ from quart import Blueprint, Response, request
 
 from appliance.api import words
 from appliance.api.core import core
+from appliance.api.query import QueryInvalidError
 from appliance.domain.api_keys import LOOKS_LIKE_ONE
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, FieldMissingError
 from appliance.web import body
 from appliance.web.auth import public
 from appliance.web.response import json_response
@@ -33,16 +34,18 @@ async def new_session() -> Response:
     Raises:
         ApplianceError: `API_KEY_MISSING`, `API_KEY_INVALID`,
             `API_KEY_ENVIRONMENT`, `API_KEY_IN_URL`, `API_KEY_IN_BROWSER`,
-            `QUERY_INVALID`, `BODY_TOO_LARGE`.
+            `BODY_TOO_LARGE`.
+        FieldMissingError: no `id`.
+        QueryInvalidError: more than one.
 
     Source: spec "POST {web_url}/api/integration/session/new".
     """
     await _refuse_key_in_url()
     ids = request.args.getlist("id")
-    if len(ids) != 1:
-        raise ApplianceError(
-            ErrorCode.QUERY_INVALID, params={"field": "id"}, extras={"field": "id"}
-        )
+    if not ids:
+        raise FieldMissingError("id", kind="string")
+    if len(ids) > 1:
+        raise QueryInvalidError("id", "once")
     await body.discard(BODY_BYTES)
     opened = await core().sessions.open(
         ids[0], request.headers.get("X-Api-Key", ""), from_browser=_is_browser()

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, PageBox
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import PageOutOfRangeError
 from appliance.domain.stamp import MIN_TEXT_PT, marks_of, natural_size
 from appliance.domain.stamp_details import PLAIN, StampDetails
 from appliance.domain.stamp_places import (
@@ -53,7 +53,7 @@ def preset(
         would be too small to be read, the mark is left to place itself.
 
     Raises:
-        ApplianceError: `PAGE_OUT_OF_RANGE`.
+        PageOutOfRangeError: it is not one of them.
     """
     base = SignParameters(page=page)
     box = _page(inspection, page)
@@ -103,7 +103,7 @@ def put(
         to be read, the mark is left to place itself.
 
     Raises:
-        ApplianceError: `PAGE_OUT_OF_RANGE`.
+        PageOutOfRangeError: it is not one of them.
     """
     base = SignParameters(page=page)
     box = _page(inspection, page)
@@ -119,13 +119,11 @@ def _page(inspection: Inspection, page: int) -> PageBox:
     """A page of the document.
 
     Raises:
-        ApplianceError: `PAGE_OUT_OF_RANGE`.
+        PageOutOfRangeError: it is not one of them.
     """
     pages = inspection.pages
     if not 1 <= page <= len(pages):
-        raise ApplianceError(
-            ErrorCode.PAGE_OUT_OF_RANGE, params={"page": page, "pages": len(pages)}
-        )
+        raise PageOutOfRangeError(page, len(pages))
     return pages[page - 1]
 
 

@@ -5,13 +5,19 @@ so what a signer was shown is what is drawn. Nothing here opens a PDF, a font or
 picture.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from appliance.domain.command import SignParameters
 from appliance.domain.document import PageBox, SignatureMark
-from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
+from appliance.domain.errors import (
+    ApplianceError,
+    ErrorCode,
+    FieldInvalidError,
+    PageOutOfRangeError,
+)
 from appliance.domain.stamp_colors import NAMED_COLORS, parse_color
 from appliance.domain.stamp_details import PLAIN, StampDetails
 from appliance.domain.stamp_parts import (
@@ -121,18 +127,16 @@ def place(
         The stamp, or None when it is not to be seen.
 
     Raises:
-        ApplianceError: `PAGE_OUT_OF_RANGE`, or `POSITION_OUT_OF_PAGE` with the
-            boxes of stamp and page.
+        PageOutOfRangeError: no such page.
+        ApplianceError: `POSITION_OUT_OF_PAGE` with the boxes of stamp and page, and
+            the field that puts it there.
         FieldInvalidError: not a colour; x without y, or y without x.
 
     Source: decisions "x, y", "zoomPercent", "page", "invisible".
     """
     color = parse_color(params.font_color)
     if not 1 <= params.page <= len(pages):
-        raise ApplianceError(
-            ErrorCode.PAGE_OUT_OF_RANGE,
-            params={"page": params.page, "pages": len(pages)},
-        )
+        raise PageOutOfRangeError(params.page, len(pages))
     page = pages[params.page - 1]
     zoom = params.zoom_percent / 100
     style = params.font_name, params.font_style
@@ -210,7 +214,8 @@ def _asked_place(
         FieldInvalidError: only one of the two is there.
     """
     if params.x is None or params.y is None:
-        raise FieldInvalidError("x" if params.x is None else "y", "x and y together")
+        missing = "x" if params.x is None else "y"
+        raise FieldInvalidError(missing, "x and y come together")
     x, y = float(params.x), float(params.y)
     if (
         min(x, y) < 0
@@ -220,6 +225,7 @@ def _asked_place(
         raise ApplianceError(
             ErrorCode.POSITION_OUT_OF_PAGE,
             extras={
+                **_misplaced(x, page.width_pt - width, page.height_pt - height),
                 # Rounded so that a stamp moved by these numbers does fit.
                 "stamp": _box(x, y, round_up(width), round_up(height)),
                 "page": _box(
@@ -228,6 +234,20 @@ def _asked_place(
             },
         )
     return x, y
+
+
+def _misplaced(x: float, most_x: float, most_y: float) -> dict[str, object]:
+    """Which field puts a stamp off its page, and what it may be.
+
+    Args:
+        x: as asked for.
+        most_x: largest that leaves room for the stamp; below zero: none does.
+        most_y: likewise.
+    """
+    if min(most_x, most_y) < -_EPSILON_PT:
+        return {"field": "zoomPercent"}
+    field, most = ("y", most_y) if 0 <= x <= most_x + _EPSILON_PT else ("x", most_x)
+    return {"field": field, "allowed": [f"0..{math.floor(most + _EPSILON_PT)}"]}
 
 
 def _box(x: float, y: float, width: float, height: float) -> dict[str, object]:

@@ -15,7 +15,7 @@ from appliance.documents.page_pictures import PagePictures, PageWanted
 from appliance.documents.quotas import SessionQuotas
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, ErrorCode, PageOutOfRangeError
 from appliance.domain.frame import Claim, FrameView, InitOrder, OpenedFrame
 from appliance.domain.ids import RequestId
 from appliance.domain.integration import EmbedSession
@@ -274,8 +274,9 @@ class Framing:
         """One page of the document as a PNG, for browsers that cannot draw it.
 
         Raises:
-            ApplianceError: `SOLICITUD_NOT_FOUND`, `PAGE_OUT_OF_RANGE`,
-                `OVERLOADED`, `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
+            PageOutOfRangeError: no such page.
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `OVERLOADED`,
+                `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
             DocumentRefusedError: it cannot be drawn.
         """
         view = await self._views.view(session)
@@ -283,9 +284,7 @@ class Framing:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
         pages = len(view.document.inspection.pages)
         if not 1 <= page <= pages:
-            raise ApplianceError(
-                ErrorCode.PAGE_OUT_OF_RANGE, params={"page": page, "pages": pages}
-            )
+            raise PageOutOfRangeError(page, pages)
         wanted = PageWanted(session.integrator.id, view.document.sha256, page, PAGE_DPI)
         return await self._pictures.get(wanted)
 

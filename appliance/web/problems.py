@@ -14,6 +14,7 @@ from werkzeug.exceptions import HTTPException
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.web import language
+from appliance.web.allowed import in_words
 from appliance.web.response import json_response
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -247,7 +248,7 @@ def members(error: ApplianceError, lang: str) -> dict[str, object]:
     """
     answer = ANSWERS[error.code]
     told: dict[str, object] = {
-        **error.extras,
+        **in_words(error.code, error.extras, lang),
         "detail": error.told(language.translate(lang, error.sentence)),
         "code": error.code.value,
         "category": answer.category.value,

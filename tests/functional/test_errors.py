@@ -134,7 +134,11 @@ def test_refusal(
     if code.startswith("FIELD"):
         assert members["field"] == {"FIELD_UNKNOWN": "color"}.get(code, "fontSize")
         assert members["allowed"]
+    if code == "PAGE_OUT_OF_RANGE":
+        assert (members["field"], members["allowed"]) == ("page", ["1..1"])
     if code == "POSITION_OUT_OF_PAGE":
+        most = int(595 - members["stamp"]["width"])
+        assert (members["field"], members["allowed"]) == ("x", [f"0..{most}"])
         assert members["stamp"]["x"] == 594
         assert members["page"]["width"] == 595
 

@@ -245,17 +245,30 @@ def test_key_of_the_other_environment_is_said(backend: Backend) -> None:
 
 
 def test_session_needs_the_id(backend: Backend) -> None:
-    """Without `id`, or with two, the call is malformed.
+    """Without `id` it is said to be missing; with two, to be there once.
 
     Source: spec "Query parameter `id`".
     """
+    headers = {"X-Api-Key": backend.key.secret}
     with backend.appliance.client() as client:
-        for query in ("", "?id=demo&id=demo"):
-            answer = client.post(NEW + query, headers={"X-Api-Key": backend.key.secret})
-            assert (answer.status_code, answer.json()["code"]) == (
-                400,
-                "QUERY_INVALID",
-            )
+        missing = client.post(NEW, headers=headers)
+        twice = client.post(f"{NEW}?id=demo&id=demo", headers=headers)
+
+    told = problem(missing, 400, "FIELD_MISSING")
+    assert (told["field"], told["detail"]) == ("id", "Falta el campo id.")
+    assert problem(twice, 400, "QUERY_INVALID")["allowed"] == ["una sola vez"]
+
+
+def test_session_passes_over_other_parameters(backend: Backend) -> None:
+    """As over the body: what a client or proxy adds ends no session."""
+    with backend.appliance.client() as client:
+        answer = client.post(
+            NEW,
+            params={"id": "demo", "v": "2"},
+            headers={"X-Api-Key": backend.key.secret},
+        )
+
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize(

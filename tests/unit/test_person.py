@@ -59,6 +59,7 @@ def test_cuil_refused_when_invalid(text: str) -> None:
     assert caught.value.extras["field"] == "usuario"
     is_digit = text == "20-26756539-2"
     assert isinstance(caught.value, CheckDigitError) is is_digit
+    assert ("check digit of usuario" in str(caught.value)) is is_digit
 
 
 @given(st.sampled_from(["20", "23", "24", "27"]), st.integers(0, 99_999_999), st.data())

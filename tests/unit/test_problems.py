@@ -6,8 +6,15 @@ import pytest
 from werkzeug.exceptions import Forbidden, MethodNotAllowed, RequestEntityTooLarge
 
 from appliance.domain.document import FindingKind
-from appliance.domain.errors import SENTENCES, ApplianceError, ErrorCode
+from appliance.domain.errors import (
+    SENTENCES,
+    ApplianceError,
+    CheckDigitError,
+    ErrorCode,
+    FieldInvalidError,
+)
 from appliance.web import language, problems
+from appliance.web.allowed import PHRASES
 from appliance.web.findings import FINDINGS
 
 _PLACES = re.compile(r"{(\w+)}")
@@ -42,6 +49,36 @@ def test_titles_and_findings_have_spanish(msgid: str) -> None:
     """Titles and what is told of documents are there in Spanish."""
     assert language.translate("es", msgid)
     assert msgid == "Conflict" or language.translate("es", msgid) != msgid
+
+
+@pytest.mark.parametrize("phrase", sorted(PHRASES))
+def test_phrases_of_what_a_field_may_be_have_spanish(phrase: str) -> None:
+    """Numbers stay where they are; what has no words stays as it is."""
+    numbered = re.sub("#", "7", phrase)
+    error = FieldInvalidError("x", [numbered, "1..3", "#RRGGBB"])
+
+    spanish = problems.members(error, "es")["allowed"]
+    english = problems.members(error, "en")["allowed"]
+
+    expected = re.sub("#", "7", language.translate("es", phrase))
+    assert spanish == [expected, "1..3", "#RRGGBB"]
+    assert english == [numbered, "1..3", "#RRGGBB"]
+    assert phrase == "#..# bytes" or expected != numbered
+
+
+def test_names_from_documents_are_not_translated() -> None:
+    """A signature field may be called as one of our phrases."""
+    error = ApplianceError(ErrorCode.PDF_LOCKED, extras={"allowed": ["once"]})
+
+    assert problems.members(error, "es")["allowed"] == ["once"]
+
+
+def test_check_digit_is_named_in_spanish() -> None:
+    """Who mistyped a digit is told so."""
+    told = problems.members(CheckDigitError("cuil", "XX-XXXXXXXX-X"), "es")
+
+    assert "dígito verificador de cuil" in str(told["detail"])
+    assert (told["code"], told["field"]) == ("FIELD_INVALID", "cuil")
 
 
 def test_every_status_has_title() -> None:

@@ -20,11 +20,13 @@ from appliance.domain.errors.exceptions import (
     HsmRefusedError,
     HsmUnavailableError,
     KeyNotFoundError,
+    PageOutOfRangeError,
     TsaUnavailableError,
 )
-from appliance.domain.errors.sentences import SENTENCES
+from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
 
 __all__ = [
+    "CHECK_DIGIT",
     "SENTENCES",
     "ActivationInvalidError",
     "ApplianceError",
@@ -38,5 +40,6 @@ __all__ = [
     "HsmRefusedError",
     "HsmUnavailableError",
     "KeyNotFoundError",
+    "PageOutOfRangeError",
     "TsaUnavailableError",
 ]

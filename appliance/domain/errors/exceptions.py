@@ -7,7 +7,7 @@ catches, or for members that its answers always have.
 from collections.abc import Sequence
 
 from appliance.domain.errors.codes import ErrorCode
-from appliance.domain.errors.sentences import SENTENCES
+from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
 
 
 class ApplianceError(Exception):
@@ -115,6 +115,27 @@ class CheckDigitError(FieldInvalidError):
     def __init__(self, field: str, allowed: str) -> None:
         super().__init__(field, allowed)
         self.reason = "the check digit does not match: one of the digits is wrong"
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong: the form is right, and most often one digit is not."""
+        return CHECK_DIGIT
+
+
+class PageOutOfRangeError(ApplianceError):
+    """A page that the document does not have (422 `PAGE_OUT_OF_RANGE`).
+
+    Args:
+        page: as asked for.
+        pages: how many there are, at least one.
+    """
+
+    def __init__(self, page: int, pages: int) -> None:
+        super().__init__(
+            ErrorCode.PAGE_OUT_OF_RANGE,
+            params={"page": page, "pages": pages},
+            extras={"field": "page", "allowed": [f"1..{pages}"]},
+        )
 
 
 class DomainInvalidError(ApplianceError):

@@ -250,3 +250,7 @@ SENTENCES: Final[dict[ErrorCode, str]] = {
     ErrorCode.TASK_FAILED: "The HSM task failed: {reason}.",
 }
 """What is said for each code: a msgid with named places, safe for anybody."""
+CHECK_DIGIT: Final = (
+    "The check digit of {field} does not fit: look at its digits again."
+)
+"""Of `FIELD_INVALID` and `INIT_INVALID`, where that alone is wrong."""
