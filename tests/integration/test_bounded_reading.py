@@ -111,6 +111,7 @@ def test_end_that_a_destructor_swallowed_comes_again() -> None:
     assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_end_of_one_reading_touches_no_other() -> None:
     """Those beside it, and those after it in the same thread, come to their ends."""
     pdf, plain = HOSTILE["2,000,000 kids"](), hostile.plain()
@@ -127,6 +128,7 @@ def test_end_of_one_reading_touches_no_other() -> None:
     assert asyncio.run(run()) > 0
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_readings_that_are_not_quick_come_one_after_the_other() -> None:
     """Each begins again in the one thread for them, where nothing looks for cycles."""
     running, most = [0], [0]
