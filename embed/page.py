@@ -15,11 +15,13 @@ from typing import Final
 
 from quart import Blueprint, Response, render_template, request
 
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integration import FramePage, PageKind
 from appliance.domain.web_addresses import read_address
 from appliance.web import language, log
 from appliance.web.app import client_address
 from appliance.web.auth import public
+from appliance.web.negotiate import wants_page
 from appliance.web.png import logo_png
 from embed.core import core
 
@@ -49,11 +51,26 @@ _FOREVER: Final = "public, max-age=31536000, immutable"
 _ISOLATED: Final = "require-corp"
 
 
+@blueprint.get("/")
+@public
+async def home() -> Response:
+    """`GET /`: what this address is, for a person who typed it.
+
+    Raises:
+        ApplianceError: `NOT_FOUND`, for a program.
+    """
+    if not wants_page():
+        raise ApplianceError(ErrorCode.NOT_FOUND)
+    return await _by_itself(HTTPStatus.OK)
+
+
 @blueprint.get("/embed/")
 @public
 async def frame() -> Response:
     """`GET /embed/?sessionToken=` and, after a reload, `?s=`: the page."""
     token = request.args.get("sessionToken")
+    if token is None and "s" not in request.args and wants_page():
+        return await _by_itself(HTTPStatus.UNAUTHORIZED)
     page = await core().sessions.page(
         token[:_TOKEN_AT_MOST] if token is not None else None,
         request.args.get("s", "")[:_TOKEN_AT_MOST],
@@ -106,6 +123,13 @@ def _boot(page: FramePage) -> dict[str, object]:
         "statics": assets.base,
         "pdfjs": f"{assets.base}/pdfjs",
     }
+
+
+async def _by_itself(status: HTTPStatus) -> Response:
+    """What the frame says to who opens it outside of a site, without a session."""
+    public_address = core().settings.web.base_url
+    html = await render_template("by_itself.html", home=public_address, **_words())
+    return _page(html, _INERT, status)
 
 
 async def _unknown() -> Response:

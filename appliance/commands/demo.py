@@ -6,6 +6,9 @@ of the data folder; `sign` uses nothing but the public API, as any client would.
 
 import argparse
 import json
+import os
+import shlex
+import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -59,6 +62,22 @@ def _setup(args: argparse.Namespace) -> int:
     return run_async(set_up, args)
 
 
+def _command(settings: Path | None) -> str:
+    """This program, as it is typed from the present folder."""
+    # Started by its path, as `./quickstart` does, it is on nobody's PATH.
+    program = sys.argv[0] if os.sep in sys.argv[0] else "rubrica"
+    words = [_near(Path(program))]
+    if settings is not None:
+        words += ["--settings", _near(settings)]
+    return shlex.join(words)
+
+
+def _near(path: Path) -> str:
+    """A path, shortened where it lies below the present folder."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
 def _show(args: argparse.Namespace) -> int:
     settings = load_settings(args.settings)
     refuse_outside_trial(settings)
@@ -74,7 +93,8 @@ def _show(args: argparse.Namespace) -> int:
         for cuil, told in load_people(settings).items()
     ]
     say(table(("usuario", "nombre", "password", "signing password"), rows))
-    say("codes of the second factor: rubrica demo otp USER (a person, or admin)")
+    say("codes of the second factor, of a person or of admin:")
+    say(f"                {_command(args.settings)} demo otp USER")
     return 0
 
 

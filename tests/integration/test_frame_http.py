@@ -35,6 +35,7 @@ async def test_every_route_is_closed_unless_marked(frame: Frame) -> None:
         assert await problem(answer) == (401, "TOKEN_MISSING")
 
     assert open_ones == {
+        "/",
         "/embed/",
         "/embed/v/<version>/<path:name>",
         "/embed/logo/<sha256>.png",

@@ -92,6 +92,26 @@ async def test_unknown_session_gets_words_without_script(
     assert "Esta sesión no existe" in body
 
 
+@pytest.mark.parametrize(("address", "status"), [("/", 200), ("/embed/", 401)])
+async def test_who_opens_the_frame_by_itself_is_told_where_to_go(
+    frame: Frame, address: str, status: int
+) -> None:
+    """A person's browser gets words and a way on; a program what it always got."""
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    english = {**browser, "Accept-Language": "en"}
+    answer = await frame.client.get(address, headers=browser)
+    body = await text(answer)
+    read = await text(await frame.client.get(address, headers=english))
+    program = await frame.client.get(address)
+
+    assert answer.status_code == status
+    assert "<script" not in body
+    assert "Acá se firman documentos, dentro de otros sitios" in body
+    assert 'href="http' in body
+    assert "Documents are signed here, inside other sites" in read
+    assert program.status_code == (404 if address == "/" else 401)
+
+
 async def test_token_is_stripped_by_the_first_line_of_the_first_script(
     frame: Frame, assets: Assets
 ) -> None:
