@@ -56,8 +56,8 @@ TABLE: Final = (
         _S.READY,
         "always, once the page has loaded",
         ("init",),
-        ("ready",),
-        (_S.CONNECTED, _S.BLOCKED),
+        ("ready", "cancelled"),
+        (_S.CONNECTED, _S.BLOCKED, _S.CANCELLED),
     ),
     StateRow(
         _S.BLOCKED,

@@ -1,6 +1,6 @@
 // One kind of error for the page: what the server said, or what the page found.
 
-import { errorSentence, t } from "./i18n.js";
+import { currentLanguage, errorSentence, knownSentence, t } from "./i18n.js";
 
 /** Categories of the codes that the page gives by itself. */
 const OWN = {
@@ -28,10 +28,33 @@ function sentenceOf(code, values) {
   return errorSentence(code, values);
 }
 
+/** What only whoever made the host's page can mend: its signer reads no such words. */
+const OF_THE_PAGE = new Set([
+  "BODY_NOT_OBJECT",
+  "BODY_TOO_LARGE",
+  "CONTENT_TYPE",
+  "FIELD_INVALID",
+  "FIELD_MISSING",
+  "FIELD_UNKNOWN",
+  "HANDSHAKE_REQUIRED",
+  "IDEMKEY_CONFLICT",
+  "INIT_INVALID",
+  "JSON_INVALID",
+  "LEGACY_CREDENTIALS",
+]);
+const OF_ITS_DOCUMENT = new Set(["BASE64_INVALID", "DOCUMENT_EMPTY", "FILENAME", "MIME"]);
+
 export class Failure extends Error {
-  /** @param {Object<string, any>} problem members of an RFC 9457 answer. */
-  constructor(problem) {
+  #language = currentLanguage();
+  #values;
+
+  /**
+   * @param {Object<string, any>} problem members of an RFC 9457 answer.
+   * @param {Object<string, unknown>} [values] of its sentence's places.
+   */
+  constructor(problem, values = problem) {
     super(problem.detail);
+    this.#values = values;
     this.code = problem.code;
     this.category = problem.category;
     this.requestId = problem.requestId;
@@ -42,6 +65,37 @@ export class Failure extends Error {
   /** Whether the page found it by itself. */
   get isOwn() {
     return String(this.requestId).startsWith("p-");
+  }
+
+  /** The sentence, in the language in use where it can be had. */
+  get sentence() {
+    if (this.#language === currentLanguage()) return this.message;
+    if (this.isOwn) return sentenceOf(this.code, this.#values);
+    return knownSentence(this.code, this.#values) ?? this.message;
+  }
+
+  /**
+   * What the signer reads of an error that the host's page made.
+   * @param {string} integrator
+   */
+  toSigner(integrator) {
+    if (OF_THE_PAGE.has(this.code)) {
+      return t("This page did not ask for the signature as it should. Tell {integrator}.", { integrator });
+    }
+    if (OF_ITS_DOCUMENT.has(this.code)) {
+      return t("The document did not arrive as it should. Tell {integrator}.", { integrator });
+    }
+    if (this.code === "SESSION_IN_USE") {
+      return t("This page asked for another signature meanwhile. To sign something else, start again at {integrator}.", { integrator });
+    }
+    return this.sentence;
+  }
+
+  /** Say the error to whoever made the host's page, where they look. */
+  toConsole() {
+    const { code, field, fieldType, allowed, requestId } = this.payload;
+    const about = [field, fieldType, allowed && `allowed: ${allowed}`].filter(Boolean).join(", ");
+    console.error(`Signing iframe: ${code}${about && ` (${about})`}: ${this.message} Reference ${requestId}.`);
   }
 
   /** The payload of the host's error message. */
@@ -89,13 +143,7 @@ export function ownFailure(code, values = {}) {
   const category = OWN[code];
   const requestId = `p-${crypto.getRandomValues(new Uint32Array(2)).join("-")}`;
   noted(code, requestId);
-  return new Failure({
-    code,
-    category,
-    detail: sentenceOf(code, values),
-    requestId,
-    field: values.field,
-    fieldType: values.fieldType,
-    allowed: values.allowed,
-  });
+  const { field, fieldType, allowed } = values;
+  const detail = sentenceOf(code, values);
+  return new Failure({ code, category, detail, requestId, field, fieldType, allowed }, values);
 }

@@ -19,6 +19,8 @@ export class Flow extends Signature {
   /** Who the host says that the signer is. */
   claim = {};
   #own = false;
+  /** Whether the signer typed who they are. */
+  #typed = false;
   /** Fingerprint of the document that was read to its step's end. */
   #read = null;
   #painted = Promise.resolve();
@@ -28,6 +30,10 @@ export class Flow extends Signature {
   #taking = Promise.resolve();
   /** Why the host's last document was refused, and how to have it looked at again. */
   #refusal = null;
+
+  get _begun() {
+    return super._begun || this.#own || this.#typed;
+  }
 
   /** Settles when what changes the document now is done. */
   get settled() {
@@ -51,7 +57,11 @@ export class Flow extends Signature {
 
   /** From now on it is about this session; what was said of another one is over. */
   begin(session) {
-    if (session.id !== this.session?.id) this.#refusal = null;
+    if (session.id !== this.session?.id) {
+      this.#refusal = null;
+      this.#typed = this._whoFirst = false;
+      this._reason = "";
+    }
     this.session = session;
   }
 
@@ -90,7 +100,7 @@ export class Flow extends Signature {
         integrator: this._boot.integrator,
         choose: (file) => this.guarded(() => this.#chooseFile(file)),
         pending: () => this.identified(() => this.#requests()),
-        cancel: () => this.cancel("signer"),
+        cancel: () => this.leave(),
       }),
     );
   }
@@ -110,7 +120,7 @@ export class Flow extends Signature {
   #awaited() {
     const { failure, again } = this.#refusal ?? {};
     const { integrator } = this._boot;
-    const cancel = () => this.cancel("signer");
+    const cancel = () => this.leave();
     this.step(() => steps.refused({ failure, integrator, again, cancel }));
   }
 
@@ -168,6 +178,7 @@ export class Flow extends Signature {
     if (SESSION_OVER.has(failure.code)) return this.block(failure);
     // What the page itself refused never reached the service, which is to remember it.
     if (failure.isOwn) call("sent", { body: {} }).catch(() => {});
+    failure.toConsole();
     this.#refusal = { failure, again: failure.category === "retry" ? again : null };
     this._viewer.close();
     delete byId("viewer").dataset.sha256;
@@ -183,12 +194,13 @@ export class Flow extends Signature {
    * @param {import("./failure.js").Failure} failure
    */
   refuse(failure) {
+    failure.toConsole();
     if (this._machine.is("boot", "ready", "connected")) {
-      const cancel = this.session === null ? null : () => this.cancel("signer");
+      const cancel = () => this.leave();
       const { integrator } = this._boot;
       this.step(() => steps.refused({ failure, integrator, cancel }));
     } else if (this._machine.is("reviewing", "authorising", "blocked")) {
-      alert(failure.message);
+      alert(() => failure.toSigner(this._boot.integrator));
     }
   }
 
@@ -233,10 +245,12 @@ export class Flow extends Signature {
   /** Draw everything again, in another language. */
   redraw() {
     super.redraw();
+    this._viewer.relabel();
     if (this.session?.document && this.#shown()) this.#tools();
   }
 
   read() {
+    if (this.session.proven) this._whoFirst = true;
     if (this._machine.is("connected", "authorising")) this._machine.move("loading");
     this._machine.move("reviewing");
     this.step(() =>
@@ -247,10 +261,10 @@ export class Flow extends Signature {
         // A file of one's own is not rejected; of the host's it takes a proven signer.
         reject: this.#own ? null : () => this.identified(() => this.reject(() => this.authorised())),
         list: this.#isPicked() ? () => this.guarded(() => this.#requests()) : null,
-        cancel: () => this.cancel("signer"),
+        cancel: () => this.leave(),
       }),
     );
-    announce(t("The document is on the screen."));
+    announce(() => t("The document is on the screen."));
   }
 
   /** On from the document, once it was on the screen. */
@@ -284,6 +298,7 @@ export class Flow extends Signature {
    * @param {() => unknown} [next] when there is no document yet.
    */
   async identified(next) {
+    if (next) this._whoFirst = true;
     if (this.session.proven && next) return this.guarded(next);
     try {
       const { ask } = await call("identify", { body: this.claim });
@@ -307,6 +322,7 @@ export class Flow extends Signature {
       const said = { cuil: form.get("cuil").trim(), email: form.get("email").trim() };
       try {
         await call("identify", { body: said });
+        this.#typed = true;
         this.claim = { ...said, name: this.claim.name };
         this.#code(next);
       } catch (error) {
@@ -323,6 +339,7 @@ export class Flow extends Signature {
         unknown,
         integrator: this._boot.integrator,
         back: () => this.#back(),
+        cancel: () => this.leave(),
         go: identify,
       }),
     );
@@ -331,7 +348,7 @@ export class Flow extends Signature {
   #code(next) {
     const prove = async (form) => {
       const code = form.get("code").replaceAll(" ", "");
-      if (!CODE.test(code)) return alert(t("The code has 6 digits."), "code");
+      if (!CODE.test(code)) return alert(() => t("The code has 6 digits."), "code");
       try {
         this.session = await call("otp", { body: { code } });
       } catch (error) {
@@ -339,7 +356,7 @@ export class Flow extends Signature {
       }
       return this.guarded(() => this.#proven(next));
     };
-    this.step(() => steps.code({ claim: this.claim, back: () => this.#back(), go: prove }));
+    this.step(() => steps.code({ claim: this.claim, back: () => this.#back(), cancel: () => this.leave(), go: prove }));
   }
 
   #proven(next) {
@@ -363,6 +380,6 @@ export class Flow extends Signature {
         await this.#reopen();
         await this.#proven();
       });
-    this.step(() => steps.requests({ list, choose, back: () => this.#back() }));
+    this.step(() => steps.requests({ list, choose, back: () => this.#back(), cancel: () => this.leave() }));
   }
 }

@@ -5,12 +5,18 @@
 import { isPlain, weight } from "./guard.js";
 import { MESSAGES, SMALL_MESSAGE } from "./protocol.js";
 
+const STRANGE_MOST = 5;
+const STRANGE_LENGTH = 100;
+const TYPE = /^[\w.-]{1,64}$/;
+
 export class Host {
   #prefix;
   #origins;
   #deliver;
   #pinned = null;
   #warned = false;
+  /** What came and was not read: origins that are not registered, other types. */
+  #strange = { origins: new Set(), types: new Set() };
 
   /**
    * @param {{prefix: string, origins: string[]}} boot
@@ -79,14 +85,38 @@ export class Host {
     console.warn(`The signing iframe ignored a message: it takes ${wanted}, an object and no text.`);
   }
 
+  /**
+   * Why nothing may have come, for whoever made the host's page; nothing of it is secret.
+   * @param {number} seconds that were waited.
+   */
+  unheard(seconds) {
+    const { origins, types } = this.#strange;
+    const listed = (found) => [...found].join(", ") || "none";
+    return (
+      `Signing iframe: no ${this.#prefix}init in ${seconds} s. Send { type: "${this.#prefix}init", payload: {…} }, ` +
+      `an object and no text, to the iframe's contentWindow, from a registered origin (${listed(this.#origins)}). ` +
+      `Ignored so far: from other origins: ${listed(origins)}; of other types: ${listed(types)}.`
+    );
+  }
+
+  #note(found, text) {
+    if (found.size < STRANGE_MOST) found.add(text.slice(0, STRANGE_LENGTH));
+  }
+
   #receive(event) {
     if (!Host.present || event.source !== window.parent) return;
-    if (!this.#origins.includes(event.origin)) return;
+    if (!this.#origins.includes(event.origin)) {
+      this.#note(this.#strange.origins, event.origin);
+      return;
+    }
     if (this.#pinned !== null && event.origin !== this.#pinned) return;
     const { data } = event;
     this.#warn(data);
     if (!isPlain(data) || typeof data.type !== "string") return;
-    if (!data.type.startsWith(this.#prefix)) return;
+    if (!data.type.startsWith(this.#prefix)) {
+      if (TYPE.test(data.type)) this.#note(this.#strange.types, data.type);
+      return;
+    }
     const name = data.type.slice(this.#prefix.length);
     const known = Object.hasOwn(MESSAGES, name) ? MESSAGES[name] : null;
     if (known?.direction !== "toFrame") return;

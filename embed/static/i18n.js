@@ -44,6 +44,17 @@ export function errorSentence(code, values = {}) {
   return (errors[code] ?? code).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "?");
 }
 
+/**
+ * The same, where all its places are known; else null.
+ * @param {string} code
+ * @param {Object<string, unknown>} values
+ */
+export function knownSentence(code, values) {
+  const places = [...(errors[code] ?? "{}").matchAll(/\{(\w*)\}/g)];
+  const isWhole = places.every(([, name]) => values[name] !== undefined);
+  return isWhole ? errorSentence(code, values) : null;
+}
+
 /** @param {number} count of pages, said with their word. */
 export function pageCount(count) {
   return count === 1 ? t("1 page") : t("{count} pages", { count });

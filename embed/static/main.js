@@ -11,15 +11,20 @@ import { currentLanguage, loadLanguage, t } from "./i18n.js";
 import { Machine } from "./machine.js";
 import { PROTOCOL_VERSION } from "./protocol.js";
 import { alert, announce, notice } from "./screen.js";
-import { alone, expiring, waiting } from "./steps.js";
+import { alone, expiring, unheard, waiting } from "./steps.js";
 import { Viewer } from "./viewer.js";
 
 const RESIZE_STEP_PX = 8;
+const UNHEARD_MS = 10_000;
 const NOTES_MOST = 20; // of errors that the page finds, in its life
 const boot = JSON.parse(byId("boot").textContent);
 
 let conversation;
-const host = new Host(boot, (...message) => conversation.receive(...message));
+let heard = false;
+const host = new Host(boot, (...message) => {
+  heard = true;
+  conversation.receive(...message);
+});
 const machine = new Machine((state) => host.connected && host.post("state", { state }));
 const viewer = new Viewer(byId("viewer"), boot.pdfjs, (page) => call(`page/${page}`, { raw: true }));
 const flow = new Flow(boot, host, machine, viewer);
@@ -37,13 +42,13 @@ noteOwnFailures((code, reference) => {
 function warn(secondsLeft, expiresAt) {
   if (!machine.is("connected", "loading", "reviewing", "authorising")) return;
   tellTime(secondsLeft);
-  announce(expiring(secondsLeft));
+  announce(() => expiring(secondsLeft));
   host.post("session.expiring", { expiresAt, secondsLeft });
 }
 
 function tellTime(secondsLeft) {
   if (!machine.is("connected", "loading", "reviewing", "authorising")) return;
-  notice(expiring(secondsLeft));
+  notice(() => expiring(secondsLeft));
 }
 
 function over() {
@@ -82,8 +87,15 @@ function watchHeight() {
   parts.forEach((part) => observer.observe(part));
 }
 
+/** Nothing that we read came from the page around: said to both who can do something. */
+function tellUnheard() {
+  if (heard || !machine.is("ready")) return;
+  flow.step(() => unheard({ integrator: boot.integrator, cancel: () => flow.leave() }));
+  console.warn(host.unheard(UNHEARD_MS / 1000));
+}
+
 addEventListener("unhandledrejection", () => {
-  alert(t("Something went wrong. Try again, or start over."));
+  alert(() => t("Something went wrong. Try again, or start over."));
 });
 await loadLanguage(boot.language, boot.statics);
 dress();
@@ -99,6 +111,7 @@ if (Host.present) {
   if (boot.kind === "expired") flow.block(ownFailure("SESSION_TOKEN_EXPIRED"));
   host.listen();
   watchHeight();
+  setTimeout(tellUnheard, UNHEARD_MS);
 } else {
   flow.step(alone);
 }

@@ -114,6 +114,11 @@ export class Mark {
     return this.#element?.parentElement.getBoundingClientRect();
   }
 
+  /** Say what it is in the language in use. */
+  relabel() {
+    this.#dress();
+  }
+
   #dress() {
     const told = {
       role: "application",

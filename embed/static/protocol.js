@@ -519,11 +519,13 @@ export const STATES = {
       "init"
     ],
     "emits": [
-      "ready"
+      "ready",
+      "cancelled"
     ],
     "leads": [
       "connected",
-      "blocked"
+      "blocked",
+      "cancelled"
     ]
   },
   "blocked": {

@@ -5,6 +5,12 @@ import { byId, fill, h } from "./dom.js";
 import { t } from "./i18n.js";
 
 const STEPS = ["read", "identify", "code", "place", "password"];
+/** Who picks from a list of what waits for them says first who they are. */
+const WHO_FIRST = ["identify", "code", "read", "place", "password"];
+
+/** What stands in the places of messages: a text, or how it is said in any language. */
+const said = { alert: null, notice: null, status: null };
+const textOf = (say) => (typeof say === "function" ? say() : say);
 
 /**
  * Show a step.
@@ -17,20 +23,34 @@ const STEPS = ["read", "identify", "code", "place", "password"];
  * @param {Array<{label: string, act: () => unknown, kind?: string}>} [step.secondary]
  *   ways out: in their corner, the same in every step; `danger` is for good.
  * @param {string} [step.focus] id of the input that is typed into at once.
- * @param {{again?: boolean}} [how] again: the same step in another language; what was
- *   typed stays, and so does the focus.
+ * @param {{again?: boolean, whoFirst?: boolean}} [how] again: the same step in another
+ *   language; what was typed and said stays, and so does the focus. whoFirst: the
+ *   signer says who they are before they read.
  */
-export function show(step, { again = false } = {}) {
+export function show(step, { again = false, whoFirst = false } = {}) {
   const restore = again ? typed() : () => {};
+  const told = again ? said.alert : null;
   document.body.dataset.step = step.name;
+  if (!again) document.querySelector("dialog")?.close();
   clearAlert();
   byId("title").textContent = step.title;
   fill(byId("body"), ...step.body);
-  fill(byId("progress"), ...progress(step.name));
-  byId("progress").hidden = !STEPS.includes(step.name);
+  const line = progress(step.name, whoFirst);
+  fill(byId("progress"), ...line);
+  byId("progress").hidden = line.length === 0;
   bar(step);
   restore();
-  if (!again) begin(step);
+  if (!again) return begin(step);
+  if (told) alert(told.say, told.field, { quiet: true });
+  notice(said.notice);
+  announce(said.status);
+}
+
+/** Whether something was typed in this step that would be lost. */
+export function isTyped() {
+  return [...byId("form").elements].some(
+    (input) => input.type !== "radio" && input.type !== "number" && (input.value ?? "") !== (input.defaultValue ?? ""),
+  );
 }
 
 /** What stands in the form, to be put into the same form drawn anew. */
@@ -46,17 +66,19 @@ function typed() {
   };
 }
 
-function progress(name) {
-  const labels = [t("Read"), t("Who you are"), t("Code"), t("Place"), t("Sign")];
-  const at = STEPS.indexOf(name);
-  return labels.map((label, index) =>
+function progress(name, whoFirst) {
+  const labels = { read: t("Read"), identify: t("Who you are"), code: t("Code"), place: t("Place"), password: t("Sign") };
+  const steps = whoFirst ? WHO_FIRST : STEPS;
+  const at = steps.indexOf(whoFirst && name === "requests" ? "read" : name);
+  if (at < 0) return [];
+  return steps.map((step, index) =>
     h(
       "li",
       {
         "aria-current": index === at ? "step" : null,
         class: index < at ? "done" : null,
       },
-      h("span", {}, label),
+      h("span", {}, labels[step]),
     ),
   );
 }
@@ -111,6 +133,35 @@ function setBusy(busy) {
 }
 
 /**
+ * Ask before something that is not undone.
+ * @param {{title: string, text: string, yes: string, no: string, kind?: string}} asked
+ * @returns {Promise<boolean>} false also where another step came meanwhile.
+ */
+export function ask({ title, text, yes, no, kind = "" }) {
+  const answer = (value) => () => dialog.close(value);
+  const dialog = h(
+    "dialog",
+    { "aria-labelledby": "ask-title", "aria-describedby": "ask-text" },
+    h("h2", { id: "ask-title" }, title),
+    h("p", { id: "ask-text" }, text),
+    h(
+      "div",
+      { class: "answers" },
+      h("button", { type: "button", autofocus: true, onclick: answer("") }, no),
+      h("button", { type: "button", class: `primary ${kind}`, onclick: answer("yes") }, yes),
+    ),
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes");
+    });
+  });
+}
+
+/**
  * A new step begins at its title, or where it is typed into at once; a frame that
  * nobody is in takes no focus.
  */
@@ -143,26 +194,33 @@ function described(input) {
 
 /**
  * Say what went wrong: above its field, or at the top; always in view.
- * @param {string} text
+ * @param {string|(() => string)} say the text, or how to say it in the language in use.
  * @param {string} [field] id of an input.
+ * @param {{quiet?: boolean}} [how] quiet: the focus stays where it is.
  */
-export function alert(text, field) {
+export function alert(say, field, { quiet = false } = {}) {
   clearAlert();
+  said.alert = { say, field };
   const box = byId("alert");
   const input = field ? document.getElementById(field) : null;
   if (input) (input.closest(".control") ?? input).before(box);
-  fill(box, h("span", {}, text));
+  fill(box, h("span", {}, textOf(say)));
   box.hidden = false;
   if (input) {
     input.setAttribute("aria-invalid", "true");
     describe(input, "alert");
+    if (quiet) return;
+    // Another code is typed over the wrong one.
+    if (input.matches(".code")) input.select();
     if (document.hasFocus()) return focusOn(input);
   }
+  if (quiet) return;
   box.scrollIntoView({ block: "nearest" });
 }
 
 export function clearAlert() {
   const box = byId("alert");
+  said.alert = null;
   fill(box);
   box.hidden = true;
   byId("messages").append(box);
@@ -174,13 +232,22 @@ export function clearAlert() {
   }
 }
 
-/** Say something to screen readers, politely. */
-export function announce(text) {
-  byId("status").textContent = text;
+/**
+ * Say something to screen readers, politely.
+ * @param {string|(() => string)|null} say
+ */
+export function announce(say) {
+  said.status = say;
+  byId("status").textContent = textOf(say) ?? "";
 }
 
-/** A notice that stays over the steps, or none. */
-export function notice(text) {
+/**
+ * A notice that stays over the steps, or none.
+ * @param {string|(() => string)|null} say
+ */
+export function notice(say) {
+  said.notice = say;
+  const text = textOf(say);
   fill(byId("notice"), text ? h("span", {}, text) : null);
   byId("notice").hidden = !text;
 }

@@ -59,7 +59,7 @@ export class Signature extends Stage {
         change: (change) => this.#begin(() => this.#change(change)),
         go: () => this.#leave(),
         reject: () => this.reject(() => this.place()),
-        cancel: () => this.cancel("signer"),
+        cancel: () => this.leave(),
       }),
     );
     const anywhere = this.session.document.newField === "visible";
@@ -130,7 +130,7 @@ export class Signature extends Stage {
     const at = { page, x: box.x, y: box.y };
     const done = await this.#choose({ corner: PRESET.corner, field: null, ...at });
     reflect(this.#chosen);
-    if (done) announce(whereabouts(at));
+    if (done) announce(() => whereabouts(at));
     return done;
   }
 
@@ -195,7 +195,7 @@ export class Signature extends Stage {
         chosen: this.#chosen,
         back: () => this.place(),
         reject: () => this.reject(() => this.password()),
-        cancel: () => this.cancel("signer"),
+        cancel: () => this.leave(),
         go: (form) => this.#sign(form.get("password")),
       }),
     );
@@ -203,7 +203,7 @@ export class Signature extends Stage {
 
   async #sign(password) {
     if (!password) {
-      alert(t("Type your signing password."), "password");
+      alert(() => t("Type your signing password."), "password");
       return undefined;
     }
     const { sha256 } = byId("viewer").dataset;
@@ -252,7 +252,8 @@ export class Signature extends Stage {
     this._machine.move("authorising");
     if (!this.#placed) await this.persist(() => this.#look());
     this.password();
-    alert(this.session.reason?.message ?? t("It was not signed. Try again."), "password");
+    const { reason } = this.session;
+    alert(() => reason?.message ?? t("It was not signed. Try again."), "password");
   }
 
   /** The result is stored: show it, and tell the host. */

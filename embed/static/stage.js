@@ -4,7 +4,7 @@
 import { call } from "./api.js";
 import { Failure, Unreachable } from "./failure.js";
 import { instant, t } from "./i18n.js";
-import { alert, announce, notice, show } from "./screen.js";
+import { alert, announce, ask, isTyped, notice, show } from "./screen.js";
 import * as steps from "./steps.js";
 
 /** Errors that the signer mends here: no business of the host's. */
@@ -26,10 +26,12 @@ export const LOOK_AGAIN_MS = 1500;
 export const pause = (ms) => new Promise((resume) => setTimeout(resume, ms));
 
 /** What an error is to the signer: with the tries that are left, or the time to wait. */
-function sentenceOf({ code, message, problem: { attemptsLeft, retryAfter } }) {
+function sentenceOf(failure, integrator) {
+  const { code, problem: { attemptsLeft, retryAfter } } = failure;
   if (code === "RATE_LIMITED" && retryAfter) return tooMany(Math.ceil(retryAfter));
-  if (attemptsLeft === undefined) return message;
-  return `${message} ${t("Attempts left: {count}.", { count: attemptsLeft })}`;
+  const sentence = MENDED_HERE.has(code) ? failure.sentence : failure.toSigner(integrator);
+  if (attemptsLeft === undefined) return sentence;
+  return `${sentence} ${t("Attempts left: {count}.", { count: attemptsLeft })}`;
 }
 
 function tooMany(seconds) {
@@ -42,8 +44,7 @@ function tooMany(seconds) {
 
 /** Why this signer cannot sign at all, since when, and whom to ask. */
 function barred({ problem }, integrator) {
-  const detail = [barOf(problem), t("Ask {integrator} about it.", { integrator })].join(" ");
-  return new Failure({ ...problem, detail });
+  return [barOf(problem), t("Ask {integrator} about it.", { integrator })].join(" ");
 }
 
 function barOf({ obstacle, since, detail }) {
@@ -64,6 +65,10 @@ export class Stage {
   /** What the server last said of the session. */
   session = null;
   _redraw = () => {};
+  /** Whether the signer says who they are before they read. */
+  _whoFirst = false;
+  /** What was written of why the document is refused: kept until it is sent. */
+  _reason = "";
 
   /**
    * @param {object} boot
@@ -80,7 +85,7 @@ export class Stage {
 
   /** Show a step; `make` is called again when the language changes. */
   step(make) {
-    this._redraw = (how) => show(make(), how);
+    this._redraw = (how) => show(make(), { ...how, whoFirst: this._whoFirst });
     this._redraw();
   }
 
@@ -89,17 +94,21 @@ export class Stage {
     this._redraw({ again: true });
   }
 
-  /** Nothing goes on here: show why, and tell the host. */
-  block(failure) {
+  /**
+   * Nothing goes on here: show why, and tell the host.
+   * @param {Failure} failure
+   * @param {() => string} [say] what the signer reads.
+   */
+  block(failure, say = () => failure.toSigner(this._boot.integrator)) {
     // What has ended stays so.
     if (this._machine.is("signed", "failed", "cancelled", "rejected")) {
-      alert(failure.message);
+      alert(say);
       return;
     }
     notice(null);
     this._machine.move("blocked");
     const { integrator } = this._boot;
-    this.step(() => steps.blocked({ failure, integrator }));
+    this.step(() => steps.blocked({ failure, told: say(), integrator }));
     this._host.post("error", failure.payload);
   }
 
@@ -131,7 +140,7 @@ export class Stage {
         return answer;
       } catch (error) {
         if (!(error instanceof Unreachable)) throw error;
-        notice(t("There is no connection; trying again."));
+        notice(() => t("There is no connection; trying again."));
         await pause(LOOK_AGAIN_MS);
       }
     }
@@ -154,7 +163,7 @@ export class Stage {
    */
   tell(error, { quiet = false, field } = {}) {
     if (error instanceof Unreachable) {
-      alert(t("There is no connection. Try again."));
+      alert(() => t("There is no connection. Try again."));
       return;
     }
     if (!(error instanceof Failure)) throw error;
@@ -163,10 +172,11 @@ export class Stage {
       return;
     }
     if (error.problem.obstacle) {
-      this.block(barred(error, this._boot.integrator));
+      const say = () => barred(error, this._boot.integrator);
+      this.block(new Failure({ ...error.problem, detail: say() }), say);
       return;
     }
-    alert(sentenceOf(error), field);
+    alert(() => sentenceOf(error, this._boot.integrator), field);
     if (!quiet && !MENDED_HERE.has(error.code)) this._host.post("error", error.payload);
   }
 
@@ -177,7 +187,7 @@ export class Stage {
       const url = URL.createObjectURL(new Blob([bytes], { type: "application/pdf" }));
       Object.assign(document.createElement("a"), { href: url, download: name }).click();
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
-      announce(t("Download started."));
+      announce(() => t("Download started."));
     });
   }
 
@@ -189,22 +199,54 @@ export class Stage {
     });
   }
 
+  /** Leave at the signer's wish: asked again where something of theirs would be lost. */
+  async leave() {
+    const leaving = {
+      title: t("Leave without signing?"),
+      text: t("Nothing is signed and nothing is rejected, but what you did here is lost: you would start again."),
+      yes: t("Leave"),
+      no: t("Stay"),
+    };
+    if ((this._begun || isTyped()) && !(await ask(leaving))) return;
+    if (this.session === null) this.ended("signer");
+    else await this.cancel("signer");
+  }
+
+  /** Whether the signer has done something that would have to be done again. */
+  get _begun() {
+    return this.session?.proven === true;
+  }
+
   /** Refuse to sign, for good: asked again, with a reason if the signer gives one. */
   reject(back) {
-    const go = (form) =>
-      this.guarded(async () => {
-        const reason = form.get("reason").trim();
+    const { integrator } = this._boot;
+    const { name } = this.session.document;
+    const go = async (form) => {
+      const reason = form.get("reason").trim();
+      const refusing = {
+        title: t("Reject {name} for good?", { name }),
+        text: t("It cannot be undone: you will not be able to sign it any more."),
+        yes: t("Yes, reject"),
+        no: t("Do not reject"),
+        kind: "danger",
+      };
+      if (!(await ask(refusing))) return;
+      await this.guarded(async () => {
         await call("reject", { body: { reason } });
         this.rejected(reason);
       });
-    const { integrator } = this._boot;
-    const { name } = this.session.document;
-    this.step(() => steps.reject({ integrator, name, go, back }));
+    };
+    const keep = (reason) => {
+      this._reason = reason;
+    };
+    const cancel = () => this.leave();
+    this.step(() => steps.reject({ integrator, name, reason: this._reason, keep, go, back, cancel }));
   }
 
   /** The signer refused to sign. */
   rejected(reason = "") {
     notice(null);
+    this._reason = "";
     this._machine.move("rejected");
     this.step(() => steps.rejected({ integrator: this._boot.integrator }));
     const { idemKey } = this.session;

@@ -15,6 +15,19 @@ export function waiting() {
   };
 }
 
+/** The host has said nothing for a while. */
+export function unheard({ integrator, cancel }) {
+  return {
+    name: "waiting",
+    title: t("The signature has not started yet"),
+    body: [
+      h("p", {}, t("The page of {integrator} has not asked for it. It begins here by itself if it still does.", { integrator })),
+      h("p", {}, t("If nothing happens, reload that page, or tell {integrator}.", { integrator })),
+    ],
+    secondary: out({ cancel }),
+  };
+}
+
 /** The page was opened by itself. */
 export function alone() {
   return {
@@ -52,7 +65,7 @@ export function refused({ failure, integrator, again, cancel }) {
     name: "refused",
     title: t("It cannot go on yet"),
     body: [
-      failure ? h("p", {}, failure.message) : null,
+      failure ? h("p", {}, failure.toSigner(integrator)) : null,
       h("p", {}, again
         ? t("Try again in a moment.")
         : t("You can continue here as soon as {integrator} has fixed it.", { integrator })),
@@ -104,7 +117,7 @@ export function read({ session, go, change, list, reject, cancel }) {
 }
 
 /** Who signs, when the host's data do not tell. */
-export function identify({ claim, unknown, integrator, go, back }) {
+export function identify({ claim, unknown, integrator, go, back, cancel }) {
   return {
     name: "identify",
     title: t("Who are you?"),
@@ -127,11 +140,12 @@ export function identify({ claim, unknown, integrator, go, back }) {
     ],
     primary: { label: t("Continue"), act: go },
     back: { label: t("Back"), act: back },
+    secondary: out({ cancel }),
   };
 }
 
 /** The second factor. */
-export function code({ claim, go, back }) {
+export function code({ claim, go, back, cancel }) {
   return {
     name: "code",
     focus: "code",
@@ -147,11 +161,12 @@ export function code({ claim, go, back }) {
     ],
     primary: { label: t("Continue"), act: go },
     back: { label: t("Back"), act: back },
+    secondary: out({ cancel }),
   };
 }
 
 /** A document that waits for the signer. */
-export function requests({ list, choose, back }) {
+export function requests({ list, choose, back, cancel }) {
   return {
     name: "requests",
     title: t("Documents for you to sign"),
@@ -164,6 +179,7 @@ export function requests({ list, choose, back }) {
             h("span", { class: "hint" }, ...details(item)))))),
     ],
     back: { label: t("Back"), act: back },
+    secondary: out({ cancel }),
   };
 }
 
@@ -291,7 +307,7 @@ export function cancelled() {
 }
 
 /** Whether to refuse for good. */
-export function reject({ integrator, name, go, back }) {
+export function reject({ integrator, name, reason, keep, go, back, cancel }) {
   return {
     name: "reject",
     title: t("Reject the document"),
@@ -302,11 +318,12 @@ export function reject({ integrator, name, go, back }) {
         { class: "field" },
         h("label", { for: "reason" }, t("Reason (optional)")),
         h("p", { class: "hint", id: "reason-hint" }, t("{integrator} will read it.", { integrator })),
-        h("textarea", { id: "reason", name: "reason", rows: 3, maxlength: 500, "aria-describedby": "reason-hint" }),
+        h("textarea", { id: "reason", name: "reason", rows: 3, maxlength: 500, "aria-describedby": "reason-hint", oninput: (event) => keep(event.target.value) }, reason),
       ),
     ],
     primary: { label: t("Reject for good"), act: go, kind: "danger" },
     back: { label: t("Back"), act: back },
+    secondary: out({ cancel }),
   };
 }
 
@@ -325,12 +342,12 @@ function blockedTitle({ code, problem }) {
 }
 
 /** The session cannot go on. */
-export function blocked({ failure, integrator }) {
+export function blocked({ failure, told, integrator }) {
   return {
     name: "blocked",
     title: blockedTitle(failure),
     body: [
-      failure.code === "SESSION_TOKEN_EXPIRED" ? null : h("p", {}, failure.message),
+      failure.code === "SESSION_TOKEN_EXPIRED" ? null : h("p", {}, told),
       failure.problem.obstacle ? null : h("p", {}, t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],
@@ -343,7 +360,7 @@ export function failed({ failure }) {
     name: "failed",
     title: t("It was not signed"),
     body: [
-      h("p", {}, failure.message),
+      h("p", {}, failure.sentence),
       h("p", { class: "hint" }, t("Reference: {id}", { id: failure.requestId })),
     ],
   };

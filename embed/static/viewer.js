@@ -78,21 +78,24 @@ export class Viewer {
       height,
       drawn: 0,
       work: null,
-      element: h("div", {
-        class: "page",
-        role: "group",
-        "aria-label": t("Page {page} of {pages}", {
-          page: index + 1,
-          pages: sizes.length,
-        }),
-      }),
+      element: h("div", { class: "page", role: "group" }),
     }));
+    this.relabel();
     this.#root.replaceChildren(...this.#pages.map((page) => page.element));
     this.#layout();
     await this.#load(bytes);
     const drawn = this.#draw(this.#pages[0]);
     for (const page of this.#pages) this.#near.observe(page.element);
     return { painted: drawn.then(() => new Promise(requestAnimationFrame)) };
+  }
+
+  /** Name the pages, and what can be done with the mark, in the language in use. */
+  relabel() {
+    const pages = this.#pages.length;
+    for (const { element, number } of this.#pages) {
+      element.setAttribute("aria-label", t("Page {page} of {pages}", { page: number, pages }));
+    }
+    this.#mark.relabel();
   }
 
   /** Forget the document. */

@@ -153,6 +153,9 @@ async def test_other_states_are_accessible_in_every_look(
     await looks.see(frame, "14-requests")
     await frame.get_by_role("button", name="Volver").click()
     await frame.get_by_role("button", name="Cancelar").click()
+    await expect(frame.get_by_role("dialog")).to_be_visible()
+    await looks.see(frame, "15-leave")
+    await frame.get_by_role("button", name="Salir").click()
     await at(frame, "cancelled")
     await looks.see(frame, "15-cancelled")
 
@@ -194,6 +197,9 @@ async def test_refusals_are_accessible_in_every_look(
     await looks.see(frame, "20-reject")
     await frame.fill("#reason", "Falta el anexo")
     await go(frame)
+    await expect(frame.get_by_role("dialog")).to_be_visible()
+    await looks.see(frame, "20-reject-asked")
+    await frame.get_by_role("button", name="Sí, rechazar").click()
     await at(frame, "rejected")
     await looks.see(frame, "21-rejected")
 

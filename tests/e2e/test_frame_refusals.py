@@ -23,12 +23,36 @@ NO_PDF = b"<html>not a pdf</html>"
 REFERENCE = "Referencia: "
 
 
+MADE_BY_THE_PAGE = {
+    ErrorCode.BODY_NOT_OBJECT: "no pidió bien la firma",
+    ErrorCode.BODY_TOO_LARGE: "no pidió bien la firma",
+    ErrorCode.CONTENT_TYPE: "no pidió bien la firma",
+    ErrorCode.FIELD_INVALID: "no pidió bien la firma",
+    ErrorCode.FIELD_MISSING: "no pidió bien la firma",
+    ErrorCode.FIELD_UNKNOWN: "no pidió bien la firma",
+    ErrorCode.HANDSHAKE_REQUIRED: "no pidió bien la firma",
+    ErrorCode.IDEMKEY_CONFLICT: "no pidió bien la firma",
+    ErrorCode.INIT_INVALID: "no pidió bien la firma",
+    ErrorCode.JSON_INVALID: "no pidió bien la firma",
+    ErrorCode.LEGACY_CREDENTIALS: "no pidió bien la firma",
+    ErrorCode.BASE64_INVALID: "no llegó bien",
+    ErrorCode.DOCUMENT_EMPTY: "no llegó bien",
+    ErrorCode.FILENAME: "no llegó bien",
+    ErrorCode.MIME: "no llegó bien",
+    ErrorCode.SESSION_IN_USE: "pidió otra firma",
+}
+"""Whose sentence is for a developer, and what the signer reads instead."""
+
+
 async def refused(site: FrameSite, page: Page, error: dict[str, Any]) -> Frame:
-    """Demand that the frame shows an error as the host got it, and no way around it."""
+    """Demand that the frame says an error to its signer, and no way around it."""
     frame = site.frame(page)
     await ceremony.at(frame, "refused")
     body = frame.locator("#panel")
-    await expect(body).to_contain_text(error["message"])
+    plain = MADE_BY_THE_PAGE.get(ErrorCode(error["code"]))
+    await expect(body).to_contain_text(plain or error["message"])
+    if plain is not None:
+        await expect(body).not_to_contain_text(error["message"])
     await expect(body).to_contain_text(REFERENCE + error["requestId"])
     await expect(frame.locator("input[type=file]")).to_have_count(0)
     await expect(frame.locator(".spinner")).to_have_count(0)
@@ -272,10 +296,20 @@ ENDS |= {"TOKEN_MISSING"}
 """After these nothing goes on in the session."""
 
 
-async def is_told(frame: Frame, code: ErrorCode) -> None:
-    """Demand a sentence on the screen, and that nothing turns for ever."""
+async def is_told(frame: Frame, code: ErrorCode, *, typed: bool = False) -> None:
+    """Demand a sentence on the screen, and that nothing turns for ever.
+
+    Args:
+        frame: in which an error came.
+        code: of the error.
+        typed: to what the signer typed, who then mends a wrong field.
+    """
     shown = frame.locator("#alert:not([hidden]), #panel")
-    wanted = "Se terminó el tiempo" if code.value == "SESSION_TOKEN_EXPIRED" else code
+    wanted = MADE_BY_THE_PAGE.get(code, code.value)
+    if typed and code is ErrorCode.FIELD_INVALID:
+        wanted = code.value
+    if code is ErrorCode.SESSION_TOKEN_EXPIRED:
+        wanted = "Se terminó el tiempo"
     await expect(shown.filter(has_text=wanted).first).to_be_visible()
     await expect(frame.locator(".spinner")).to_have_count(0)
 
@@ -371,7 +405,7 @@ async def test_every_code_of_a_step_is_told(
         answers.update(problem(code))
         await page.route(f"**/embed/api/{path}", answer)
         await press(frame, path)
-        await is_told(frame, code)
+        await is_told(frame, code, typed=True)
         await page.unroute(f"**/embed/api/{path}", answer)
         if code.value not in MENDED_HERE:
             told += 1

@@ -336,7 +336,7 @@ async def test_process_that_is_left_signs_and_rejects_nothing(
     frame = site.frame(page)
     await reach(site, page, person, "place")
     if who == "signer":
-        await frame.get_by_role("button", name="Cancelar").click()
+        await ceremony.leave(frame)
     else:
         await site.send(page, "cancel", {})
 
@@ -365,7 +365,7 @@ async def test_signer_rejects_for_good(
     assert site.states(person) == ["pendiente"]
     await frame.get_by_role("button", name="Rechazar…").click()
     await frame.get_by_label("Motivo (opcional)").fill("Falta el anexo")
-    await frame.get_by_role("button", name="Rechazar definitivamente").click()
+    await ceremony.refuse(frame)
 
     assert await site.wait(page, "rejected") == {
         "idemKey": init["idemKey"],

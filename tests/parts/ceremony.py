@@ -50,6 +50,18 @@ async def sign(frame: Frame, person: TestPerson) -> None:
     await go(frame)
 
 
+async def leave(frame: Frame) -> None:
+    """Leave without signing, and say so once more."""
+    await frame.get_by_role("button", name="Cancelar").click()
+    await frame.get_by_role("dialog").get_by_role("button", name="Salir").click()
+
+
+async def refuse(frame: Frame) -> None:
+    """Reject for good, from the step that asks why, and say so once more."""
+    await frame.get_by_role("button", name="Rechazar definitivamente").click()
+    await frame.get_by_role("dialog").get_by_role("button", name="Sí, rechazar").click()
+
+
 async def whole_of_picked(frame: Frame, person: TestPerson) -> None:
     """From a request that a proven signer picked to the signature."""
     await read(frame)
