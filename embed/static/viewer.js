@@ -55,6 +55,8 @@ export class Viewer {
 
   /** Page that is most on the screen, from 1. */
   get current() {
+    // Where nothing is shown, no page is on the screen.
+    if (!this.#root.clientWidth) return this.#told;
     const { top, bottom } = this.#root.parentElement.getBoundingClientRect();
     const middle = (Math.max(top, 0) + Math.min(bottom, window.innerHeight)) / 2;
     const index = this.#pages.findIndex(
@@ -144,10 +146,10 @@ export class Viewer {
   }
 
   #look() {
-    // Where nothing is shown, no page is on the screen.
-    if (!this.#root.clientWidth || this.current === this.#told) return;
-    this.#told = this.current;
-    this.turned(this.#told);
+    const current = this.current;
+    if (current === this.#told) return;
+    this.#told = current;
+    this.turned(current);
   }
 
   /** Width and height of a page, in points. */
@@ -280,6 +282,7 @@ export class Viewer {
     // Shown only now, or turned on its side: what is being placed stays in view.
     if (room !== this.#room && this.#place) this.bring({ anew: true });
     this.#room = room;
+    this.#look();
   }
 
   #come(seen) {

@@ -79,6 +79,16 @@ async def test_click_on_a_page_puts_the_mark_there(
     assert await _signed_at(site, person, page) == (2, pytest.approx(box, abs=1.5))
 
 
+async def test_page_that_is_read_is_told_with_the_document_out_of_sight(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Where it was opened behind other steps, its first page is the one."""
+    frame = await _placing(site, person, page, pages=3)
+
+    await expect(frame.locator(".page").first.locator(".stamp")).to_be_visible()
+    await expect(frame.locator("#at")).to_have_value("1")
+
+
 async def test_mark_is_dragged_and_stays_on_the_page(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
