@@ -62,7 +62,7 @@ def test_reading_ends_when_its_time_is_used_up(kind: str) -> None:
         read(pdf)
 
     assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
-    # It would take ten times as long and more; it is looked at ten times a second.
+    # It would take ten times as long and more; it is looked at twenty times a second.
     assert time.thread_time() - began < 8 * CPU_S
     with bounded(CPU_S):
         read(hostile.plain())

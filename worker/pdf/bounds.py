@@ -37,9 +37,9 @@ from appliance.domain.errors import DocumentRefusedError, ErrorCode
 _Result = TypeVar("_Result")
 CPU_S: Final = 5.0
 """CPU time of one reading, in seconds; a file of 100 MB takes a tenth of it."""
-_QUICK_S: Final = 0.25
+_QUICK_S: Final = 0.1
 """CPU time after which a reading begins again where they come one after the other."""
-_LOOK_S: Final = 0.1
+_LOOK_S: Final = 0.05
 _GIVE_WAY_S: Final = 0.000_25
 """Python's own is 5 ms: a signature waits for it some forty times."""
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -65,7 +65,7 @@ class _Reading:
 class _Watch:
     """Looks after the threads that read, from a thread of its own.
 
-    It looks only while one of them does, ten times a second: a reading takes
+    It looks only while one of them does, twenty times a second: a reading takes
     milliseconds, and is hardly ever seen.
     """
 
@@ -164,7 +164,7 @@ def bounded(cpu_s: float = CPU_S) -> Iterator[None]:
     """End what is read in here when it used up its CPU time.
 
     Args:
-        cpu_s: of the calling thread, in seconds; looked at ten times a second.
+        cpu_s: of the calling thread, in seconds; looked at twenty times a second.
 
     Raises:
         DocumentRefusedError: `PDF_TOO_COMPLEX`.
