@@ -84,7 +84,7 @@ def run_signing(settings: Settings, number: int, listener: socket.socket | None)
 
 async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) -> None:
     stop = stop_event()
-    read_beside_others(settings.run_dir / "readings-signing.lock")
+    read_beside_others(settings.run_dir, "signing", number)
     clock = SystemClock()
     fonts = load_fonts(settings.fonts_dir)
     limit_s = settings.hsm.call_limit_s
@@ -196,7 +196,7 @@ def run_chores(settings: Settings, number: int, listener: socket.socket | None) 
 
 async def _do_chores(settings: Settings, slot: str, number: int) -> None:
     stop = stop_event()
-    read_beside_others(settings.run_dir / "readings-chores.lock")
+    read_beside_others(settings.run_dir, "chores", number)
     sealer = document_sealer(settings)
     async with (
         open_core(settings, SystemClock(), slot, sealer) as core,

@@ -11,9 +11,9 @@ pyHanko, being Python, takes at once.
 
 One interpreter runs one thread at a time, so what reads for seconds holds up all that
 its process does. Three things keep that small: threads give way twenty times sooner
-than Python has them do; readings that are not quick come one after the other, on the
-whole host (`read_beside_others`); and a worker leaves a hand free for others
-(`worker.signing`).
+than Python has them do; readings that are not quick come one after the other, and use
+at most half of a host's cores (`read_beside_others`); and a worker leaves a hand free
+for others (`worker.signing`).
 """
 
 import asyncio
@@ -134,22 +134,25 @@ _lock: Final[list[Path]] = []
 """The file that who reads what is not quick holds, once it is known."""
 
 
-def read_beside_others(lock: Path) -> None:
+def read_beside_others(folder: Path, role: str, number: int) -> None:
     """Have what this process reads hold up little else, here and on this host.
 
     A signature is made in many short steps, on the event loop and threads beside it;
     for each it may have to wait until a thread that reads gives way.
 
     Args:
-        lock: a file that all processes of this kind on this host can write.
+        folder: that all processes of the role on this host can write in.
+        role: of the process.
+        number: of it among those of its role.
     """
     sys.setswitchinterval(_GIVE_WAY_S)
-    _lock[:] = [lock]
+    lanes = max(1, (os.cpu_count() or 1) // 2)
+    _lock[:] = [folder / f"readings-{role}-{number % lanes}.lock"]
 
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Wait for who else on this host reads what is not quick."""
+    """Wait for who else of this lane reads what is not quick."""
     if not _lock:
         yield
         return
@@ -200,7 +203,7 @@ async def read_apart(work: Callable[..., _Result], *args: Any) -> _Result:
     """Do what reads a document in a thread, within bounds.
 
     What is not quick is done a second time, from its beginning, after all such of
-    this process that came before, and while no other process of this host does such.
+    this process that came before, and while no process of its lane does such.
 
     Args:
         work: it; changes nothing.
