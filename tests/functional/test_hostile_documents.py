@@ -6,7 +6,6 @@ sandbox, or of whoever can write to the database. `-rP` shows the figures.
 Source: docs/documents.md "Who reads a PDF"; research "faults".
 """
 
-import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -54,8 +53,10 @@ def bystander(appliance: Appliance) -> Iterator[Bystander]:
     made = Bystander.of(appliance)
     made.prepare()
     made.signing_s()
-    with contextlib.closing(made.client):
+    try:
         yield made
+    finally:
+        made.client.close()
 
 
 def doctored(appliance: Appliance, person: TestPerson, pdf: bytes) -> list[int]:

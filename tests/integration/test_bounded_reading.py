@@ -87,13 +87,18 @@ def test_nothing_that_refuses_swallows_the_end() -> None:
     assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
 
 
+def spin(cpu_s: float) -> None:
+    """Use so much CPU time."""
+    began = time.thread_time()
+    while time.thread_time() - began < cpu_s:
+        hash("")
+
+
 class Swallowing:
     """Whose destructor takes long: what is raised in it goes nowhere."""
 
     def __del__(self) -> None:
-        began = time.thread_time()
-        while time.thread_time() - began < 2 * CPU_S:
-            hash("")
+        spin(2 * CPU_S)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -109,6 +114,33 @@ def test_end_that_a_destructor_swallowed_comes_again() -> None:
         read_on()
 
     assert caught.value.code is ErrorCode.PDF_TOO_COMPLEX
+
+
+@pytest.mark.usefixtures("small_heap")
+def test_collection_of_cycles_comes_to_its_end() -> None:
+    """Others' callbacks run in it, and are not ended in the midst of what they do."""
+    begun, ended = [0], [0]
+
+    def collecting(phase: str, _info: object) -> None:
+        if phase == "start" and threading.get_ident() == mine:
+            begun[0] += 1
+            spin(2 * CPU_S)
+            ended[0] += 1
+
+    def read_on() -> None:
+        while True:
+            gc.collect()
+            spin(CPU_S)
+
+    mine = threading.get_ident()
+    gc.callbacks.append(collecting)
+    try:
+        with pytest.raises(DocumentRefusedError), bounded(CPU_S):
+            read_on()
+    finally:
+        gc.callbacks.remove(collecting)
+
+    assert begun == ended != [0]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -85,6 +85,8 @@ async def test_every_change_leaves_a_row(site: Site) -> None:
         "administrators.enable": proven(site, f"{eva}/enable"),
         "administrators.reset_totp": proven(site, f"{eva}/totp"),
         "administrators.set_password": proven(site, f"{eva}/password", **chosen),
+        "administrators.forget": proven(site, f"{eva}/tries"),
+        "person.forget": proven(site, f"{here}/tries"),
         "person.reset_totp": proven(site, f"{here}/totp"),
         "person.disable": site.post(f"{here}/disable"),
         "person.enable": site.post(f"{here}/enable"),

@@ -43,6 +43,24 @@ _LOOK_S: Final = 0.05
 _GIVE_WAY_S: Final = 0.000_25
 """Python's own is 5 ms: a signature waits for it some forty times."""
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_collecting: Final[set[int]] = set()
+"""Threads that look for cycles. What runs there meanwhile is others' destructors and
+callbacks, which would be left half done."""
+
+
+def _begin_collecting(phase: str, _info: object) -> None:
+    if phase == "start":
+        _collecting.add(threading.get_ident())
+
+
+def _end_collecting(phase: str, _info: object) -> None:
+    if phase == "stop":
+        _collecting.discard(threading.get_ident())
+
+
+# Around all other callbacks, as far as they are known by now.
+gc.callbacks.insert(0, _begin_collecting)
+gc.callbacks.append(_end_collecting)
 
 
 class _OutOfTime(BaseException):
@@ -111,6 +129,8 @@ class _Watch:
             time.sleep(_LOOK_S)
 
     def _look_at(self, reading: _Reading) -> None:
+        if reading.thread in _collecting:
+            return
         if time.clock_gettime(reading.clock) >= reading.ends_at:
             reading.is_over = True
             # At each look anew: what is raised while a destructor runs is swallowed.
