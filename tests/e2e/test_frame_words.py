@@ -21,6 +21,16 @@ def _console(page: Page) -> list[str]:
     return said
 
 
+async def _placing(site: FrameSite, person: TestPerson, page: Page) -> Frame:
+    """The frame of a signer who gave the code and is asked for a place."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await at(frame, "place")
+    return frame
+
+
 @pytest.mark.parametrize("mistake", ["no nonce", "key of the integrator"])
 async def test_wrong_init_is_told_plainly_and_can_be_left(
     site: FrameSite, person: TestPerson, page: Page, mistake: str
@@ -92,11 +102,7 @@ async def test_leaving_is_asked_where_something_is_lost(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """Not before anything was done; after the code by keyboard, and Escape stays."""
-    await site.open(page, person, autoLoadFile=file_of(PDF))
-    frame = site.frame(page)
-    await ceremony.read(frame)
-    await ceremony.give_code(frame, person)
-    await at(frame, "place")
+    frame = await _placing(site, person, page)
     cancel = frame.get_by_role("button", name="Cancelar")
     await cancel.focus()
     await page.keyboard.press("Enter")
@@ -129,11 +135,7 @@ async def test_host_that_leaves_takes_the_question_with_it(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """A question whose step is over asks nobody any more."""
-    await site.open(page, person, autoLoadFile=file_of(PDF))
-    frame = site.frame(page)
-    await ceremony.read(frame)
-    await ceremony.give_code(frame, person)
-    await at(frame, "place")
+    frame = await _placing(site, person, page)
     await frame.get_by_role("button", name="Cancelar").click()
     await expect(frame.get_by_role("dialog")).to_be_visible()
     await site.send(page, "cancel", {})
@@ -180,11 +182,7 @@ async def test_reason_is_kept_and_rejecting_is_asked(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """What was written waits for whoever goes back; one tap rejects nothing."""
-    await site.open(page, person, autoLoadFile=file_of(PDF))
-    frame = site.frame(page)
-    await ceremony.read(frame)
-    await ceremony.give_code(frame, person)
-    await at(frame, "place")
+    frame = await _placing(site, person, page)
     await frame.get_by_role("button", name="Rechazar…").click()
     await frame.fill("#reason", "Falta el anexo")
     await frame.get_by_role("button", name="Volver").click()
