@@ -137,6 +137,12 @@ ensure_browsers() {
       say "no package $name here: its tests are skipped unless $variable names a program"
     fi
   done
+  # The engine alone, for most tests; the same release as the browser, which serves
+  # where there is none.
+  name=chromium-headless-shell
+  if [[ -z ${RUBRICA_CHROMIUM-} ]] && apt-cache show --no-all-versions "$name" >/dev/null 2>&1; then
+    ensure_packages "$name"
+  fi
 }
 
 # ensure_browser_libraries fetches pdf.js and htmx by their lock, unless they are

@@ -103,7 +103,8 @@ async def _root() -> ResponseReturnValue:
 
 def _prepare_templates(app: Quart) -> None:
     """Give templates their words, times and addresses."""
-    app.jinja_options = {
+    words.load()
+    app.jinja_options |= {
         "undefined": StrictUndefined,
         "trim_blocks": True,
         "lstrip_blocks": True,

@@ -25,7 +25,7 @@ def run_admin(settings: Settings, number: int, listener: socket.socket | None) -
     Raises:
         ValueError: without a listener.
     """
-    return run_face("admin", partial(_open, number=number), settings, listener)
+    return run_face("admin", number, partial(_open, number=number), settings, listener)
 
 
 @asynccontextmanager

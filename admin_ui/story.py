@@ -142,6 +142,8 @@ FACTS: Final = {
     "before": N_("before"),
     "after": N_("after"),
     "person": N_("person"),
+    "request": N_("request"),
+    "document": N_("document"),
     "task": N_("task"),
     "key": N_("key"),
     "origin": N_("origin"),
@@ -264,7 +266,15 @@ VALUES: Final[dict[str, Mapping[Any, str]]] = {
 """Words for values of vocabularies, by member; others are shown as they are."""
 
 
-def shown(detail: Mapping[str, Any]) -> dict[str, Any]:
+_CHANGED: Final = {
+    EventKind.SESSION_DOCUMENT: "document",
+    EventKind.SESSION_IDENTIFIED: "person",
+    EventKind.SESSION_REQUEST: "request",
+}
+"""What changed in an event whose `before` and `after` are one value."""
+
+
+def shown(detail: Mapping[str, Any], kind: EventKind) -> dict[str, Any]:
     """The members of an event's detail that tell something.
 
     An empty list tells nothing; positions are counted from 1, and the first one,
@@ -272,12 +282,27 @@ def shown(detail: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         detail: as it stands recorded.
+        kind: of the event.
     """
+    detail = _in_order(detail, kind)
     told = {key: one for key, one in detail.items() if one not in ([], {})}
     position = told.pop("item", 0)
     if position:
         told["item"] = position + 1
     return told
+
+
+def _in_order(detail: Mapping[str, Any], kind: EventKind) -> Mapping[str, Any]:
+    """What was before first; a first value by what it is, without a before."""
+    name, after = _CHANGED.get(kind), detail.get("after")
+    if name is not None and after is not None and detail.get("before") is None:
+        rest = {k: v for k, v in detail.items() if k not in {"before", "after"}}
+        return {name: after, **rest}
+    if "before" not in detail or "after" not in detail:
+        return detail
+    # The record keeps members by their names' order.
+    rest = {k: v for k, v in detail.items() if k not in {"before", "after"}}
+    return {**rest, "before": detail["before"], "after": after}
 
 
 def value(key: str, one: str) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 from babel.numbers import format_decimal
 from quart import g, request
 
+from admin_ui import times
 from appliance.domain.document import FindingKind
 from appliance.domain.errors import (
     ApplianceError,
@@ -16,6 +17,7 @@ from appliance.domain.errors import (
     DomainInvalidError,
     ErrorCode,
     FieldInvalidError,
+    SignersInvalidError,
 )
 from appliance.domain.errors.sentences import SENTENCES
 from appliance.domain.hsm import DigestAlgorithm
@@ -78,6 +80,14 @@ def say_many(one: str, many: str, number: int) -> str:
     return language.catalogue(lang(), _FILE).ngettext(one, many, number)
 
 
+def load() -> None:
+    """Read all that words and numbers are made of now, and nothing later."""
+    for each in language.LANGUAGES:
+        language.catalogue(each, _FILE)
+        format_decimal(0, locale=each)
+    times.load()
+
+
 def size(number: int) -> str:
     """Say how big a file is, in units of a thousand.
 
@@ -99,12 +109,13 @@ def error(exc: ApplianceError) -> str:
     Args:
         exc: ours.
     """
-    if isinstance(exc, FieldInvalidError) and exc.field in FIELDS:
+    together = isinstance(exc, SignersInvalidError)
+    if isinstance(exc, FieldInvalidError) and exc.field in FIELDS and not together:
         is_digit = isinstance(exc, CheckDigitError)
         return say(_CHECK_DIGIT if is_digit else FIELDS[exc.field])
     if exc.code is ErrorCode.ALREADY_EXISTS:
         return say(EXISTING.get(str(exc.params.get("field", "")), _EXISTS))
-    if exc.code in _PLAIN:
+    if exc.code in _PLAIN and not together:
         return say(_PLAIN[exc.code])
     if exc.code is ErrorCode.PDF_NOT_ALLOWED:
         kinds = str(exc.params.get("kinds", "")).split(", ")
@@ -372,6 +383,10 @@ HEALTH: Final = {
     "NOT_MIGRATED": N_(
         "The database schema is of another version: run rubrica migrate."
     ),
+    "TABLES_TOO_NEW": N_(
+        "The database schema is of a newer version than this one may use: install that"
+        " version."
+    ),
     "NO_WORKER": N_("No signing worker is running."),
     "HSM_UNAVAILABLE": N_("No signing worker can use the HSM."),
     "CLOCK_DRIFT": N_("It is more than 5 seconds off: mend the time synchronisation."),
@@ -389,6 +404,34 @@ WORKER_HSM: Final = {
 
 HSM_UNKNOWN: Final = (N_("Not known"), "quiet")
 """Of a worker that is silent: what it said last holds no more."""
+
+QUEUES: Final = {
+    "activations": (
+        N_("Documents to be signed"),
+        N_("See below whether signing workers run and have their HSM."),
+    ),
+    "outside": (
+        N_("Documents to be finished over the network"),
+        N_("An outside TSA or CA does not answer the scheduled tasks: see their log."),
+    ),
+    "hsm_tasks": (
+        N_("Keys, certificates and timestamps"),
+        N_("See below whether signing workers run and have their HSM."),
+    ),
+}
+"""What waits, and what to do when it is late."""
+
+PUBLICATIONS: Final = {
+    "issuing": N_("Revocation list of the CA that issues"),
+    "root": N_("Revocation list of the root"),
+    "ocsp": N_("OCSP answers (the first to end)"),
+}
+
+HSM_REMEDIES: Final = {
+    "unavailable": N_("Bring the HSM or its network back: it reconnects by itself."),
+    "pin": N_("Correct its PIN and restart the worker: it does not try again."),
+}
+"""What to do about a worker's HSM, by its state."""
 
 ROLES: Final = {
     "signing": N_("Signs"),

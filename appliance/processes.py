@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import signal
@@ -12,6 +13,8 @@ import time
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from pathlib import Path
 
+from appliance.core.passed_sockets import passed_listener
+from appliance.core.port_holders import holder_of
 from appliance.settings import SettingsError
 
 SUPERVISED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
@@ -24,15 +27,18 @@ _LOOK_AGAIN_S = 0.1
 
 
 def bind(address: str, backlog: int) -> socket.socket:
-    """Bind and listen.
+    """Bind and listen, or take the listener that a socket unit has bound.
 
     Args:
         address: `host:port`, `[v6]:port` or `unix:/path`.
-        backlog: connections that may wait.
+        backlog: connections that may wait; a socket unit has its own `Backlog=`.
 
     Raises:
         SettingsError: the address cannot be had; the text says which and why.
     """
+    passed = passed_listener(address)
+    if passed is not None:
+        return passed
     try:
         if address.startswith("unix:"):
             return _bind_unix(Path(address.removeprefix("unix:")), backlog)
@@ -45,8 +51,16 @@ def bind(address: str, backlog: int) -> socket.socket:
             listener.listen(backlog)
             return listener
     except (OSError, ValueError, OverflowError) as exc:
-        msg = f"{address}: cannot be listened on ({exc})"
+        msg = f"{address}: cannot be listened on ({_why(address, exc)})"
         raise SettingsError(msg) from exc
+
+
+def _why(address: str, exc: Exception) -> str:
+    """What keeps an address from being had; of a port in use, who uses it."""
+    if getattr(exc, "errno", None) != errno.EADDRINUSE or address.startswith("unix:"):
+        return str(exc)
+    holder = holder_of(int(address.rpartition(":")[2]))
+    return f"it is in use by {holder}" if holder else f"{exc}; by whom cannot be seen"
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ def run_api(settings: Settings, number: int, listener: socket.socket | None) -> 
     Raises:
         ValueError: without a listener.
     """
-    return run_face("api", partial(_open, number=number), settings, listener)
+    return run_face("api", number, partial(_open, number=number), settings, listener)
 
 
 @asynccontextmanager

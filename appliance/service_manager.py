@@ -10,7 +10,10 @@ import contextlib
 import os
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
+
+from appliance.pulse import beat
 
 _USEC: Final = 1_000_000
 
@@ -20,9 +23,13 @@ class ServiceManager:
 
     Args:
         environment: of the process.
+        pulse: file that is touched too, for those who stand beside; see `pulse`.
     """
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, environment: Mapping[str, str] = os.environ, pulse: Path | None = None
+    ) -> None:
+        self._pulse = pulse
         self._address = environment.get("NOTIFY_SOCKET", "")
         # A watchdog that was meant for another process is none of ours.
         ours = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
@@ -37,6 +44,8 @@ class ServiceManager:
     def alive(self) -> None:
         """It still does."""
         self._tell("WATCHDOG=1")
+        if self._pulse is not None:
+            beat(self._pulse)
 
     def stopping(self) -> None:
         """It was told to stop and is about to."""

@@ -25,8 +25,9 @@ import structlog
 from appliance.call_watch import CallWatch, watch_path
 from appliance.logs import configure_logging
 from appliance.private_redis import start_redis
+from appliance.process_title import set_title
 from appliance.processes import SUPERVISED, bind, die_with_parent, hold_alone
-from appliance.settings import FACES, Settings, SettingsError
+from appliance.settings import FACES, METRICS, Settings, SettingsError
 
 _log = structlog.get_logger(__name__)
 RunRole = Callable[[Settings, int, socket.socket | None], int]
@@ -190,6 +191,7 @@ def fork_role(
     status = 70  # EX_SOFTWARE
     try:
         die_with_parent(parent)
+        set_title(name)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SUPERVISED)
         for listener in others:
             if listener is not own:
@@ -227,9 +229,10 @@ def up(
     lock = hold_alone(settings.run_dir / "up.lock", patience_s)
     for preload in preloads:
         preload(settings)
-    faces = [name for name in FACES if name in roles and settings.web.listen(name)]
+    listening = (*FACES, METRICS)
+    faces = [name for name in listening if name in roles and settings.listen(name)]
     listeners: dict[str, socket.socket] = {
-        name: bind(settings.web.listen(name), settings.web.backlog) for name in faces
+        name: bind(settings.listen(name), settings.web.backlog) for name in faces
     }
     listeners["sandbox"] = bind(f"unix:{settings.sandbox_socket}", 64)
     everyone = list(listeners.values())

@@ -10,9 +10,8 @@ from quart import Blueprint, Quart, Response, g, request
 
 from appliance.bootstrap import Front
 from appliance.core.work_owner import WorkOwner, work_for
-from appliance.domain.errors import ApplianceError
 from appliance.settings import Settings
-from appliance.web import auth, body, language, log, problems
+from appliance.web import auth, body, log
 from appliance.web.app import Face, create_app
 from appliance.web.response import json_response
 from embed import api, page
@@ -74,10 +73,7 @@ def _face(settings: Settings, core: EmbedCore) -> Face:
         if session.person is not None:
             log.note(person=session.person)
 
-    async def refuse(error: ApplianceError) -> Response:
-        return problems.render(error, g.request_id, language.requested())
-
-    return Face(settings.web.iframe_url, admit, refuse)
+    return Face(settings.web.iframe_url, admit, page.refuse)
 
 
 @_health.get("/healthz")

@@ -13,12 +13,12 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final
 
-from quart import Blueprint, Response, render_template, request
+from quart import Blueprint, Response, g, render_template, request
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.integration import FramePage, PageKind
 from appliance.domain.web_addresses import read_address
-from appliance.web import language, log
+from appliance.web import brand, language, log, problems
 from appliance.web.app import client_address
 from appliance.web.auth import public
 from appliance.web.negotiate import wants_page
@@ -100,12 +100,48 @@ def _initial(name: str) -> str:
 
 def _words() -> dict[str, object]:
     """What every template of ours needs."""
-    lang = language.requested()
+    chosen = request.args.get("lang", "")
+    lang = chosen if chosen in language.LANGUAGES else language.requested()
     return {
         "lang": lang,
         "t": partial(language.translate, lang),
         "base": core().assets.base,
     }
+
+
+async def _words_alone(template: str, status: int, **values: object) -> Response:
+    """A page that says something and does nothing: it needs no session."""
+    settings = core().settings
+    words = _words()
+    html = await render_template(
+        template,
+        home=settings.web.base_url,
+        installation=settings.installation,
+        environment=settings.environment.value,
+        mark=brand.MARK,
+        **words,
+        **values,
+    )
+    response = _page(html, _INERT, status)
+    response.headers["Content-Language"] = str(words["lang"])
+    return response
+
+
+async def refuse(error: ApplianceError) -> Response:
+    """Answer to an error: a page for a person's browser, else the usual problem.
+
+    Args:
+        error: raised anywhere at this address.
+    """
+    problem = problems.render(error, g.request_id, language.requested())
+    if request.method not in {"GET", "HEAD"} or not wants_page():
+        return problem
+    return await _words_alone(
+        "not_there.html",
+        problem.status_code,
+        error=error,
+        reference=g.request_id,
+    )
 
 
 def _boot(page: FramePage) -> dict[str, object]:
@@ -122,22 +158,20 @@ def _boot(page: FramePage) -> dict[str, object]:
         "maxDocumentBytes": core().settings.documents.limit_bytes,
         "statics": assets.base,
         "pdfjs": f"{assets.base}/pdfjs",
+        "home": core().settings.web.base_url,
     }
 
 
 async def _by_itself(status: HTTPStatus) -> Response:
     """What the frame says to who opens it outside of a site, without a session."""
-    public_address = core().settings.web.base_url
-    html = await render_template("by_itself.html", home=public_address, **_words())
-    return _page(html, _INERT, status)
+    return await _words_alone("by_itself.html", status)
 
 
 async def _unknown() -> Response:
-    html = await render_template("unknown.html", **_words())
-    return _page(html, _INERT, HTTPStatus.UNAUTHORIZED)
+    return await _words_alone("unknown.html", HTTPStatus.UNAUTHORIZED)
 
 
-def _page(html: str, policy: str, status: HTTPStatus) -> Response:
+def _page(html: str, policy: str, status: int) -> Response:
     response = Response(html, status=int(status))
     response.headers["Content-Type"] = "text/html; charset=utf-8"
     response.headers["Content-Security-Policy"] = policy

@@ -25,7 +25,7 @@ def run_embed(settings: Settings, number: int, listener: socket.socket | None) -
     Raises:
         ValueError: without a listener.
     """
-    return run_face("embed", partial(_open, number=number), settings, listener)
+    return run_face("embed", number, partial(_open, number=number), settings, listener)
 
 
 @asynccontextmanager

@@ -214,6 +214,7 @@ def snapshot(view: FrameView, lang: str) -> dict[str, object]:
         "id": session.public_id,
         "integrator": session.integrator.name,
         "state": view.state.value,
+        "withdrawn": view.withdrawn,
         "expiresAt": _instant(session.until),
         "secondsLeft": view.seconds_left,
         "proven": session.otp_at is not None,

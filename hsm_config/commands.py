@@ -9,7 +9,7 @@ worker. What they need is imported when they run.
 import argparse
 import getpass
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,7 +20,7 @@ from appliance.domain.errors import (
     HsmRefusedError,
     HsmUnavailableError,
 )
-from appliance.settings import Settings, SettingsError, load_settings
+from appliance.settings import Fault, Settings, SettingsError, load_settings
 
 _EX_CONFIG: Final = 78
 """Exit code of an unusable settings file. Source: sysexits(3)."""
@@ -64,6 +64,44 @@ def register(
         )
     for point in sorted(entry_points(group="rubrica.hsm")):
         point.load()(commands)
+
+
+def check_settings(settings: Settings, role: str | None) -> Iterator[Fault]:
+    """What `rubrica check-config` tells of the HSM's profile, module and PINs.
+
+    Args:
+        settings: of the file.
+        role: whose files are looked at; None: everybody's.
+    """
+    from hsm_config.pin import pin_path, read_pin  # noqa: PLC0415 (only here)
+    from hsm_config.profile import load_profile  # noqa: PLC0415 (only here)
+
+    if role not in {None, "signing"}:
+        return
+    hsm = settings.hsm
+    try:
+        load_profile(hsm.profile)
+    except SettingsError as exc:
+        yield "hsm.profile", str(exc).removeprefix("hsm.profile: ")
+    modules = [("hsm.module", hsm.module)]
+    tokens = [("hsm.firma", hsm.firma), ("hsm.pki", hsm.pki)]
+    for number, replica in enumerate(hsm.replicas):
+        tokens.append((f"hsm.replicas.{number}", replica))
+        modules.append((f"hsm.replicas.{number}.module", replica.module))
+    for key, module in modules:
+        if module is not None and not module.is_file():
+            yield (
+                key,
+                f"{module}: is not there; install the module, or correct the path",
+            )
+    for key, token in tokens:
+        # systemd gives a credential to the role alone, so it is not looked for here.
+        if token.pin_source != "file":
+            continue
+        try:
+            read_pin(pin_path(token), settings.environment)
+        except SettingsError as exc:
+            yield f"{key}.pin_file", f"{exc}; `rubrica hsm init` makes missing ones"
 
 
 def _init(args: argparse.Namespace) -> int:

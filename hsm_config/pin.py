@@ -7,13 +7,13 @@ no traceback and no error by accident.
 import os
 import re
 import secrets
-import stat
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from appliance.core.credential_files import bits_too_open, credentials
 from appliance.domain.vocab import Environment
 from appliance.settings import SettingsError, TokenSettings
 
@@ -60,11 +60,11 @@ def pin_path(token: TokenSettings) -> Path:
     """
     if token.pin_source != "credential":
         return token.pin_file
-    folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    if not folder:
+    folder = credentials()
+    if folder is None:
         msg = f"token {token.label}: no systemd credentials here; try --ask-pin"
         raise SettingsError(msg)
-    return Path(folder) / token.pin_file.name
+    return folder / token.pin_file.name
 
 
 def pin_whence(token: TokenSettings) -> str:
@@ -133,7 +133,7 @@ def read_pin(path: Path, environment: Environment) -> Pin:
     if not value or "\n" in value:
         msg = f"{path}: the PIN file must hold one line, the PIN"
         raise SettingsError(msg)
-    if mode & _bits_too_open(path):
+    if mode & bits_too_open(path):
         msg = f"{path}: others may read the PIN file; make it mode 0600"
         if environment is Environment.PROD:
             raise SettingsError(msg)
@@ -228,15 +228,3 @@ def _sync_folder(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _bits_too_open(path: Path) -> int:
-    """Mode bits that a PIN file must not have.
-
-    systemd hands a credential to a service through an ACL, whose mask shows as
-    the group's read bit; the folder itself is closed to all others.
-    """
-    credentials = os.environ.get("CREDENTIALS_DIRECTORY")
-    if credentials and path.resolve().is_relative_to(Path(credentials).resolve()):
-        return stat.S_IRWXO
-    return stat.S_IRWXG | stat.S_IRWXO

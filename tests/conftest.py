@@ -11,10 +11,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.parts import prepared, rubrica
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.places import short_folder
 from tests.parts.postgres import URL_VARIABLE, PostgresServer
-from tests.parts.prepared import begin_run
 from tests.parts.redis import RedisServer
 from tests.parts.softhsm import SoftHsm
 
@@ -38,8 +38,9 @@ hypothesis.settings.load_profile("rubrica")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have a place for what is made once and copied."""
-    config.add_cleanup(begin_run())
+    """Have a place for what is made once and copied, and `rubrica` loaded once."""
+    config.add_cleanup(prepared.begin_run())
+    config.add_cleanup(rubrica.begin_run())
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from appliance.domain.request import (
     SignedVersion,
     Signer,
     SignOutcome,
+    refuse_unsigned,
 )
 from appliance.domain.stamp import StampLayout
 from appliance.domain.vocab import RequestState
@@ -199,12 +200,12 @@ class FakeRequests:
         self, person: PersonId | None, request: RequestId, sha256: str | None = None
     ) -> tuple[SignedDocumentView, DocumentStream]:
         """Every request in state `firmada` has a document, of one version."""
-        if sha256 not in {None, signed_view(request).sha256}:
-            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
         for view in self.views:
             if view.id == request and person in (None, view.person):
                 if view.state is not RequestState.SIGNED:
-                    raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+                    refuse_unsigned(view, NOON)
+                if sha256 not in {None, signed_view(request).sha256}:
+                    raise ApplianceError(ErrorCode.NOT_FOUND)
                 return signed_view(request), stream_of(SIGNED_PDF)
         raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
 

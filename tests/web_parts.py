@@ -51,6 +51,7 @@ from tests.fakes import (
     MovingClock,
     request_view,
 )
+from tests.parts.kept_hashes import KeptHashes
 from tests.parts.migrated import lay_tables
 from tests.parts.signing_host import INSTALLATION, SigningHost, issuing
 
@@ -103,7 +104,7 @@ class Parts:
     store: SqlStore
     sealer: SecretBox
     lookup: LookupKey
-    passwords: Passwords
+    hashes: KeptHashes
     tokens: Tokens
     login: Login
     links: Links
@@ -142,7 +143,7 @@ class Parts:
             email_sealed=b"-",
             email_index=email_index(self.lookup, email),
             vouched_by=VouchedBy.DEMO,
-            login_phc=await self.passwords.hash(LOGIN_PASSWORD.encode()),
+            login_phc=await self.hashes.hash(LOGIN_PASSWORD.encode()),
             totp_sealed=self.sealer.seal(
                 seed.encode(), table="login_secret", row=person, column="totp_sealed"
             ),
@@ -197,7 +198,8 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
     clock = MovingClock()
     store = SqlStore(open_engines(settings), clock, "test")
     sealer, lookup = SecretBox(KeyRing.of(b"d" * 32)), LookupKey(KeyRing.of(b"l" * 32))
-    passwords = Passwords(HashSlots())
+    slots = HashSlots()
+    passwords = Passwords(slots)
     tokens = Tokens(store, sealer, clock, settings)
     pins = RevocationPins(store, clock, passwords)
     revocations = Revocations(store, clock)
@@ -212,7 +214,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         store=store,
         sealer=sealer,
         lookup=lookup,
-        passwords=passwords,
+        hashes=KeptHashes(slots),
         tokens=tokens,
         login=Login(store, lookup, sealer, clock, passwords, tokens, settings.auth),
         links=Links(store, lookup, clock, settings.signing.link_ttl_s),

@@ -7,6 +7,7 @@ Source: design §4 "Activation keys".
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import re
@@ -27,12 +28,16 @@ _log = structlog.get_logger(__name__)
 _IN_MEMORY: Final = frozenset({"tmpfs", "ramfs"})
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _OCTAL: Final = re.compile(r"\\([0-7]{3})")
+_OTHERS: Final = 0o077
 _LOCK: Final = "lock"
 _SUFFIX: Final = ".key"
 
 
 class ActivationFolder:
     """A folder of private keys, one an epoch.
+
+    Whoever may rename what stands beside it could put another folder in its place:
+    it is opened anew for each use, looked at, and its files found from there.
 
     Args:
         path: of the folder; see `open_folder`.
@@ -43,7 +48,7 @@ class ActivationFolder:
 
     def has(self, epoch: int) -> bool:
         """Whether the key of an epoch is there."""
-        return self._file(epoch).exists()
+        return self.private(epoch) is not None
 
     def make(self, epoch: int) -> bytes:
         """The public half of an epoch's key, made now unless it is there.
@@ -51,20 +56,27 @@ class ActivationFolder:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`: the folder cannot be written.
         """
-        with self._locked():
-            private = self.private(epoch)
+        with self._locked() as folder:
+            private = _read(folder, epoch)
             if private is None:
                 private = X25519PrivateKey.generate().private_bytes_raw()
-                self._write(epoch, private)
+                _write(folder, epoch, private)
         key = X25519PrivateKey.from_private_bytes(private)
         return key.public_key().public_bytes_raw()
 
     def private(self, epoch: int) -> bytes | None:
-        """The private half of an epoch's key, 32 bytes; None once it is gone."""
+        """The private half of an epoch's key, 32 bytes; None once it is gone.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: another folder stands in its place.
+        """
         try:
-            return self._file(epoch).read_bytes()
+            with _opened(self._path) as folder:
+                return _read(folder, epoch)
         except FileNotFoundError:
             return None
+        except OSError as exc:
+            raise self._failed(exc) from exc
 
     def sweep(self, oldest: int) -> None:
         """Delete the keys of epochs before that, and what a killed write left.
@@ -75,46 +87,82 @@ class ActivationFolder:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`: the folder cannot be read.
         """
-        with self._locked():
-            for file in self._path.iterdir():
-                if file.name == _LOCK:
-                    continue
-                epoch = file.name.removesuffix(_SUFFIX)
-                if not epoch.isdigit() or int(epoch) < oldest:
-                    file.unlink()
-
-    def _file(self, epoch: int) -> Path:
-        return self._path / f"{epoch}{_SUFFIX}"
-
-    def _write(self, epoch: int, private: bytes) -> None:
-        """Write a key whole or not at all; nothing here is to outlive the memory."""
-        new = self._path / f".{epoch}.new"
-        with contextlib.suppress(FileNotFoundError):
-            new.unlink()
-        handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(private)
-        new.rename(self._file(epoch))
+        with self._locked() as folder:
+            for name in os.listdir(folder):  # noqa: PTH208 (of a descriptor)
+                epoch = name.removesuffix(_SUFFIX)
+                if name != _LOCK and (not epoch.isdigit() or int(epoch) < oldest):
+                    os.unlink(name, dir_fd=folder)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[int]:
         """Keep the host's other workers out; the lock ends with its holder.
 
+        Returns:
+            The folder's descriptor.
+
         Raises:
-            ApplianceError: `STORE_UNAVAILABLE`: the folder is full, or gone.
+            ApplianceError: `STORE_UNAVAILABLE`: the folder is full, gone, or
+                another one stands in its place.
         """
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            lock = os.open(self._path / _LOCK, flags, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                yield
-            finally:
-                os.close(lock)
+            with _opened(self._path) as folder:
+                lock = os.open(_LOCK, flags, 0o600, dir_fd=folder)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                    yield folder
+                finally:
+                    os.close(lock)
         except OSError as exc:
-            error = exc.strerror or ""
-            _log.warning("activation.folder_failed", path=str(self._path), error=error)
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+            raise self._failed(exc) from exc
+
+    def _failed(self, exc: OSError) -> ApplianceError:
+        error = exc.strerror or ""
+        _log.warning("activation.folder_failed", path=str(self._path), error=error)
+        return ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """A folder's descriptor, if it is one of this user's and closed to others.
+
+    Raises:
+        OSError: it is not.
+    """
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(folder)
+        if found.st_uid != os.geteuid() or found.st_mode & _OTHERS:
+            raise PermissionError(errno.EPERM, "is another's, or open to others")
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _name(epoch: int) -> str:
+    return f"{epoch}{_SUFFIX}"
+
+
+def _read(folder: int, epoch: int) -> bytes | None:
+    """A key, 32 bytes; None where there is none."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        handle = os.open(_name(epoch), flags, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        return file.read()
+
+
+def _write(folder: int, epoch: int, private: bytes) -> None:
+    """Write a key whole or not at all; nothing here is to outlive the memory."""
+    new = f".{epoch}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(new, dir_fd=folder)
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
+    with os.fdopen(handle, "wb") as file:
+        file.write(private)
+    os.rename(new, _name(epoch), src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def open_folder(path: Path, environment: Environment) -> ActivationFolder:
@@ -137,7 +185,7 @@ def open_folder(path: Path, environment: Environment) -> ActivationFolder:
         # Whoever made it first in a folder of everybody's could read what is in it.
         msg = f"{path}: is not a folder of this user; set hsm.activation_dir"
         raise SettingsError(msg)
-    if found.st_mode & 0o077:
+    if found.st_mode & _OTHERS:
         msg = f"{path}: others may enter it; set its mode to 0700"
         raise SettingsError(msg)
     kind = filesystem_of(path)

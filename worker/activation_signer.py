@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 import structlog
+from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId
@@ -71,6 +72,7 @@ class ActivationSigner:
 
     async def sign(self, work: Work) -> None:
         """Sign what is left of an activation, holding its lease."""
+        bind_contextvars(activation=work.claim.id)
         hand = _InHand(work)
         try:
             async with holding(self.claiming, work.claim, self.renew_s):
@@ -124,15 +126,24 @@ class ActivationSigner:
             if self.yields() and len(hand.work.claim.items) > 1:
                 await self.claiming.drop(hand.work.claim)
                 raise FencedOffError
-            while True:
-                try:
-                    await self._sign_item(hand, item)
-                except CertificateChangedError:
-                    # Nothing was intended yet: it is prepared anew.
-                    hand.work = await self.claiming.read_again(hand.work.claim)
-                else:
-                    break
+            with bound_contextvars(request=item.request):
+                await self._sign_until_done(hand, item)
         self.came_through()
+
+    async def _sign_until_done(self, hand: _InHand, item: Item) -> None:
+        """Sign one item, again where its certificate changed meanwhile.
+
+        Raises:
+            FencedOffError: another worker has claimed since.
+        """
+        while True:
+            try:
+                await self._sign_item(hand, item)
+            except CertificateChangedError:
+                # Nothing was intended yet: it is prepared anew.
+                hand.work = await self.claiming.read_again(hand.work.claim)
+            else:
+                return
 
     def _share_of(self, person: PersonId) -> asyncio.Semaphore:
         """What a person waits for before a turn: one of their own to end."""

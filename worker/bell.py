@@ -16,6 +16,7 @@ from arq import ArqRedis, Worker, func
 from redis.exceptions import RedisError, ResponseError
 
 from appliance.bootstrap import Bell
+from appliance.core import metrics
 
 _log = structlog.get_logger(__name__)
 _LISTEN_S: Final = 1.0
@@ -83,6 +84,7 @@ async def _run_once(
     worker: RingWorker | None = None
     try:
         pool = await bell.connect()
+        metrics.BELL_CONNECTED.set(1)
         worker = RingWorker(
             rung=rung,
             free=free,
@@ -110,6 +112,7 @@ async def _run_once(
         _log.warning("bell.spoilt", error=repr(exc))
         await _clear(pool, bell.queue)
     finally:
+        metrics.BELL_CONNECTED.set(0)
         if worker is not None:
             await _end_jobs(worker)
         if pool is not None:

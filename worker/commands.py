@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from appliance.domain.certificates import TSA_REASONS
+from appliance.process_title import set_title
 from appliance.settings import load_settings
 
 
@@ -131,6 +132,7 @@ def _worker(args: argparse.Namespace) -> int:
     from worker import main  # noqa: PLC0415 (heavy)
 
     settings = load_settings(args.settings)
+    set_title(f"{args.kind}-{args.slot}")
     configure_logging(settings.log, f"{args.kind}-{args.slot}")
     run = {"signing": main.run_signing, "chores": main.run_chores}[args.kind]
     return run(settings, args.slot, None)
@@ -166,6 +168,7 @@ def _sandbox(args: argparse.Namespace) -> int:
     from worker.sandbox_role import run_sandbox  # noqa: PLC0415 (heavy)
 
     settings = load_settings(args.settings)
+    set_title("sandbox")
     configure_logging(settings.log, "sandbox")
     listener = bind(f"unix:{settings.sandbox_socket}", 64)
     return run_sandbox(settings, 1, listener)

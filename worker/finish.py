@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.levels import SignatureProfile
 from appliance.domain.person import Credential
@@ -31,6 +32,8 @@ from worker.pdf.reserved import FileDigests
 from worker.stages import Stages
 
 _log = structlog.get_logger(__name__)
+# Told from the start: an increase from nothing is none to Prometheus.
+metrics.SIGNATURES.labels("signed")
 
 
 class FencedOffError(Exception):
@@ -190,13 +193,14 @@ class ItemFinisher:
         stages.done("publish")
         crash_point(PUBLISHED, item.request)
         await self.claiming.announce(work.claim)
+        metrics.SIGNATURES.labels("signed").inc()
         _log.info(
             "document.signed",
             activation=work.claim.id,
             request=item.request,
             attempt=work.claim.fence,
             sha256=sha256,
-            level=reached.level.value,
+            reached=reached.level.value,
             ms=stages.ms,
         )
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 
+from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.records.activations import Claim, Item
 from appliance.services.claiming import Claiming
@@ -81,6 +82,7 @@ async def end_items(
         layer=layer,
         reason=getattr(exc, "reason", ""),
     )
+    metrics.SIGNATURES.labels(code.value).inc(len(items))
     if code in _RETRIABLE:
         done = await claiming.returned(claim, items, code, layer)
     else:

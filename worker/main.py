@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
+from typing import TextIO
 
 import structlog
 
@@ -21,8 +23,11 @@ from appliance.bootstrap import (
     open_expiry,
 )
 from appliance.call_watch import CallWatch, watch_path
+from appliance.core.late_imports import WORKERS, load_late
+from appliance.core.metrics_file import handing_over
 from appliance.domain.clock import SystemClock
 from appliance.processes import stop_event
+from appliance.pulse import BEAT_S, beat, pulse_path
 from appliance.service_manager import ServiceManager
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.authority_files import read_authority
@@ -32,6 +37,7 @@ from appliance.services.document_sweeping import DocumentSweeping
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.inspections import Inspections
 from appliance.services.publishing import Publishing
+from appliance.services.record_metrics import EVERY_S, RecordMetrics
 from appliance.services.renewal import Renewal
 from appliance.services.signing_hosts import slot_host
 from appliance.services.sweeping import Sweeping
@@ -74,6 +80,7 @@ _UPKEEP_S = 10.0
 def run_signing(settings: Settings, number: int, listener: socket.socket | None) -> int:
     """The `signing` role: the one process kind that signs with users' keys."""
     del listener
+    load_late(WORKERS)
     with _slot(settings, "signing", number) as slot:
         # Only now: the words are those of whoever holds the slot.
         watch = CallWatch(watch_path(settings.run_dir, number))
@@ -88,9 +95,11 @@ async def _sign(settings: Settings, slot: str, number: int, watch: CallWatch) ->
     clock = SystemClock()
     fonts = load_fonts(settings.fonts_dir)
     limit_s = settings.hsm.call_limit_s
+    pulse = pulse_path(settings.run_dir, "signing", number)
     async with (
+        handing_over(settings.metrics_dir, "signing", number),
         open_core(settings, clock, slot, document_sealer(settings)) as core,
-        calls_guarded(watch, limit_s, ServiceManager()),
+        calls_guarded(watch, limit_s, ServiceManager(pulse=pulse)),
     ):
         profile = load_profile(settings.hsm.profile)
         # Before any PIN is tried: a folder that will not do is an operator's matter.
@@ -189,6 +198,7 @@ def _worker(
 def run_chores(settings: Settings, number: int, listener: socket.socket | None) -> int:
     """The `chores` role: what is due by itself; it never opens the HSM."""
     del listener
+    load_late(WORKERS)
     with _slot(settings, "chores", number) as slot:
         asyncio.run(_do_chores(settings, slot, number))
     return 0
@@ -199,6 +209,7 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
     read_beside_others(settings.run_dir, "chores", number)
     sealer = document_sealer(settings)
     async with (
+        handing_over(settings.metrics_dir, "chores", number),
         open_core(settings, SystemClock(), slot, sealer) as core,
         open_outside(core, slot) as outside,
         heartbeat(core, "chores", number),
@@ -212,6 +223,9 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         overdue = OverdueUpkeep(core.store, core.clock)
         ends = Ends(open_expiry(core), open_auto_renewal(core), core.clock)
         authority = AuthorityChores(core, slot)
+        figures = RecordMetrics(
+            core.store, core.clock, open_expiry(core), core.clock_check, settings
+        )
         inspections = Inspections(
             core.store, core.documents, core.inspector, core.clock
         )
@@ -219,11 +233,13 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         _log.info("worker.started", slot=slot)
         # What looks at documents takes its time; nothing else waits for it.
         beside = [
+            asyncio.create_task(_beat(pulse_path(settings.run_dir, "chores", number))),
             asyncio.create_task(attempt(partial(_renew, inspections))),
             asyncio.create_task(repeat(_SWEEP_S, documents.run)),
             asyncio.create_task(repeat(_UPKEEP_S, documents.after_sessions)),
             asyncio.create_task(repeat(_UPKEEP_S, outside.upkeep.run)),
             asyncio.create_task(repeat(_CHORES_S, turns.give_on)),
+            asyncio.create_task(repeat(EVERY_S, figures.look)),
         ]
         others = (
             sweeping.expire_activations,
@@ -250,6 +266,13 @@ async def _do_chores(settings: Settings, slot: str, number: int) -> None:
         await asyncio.gather(*beside, return_exceptions=True)
 
 
+async def _beat(pulse: Path) -> None:
+    """Say for ever that the process gets on."""
+    while True:
+        beat(pulse)
+        await asyncio.sleep(BEAT_S)
+
+
 async def _renew(inspections: Inspections) -> None:
     """Bring inspections up to date, once: another version comes with a new start."""
     renewed = await inspections.renew()
@@ -261,10 +284,11 @@ def _slot(settings: Settings, kind: str, number: int) -> Iterator[str]:
     """Hold a slot of this host: its name, while no other process has it.
 
     Raises:
-        SettingsError: another living process has that number.
+        SettingsError: another living process has that number, or `run_dir` is not
+            there, or not this user's to write.
     """
-    path = settings.run_dir / f"{kind}-{number}.lock"
-    with path.open("w") as lock:
+    path = pulse_path(settings.run_dir, kind, number)
+    with _opened(path) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
@@ -273,3 +297,11 @@ def _slot(settings: Settings, kind: str, number: int) -> Iterator[str]:
         lock.write(f"{os.getpid()}\n")
         lock.flush()
         yield f"{kind}/{socket.gethostname()}/{number}"
+
+
+def _opened(path: Path) -> TextIO:
+    try:
+        return path.open("w", encoding="utf-8")
+    except OSError as exc:
+        msg = f"{path}: cannot be written ({exc.strerror}); is run_dir as it should be?"
+        raise SettingsError(msg) from exc

@@ -5,6 +5,7 @@ It stands outside `worker.sandbox`, which knows no settings.
 
 import socket
 
+from appliance.core.metrics_file import MetricsFile
 from appliance.settings import Settings
 from worker.sandbox.server import SandboxLimits, serve
 
@@ -15,7 +16,6 @@ def run_sandbox(settings: Settings, number: int, listener: socket.socket | None)
     Raises:
         ValueError: without a listener.
     """
-    del number
     if listener is None:
         msg = "the sandbox role needs a listener"
         raise ValueError(msg)
@@ -30,5 +30,6 @@ def run_sandbox(settings: Settings, number: int, listener: socket.socket | None)
         document_bytes=settings.documents.limit_bytes,
         pages=settings.documents.pages,
     )
-    serve(listener, limits, settings.fonts_dir)
+    figures = MetricsFile(settings.metrics_dir, "sandbox", number)
+    serve(listener, limits, settings.fonts_dir, metrics_file=figures)
     return 0

@@ -16,6 +16,7 @@ from typing import Any, Final
 import structlog
 
 from appliance.bootstrap import Core
+from appliance.core import metrics
 from appliance.domain.errors import ApplianceError
 from appliance.domain.hsm import TokenRole
 from appliance.domain.ids import PersonId
@@ -263,11 +264,13 @@ class SigningWorker:
     def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._running.add(task)
+        metrics.IN_HAND.set(len(self._running))
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        metrics.IN_HAND.set(len(self._running))
         self._batches.discard(task)
         self._tasks.discard(task)
         self._people.pop(task, None)

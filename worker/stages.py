@@ -3,6 +3,8 @@
 import time
 from typing import Final
 
+from appliance.core import metrics
+
 _MS: Final = 1000
 
 
@@ -18,4 +20,5 @@ class Stages:
         """End a stage; the next one begins."""
         now = time.perf_counter()
         self.ms[stage] = round((now - self._last) * _MS, 2)
+        metrics.SIGNATURE_STEP_SECONDS.labels(stage).observe(now - self._last)
         self._last = now

@@ -15,7 +15,9 @@ from typing import Final
 import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from structlog.contextvars import bind_contextvars
 
+from appliance.core import metrics
 from appliance.domain.activation import credential_aad
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, HsmUnavailableError
@@ -106,6 +108,7 @@ class TaskRunner:
 
     async def run(self, claim: TaskClaim) -> None:
         """Run a task to its end; an HSM that is away leaves it for later."""
+        bind_contextvars(task=claim.id)
         holding = asyncio.create_task(self._hold(claim))
         try:
             if claim.kind is TaskKind.ISSUE:
@@ -116,9 +119,12 @@ class TaskRunner:
                 await self.timestamps.run(claim)
             else:
                 await self.certificates.run(claim)
+            metrics.TASKS.labels(claim.kind.value, "done").inc()
         except HsmUnavailableError as exc:
+            metrics.TASKS.labels(claim.kind.value, "postponed").inc()
             _log.warning("task.postponed", task=claim.id, reason=exc.reason)
         except ApplianceError as exc:
+            metrics.TASKS.labels(claim.kind.value, exc.code.value).inc()
             _log.warning(
                 "task.failed",
                 task=claim.id,

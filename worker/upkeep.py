@@ -94,7 +94,7 @@ class LevelUpkeep:
         )
         if done:
             _log.info(
-                "document.raised", request=claim.request, level=reached.level.value,
+                "document.raised", request=claim.request, reached=reached.level.value,
                 sha256=sha256,
             )  # fmt: skip
         return done
@@ -157,7 +157,7 @@ class OverdueUpkeep:
                 "upkeep.overdue",
                 code=each.reason or _UNTRIED,
                 what="raise" if each.is_below else "renew",
-                level=each.wanted.value,
+                wanted=each.wanted.value,
                 documents=each.documents,
                 since=each.oldest.isoformat(timespec="seconds"),
             )

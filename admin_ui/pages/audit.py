@@ -1,7 +1,5 @@
 """The audit: every row, and whether a process's rows hang together."""
 
-from datetime import timedelta
-
 from quart import Blueprint, Response
 
 from admin_ui import lists, story, times, words
@@ -27,7 +25,6 @@ async def show() -> Response:
         *("q", "event", "actor", "request", "integrator", "writer", "since", "until"),
     )
     number = read_number(asked.text("request"))
-    until = times.read_day(asked.text("until"), "until")
     wanted = AuditFilter(
         text=asked.text("q"),
         event=asked.word("event", EventKind),
@@ -35,8 +32,8 @@ async def show() -> Response:
         request=None if number is None else RequestId(number),
         integrator=await lists.integrator_code(asked),
         writer=asked.text("writer"),
-        since=times.read_day(asked.text("since"), "since"),
-        before=until + timedelta(days=1) if until else None,
+        since=times.read_since(asked.text("since"), "since"),
+        before=times.read_until(asked.text("until"), "until"),
     )
     found = await core().views.audit(wanted, lists.cursor())
     chips = asked.chips(
@@ -58,6 +55,21 @@ async def show() -> Response:
         chips=chips,
         kinds=sorted(EventKind, key=story.event),
         following=asked.after(found.page.following),
+        paged=bool(lists.cursor()),
+    )
+
+
+@blueprint.get("/chains")
+async def chains() -> Response:
+    """`GET /admin/audit/chains`: the chains of all processes, checked page by page."""
+    found = await core().views.chains(lists.cursor())
+    checked = [chain for _, chain in found.rows]
+    return await page(
+        "audit_chains.html",
+        found=found,
+        broken=sum(1 for chain in checked if chain and not chain.whole),
+        unchecked=sum(1 for chain in checked if chain is None),
+        following=lists.asked("audit.chains").after(found.following),
         paged=bool(lists.cursor()),
     )
 

@@ -1,5 +1,6 @@
 """What is done to somebody's key: revoke, renew, certify outside, begin anew."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from quart import Blueprint, Response
@@ -8,9 +9,11 @@ from admin_ui import proof, session, words
 from admin_ui.core import core
 from admin_ui.render import NONE, Faults, again, faults_of, go, page
 from admin_ui.session import uploads
+from appliance.domain.console import PersonView
+from appliance.domain.credentials import CredentialView
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, PersonId
-from appliance.domain.vocab import RevocationReason
+from appliance.domain.vocab import CredentialState, RevocationReason
 
 blueprint = Blueprint(
     "credentials", __name__, url_prefix="/admin/people/<person_id>/credentials"
@@ -112,13 +115,27 @@ async def new_pin(person_id: str) -> Response:
     return await page("pin_created.html", view=view, pin=pin, base_url=base_url)
 
 
+def is_revoked(credentials: Sequence[CredentialView]) -> bool:
+    """Whether somebody had a certificate and has none in use any more.
+
+    Args:
+        credentials: all of theirs.
+    """
+    over = {CredentialState.REVOKING, CredentialState.REVOKED}
+    return bool(credentials) and all(one.state in over for one in credentials)
+
+
+async def _reissued(view: PersonView) -> dict[str, Any]:
+    credentials = await core().credentials.of(view.row.id)
+    two = proof.needs_two()
+    return {"view": view, "two": two, "revoked": is_revoked(credentials)}
+
+
 @blueprint.get("/reissue")
 async def ask_reissue(person_id: str) -> Response:
     """`GET …/credentials/reissue`: what it means, and the officer's own code."""
     view = await core().views.person(PersonId(person_id))
-    return await page(
-        "person_reissue.html", faults=NONE, view=view, two=proof.needs_two()
-    )
+    return await page("person_reissue.html", faults=NONE, **await _reissued(view))
 
 
 @blueprint.post("/reissue")
@@ -127,8 +144,6 @@ async def reissue(person_id: str) -> Response:
     view = await core().views.person(PersonId(person_id))
     witness, faults = await proof.of_two()
     if faults:
-        return await again(
-            "person_reissue.html", faults, view=view, two=proof.needs_two()
-        )
+        return await again("person_reissue.html", faults, **await _reissued(view))
     made = await core().reissue.reissue(session.actor(), view.row.id, witness)
     return await page("person_invited.html", made=made, row=view.row)

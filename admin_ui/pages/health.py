@@ -11,9 +11,11 @@ from admin_ui.core import core
 from admin_ui.render import page
 from admin_ui.session import is_partial
 from appliance.domain.records.tasks import WorkerStatus
+from appliance.services.installation_state import look
 
 blueprint = Blueprint("health", __name__, url_prefix="/admin/health")
 _ALIVE: Final = timedelta(seconds=15)
+_VERSION: Final = version("rubrica")
 
 
 def role_of(slot: str) -> str:
@@ -46,8 +48,9 @@ async def show() -> Response:
         attacked=await core().failed_tries.attacked(),
         ends=await core().expiry.overview(),
         overdue=await core().views.overdue(),
+        state=await look(core().core.store, core().clock, settings),
         now=core().clock.now(),
-        version=version("rubrica"),
+        version=_VERSION,
         database="SQLite" if settings.database.url == "sqlite" else "PostgreSQL",
         web=settings.web,
     )

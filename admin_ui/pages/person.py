@@ -1,9 +1,12 @@
 """One person: certificate, lock, link, and whether they may do anything."""
 
-from quart import Blueprint, Response
+from typing import Final
 
-from admin_ui import proof, session
+from quart import Blueprint, Response, request
+
+from admin_ui import proof, session, words
 from admin_ui.core import core
+from admin_ui.pages.credentials import is_revoked
 from admin_ui.render import NONE, again, go, page, qr_code
 from admin_ui.session import is_partial
 from appliance.domain.console import PersonView, RequestFilter
@@ -13,6 +16,25 @@ from appliance.domain.vocab import CredentialState, PersonState, RequestState
 
 blueprint = Blueprint("person", __name__, url_prefix="/admin/people/<person_id>")
 _SHOWN = 5
+_DONE: Final = {
+    "unlocked": words.N_("The signing password is unlocked."),
+    "forgotten": words.N_("The failed tries are forgotten."),
+    "disabled": words.N_("The person is disabled."),
+    "enabled": words.N_("The person is enabled again."),
+}
+"""What was just done, by the word in the address."""
+
+
+def _done(view: PersonView, *, attacked: object) -> str:
+    """What the page confirms; empty for nothing, and for what is not so any more."""
+    word = request.args.get("done", "")
+    holds = {
+        "unlocked": view.row.locked_at is None,
+        "forgotten": not attacked,
+        "disabled": view.row.state is PersonState.DISABLED,
+        "enabled": view.row.state is PersonState.ACTIVE,
+    }
+    return words.say(_DONE[word]) if holds.get(word) else ""
 
 
 async def _found(person_id: str) -> PersonView:
@@ -25,14 +47,21 @@ async def show(person_id: str) -> Response:
     view = await _found(person_id)
     requests = await core().views.requests(RequestFilter(person=view.row.id))
     credentials = await core().credentials.of(view.row.id)
+    is_active = view.row.state is PersonState.ACTIVE
+    revoked = is_active and is_revoked(credentials)
+    # One who enrolled anew has the revoked one still, and a key that is being made.
+    making = revoked and await core().views.is_key_coming(view.row.id)
+    attacked = await core().failed_tries.attacked_person(view.row.id)
     return await page(
         "parts/certificates.html" if is_partial() else "person.html",
         view=view,
         credentials=credentials,
-        attacked=await core().failed_tries.attacked_person(view.row.id),
+        attacked=attacked,
+        done=_done(view, attacked=attacked),
         now=core().clock.now(),
         # Enrolled, and the HSM has not made key and certificate yet.
-        waiting=view.row.state is PersonState.ACTIVE and not credentials,
+        waiting=making or (is_active and not credentials),
+        revoked=revoked and not making,
         moving=any(c.state is CredentialState.REVOKING for c in credentials),
         requests=requests.rows[:_SHOWN],
     )
@@ -68,7 +97,7 @@ async def unlock(person_id: str) -> Response:
     except ApplianceError as exc:
         if exc.code is not ErrorCode.NOT_LOCKED:
             raise
-    return go("person.show", person_id=person_id)
+    return go("person.show", person_id=person_id, done="unlocked")
 
 
 @blueprint.get("/tries")
@@ -88,7 +117,7 @@ async def forget(person_id: str) -> Response:
         typed = session.form().text("address")
         return await again("person_tries.html", faults, view=view, address=typed)
     await core().failed_tries.forget_person(session.actor(), view.row.id, address)
-    return go("person.show", person_id=person_id)
+    return go("person.show", person_id=person_id, done="forgotten")
 
 
 @blueprint.get("/disable")
@@ -105,14 +134,14 @@ async def ask_disable(person_id: str) -> Response:
 async def disable(person_id: str) -> Response:
     """`POST /admin/people/{id}/disable`."""
     await core().officers.disable(session.actor(), PersonId(person_id))
-    return go("person.show", person_id=person_id)
+    return go("person.show", person_id=person_id, done="disabled")
 
 
 @blueprint.post("/enable")
 async def enable(person_id: str) -> Response:
     """`POST /admin/people/{id}/enable`."""
     await core().officers.enable(session.actor(), PersonId(person_id))
-    return go("person.show", person_id=person_id)
+    return go("person.show", person_id=person_id, done="enabled")
 
 
 @blueprint.get("/totp")

@@ -65,14 +65,13 @@ async def show() -> Response:
     asked = lists.asked(
         "requests.show", "q", "state", "integrator", "person", "since", "until"
     )
-    until = times.read_day(asked.text("until"), "until")
     wanted = RequestFilter(
         text=asked.text("q"),
         state=asked.word("state", RequestState),
         integrator=await lists.integrator_code(asked),
         person=PersonId(asked.text("person")) if asked.text("person") else None,
-        since=times.read_day(asked.text("since"), "since"),
-        before=until + timedelta(days=1) if until else None,
+        since=times.read_since(asked.text("since"), "since"),
+        before=times.read_until(asked.text("until"), "until"),
     )
     found = await core().views.requests(wanted, lists.cursor())
     person = await _say_person(asked)

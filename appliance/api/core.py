@@ -108,7 +108,8 @@ class RequestsService(Protocol):
         """The signed document; `person` is None when a valid link was shown.
 
         Raises:
-            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`.
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`, `STATE`,
+                `NOT_FOUND` for a version that there is not.
         """
         ...
 

@@ -21,7 +21,7 @@ from appliance.domain.errors import (
 from appliance.domain.ids import TaskId
 from appliance.domain.integration import EnrolmentView
 from appliance.domain.person import Person, format_cuil
-from appliance.services.enrolment import Choice, Issued
+from appliance.services.enrolment import Choice, Fault, Issued
 from appliance.web import body
 from appliance.web.app import client_address
 from appliance.web.auth import public
@@ -34,15 +34,23 @@ _FIELDS: Final = (
     "signing_password_again",
     "totp_code",
 )
+_OPENING: Final = "opening"
+"""The hidden field that says which seed the form shows."""
+_COOKIE: Final = "__Host-rubrica-alta"
+"""The same for a reload, or another language, in this browser."""
+_COOKIE_S: Final = 1800
+"""Long enough to reload; a machine that others use shall not keep it."""
 _ISSUE_WAIT_S: Final = 20.0
 _GROUP: Final = 4
 _DIFFER: Final = "The two entries do not match."
 _WRONG: Final = SENTENCES[ErrorCode.SIGN_PASSWORD_WRONG]
 """Also of one that is too short or long to be any."""
-_BY_FIELD: Final = {
-    "login_password": "Use 8 characters or more.",
-    "signing_password": "Use 8 characters or more, and not the login password.",
-    "totp_code": SENTENCES[ErrorCode.OTP_INVALID],
+_BY_FAULT: Final = {
+    Fault.SHORT: "Use 8 characters or more.",
+    Fault.UNUSABLE: "That password is too long.",
+    Fault.SAME: "This is the login password: choose another one to sign with.",
+    Fault.NO_CODE: "The code has 6 digits.",
+    Fault.WRONG_CODE: SENTENCES[ErrorCode.OTP_INVALID],
 }
 """What is wrong with a field, as msgids."""
 
@@ -60,7 +68,7 @@ async def enrol(code: str) -> Response:
     """
     posted = request.method == "POST"
     try:
-        view = await core().enrolment.look(code)
+        view = await core().enrolment.look(code, request.cookies.get(_COOKIE, ""))
     except ApplianceError as error:
         if error.code is not ErrorCode.ENROLMENT_USED:
             raise
@@ -69,7 +77,7 @@ async def enrol(code: str) -> Response:
             # Reloaded, or sent twice: it is told as it stands, and nothing is done.
             return _done(issued.value, person, "")
         return await _again(code, person) if posted else _again_form(person)
-    return await _complete(code, view) if posted else _form(view, {})
+    return await _complete(code) if posted else _form(view, {})
 
 
 async def _again(code: str, person: Person) -> Response:
@@ -96,18 +104,23 @@ def _again_form(person: Person, error: str | None = None) -> Response:
     return pages.show("alta_otra_vez.html", status, name=person.name, error=error)
 
 
-async def _complete(code: str, view: EnrolmentView) -> Response:
+async def _complete(code: str) -> Response:
     """Take what the person chose, once.
 
     Raises:
         ApplianceError: what the form cannot mend, for `refuse`.
     """
-    fields = await body.read_fields(*_FIELDS)
+    fields = await body.read_fields(*_FIELDS, _OPENING)
+    view = await core().enrolment.look(code, fields[_OPENING])
     choice = Choice(
-        fields["login_password"], fields["signing_password"], fields["totp_code"]
+        fields["login_password"],
+        fields["signing_password"],
+        fields["totp_code"],
+        view.opening,
     )
     wrong = await core().enrolment.faults(code, choice)
-    told = {name: _BY_FIELD[name] for name in wrong} | _entries_differ(fields)
+    told = {name: _BY_FAULT[fault] for name, fault in wrong.items()}
+    told |= _entries_differ(fields)
     if told:
         return _form(view, {name: told[name] for name in _FIELDS if name in told})
     try:
@@ -141,13 +154,16 @@ def _entries_differ(fields: Mapping[str, str]) -> dict[str, str]:
 
 
 def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
-    """The form; what was typed is not sent back, being secret."""
+    """The form; what was typed is not sent back, being secret.
+
+    The cookie is for a reload alone, of this browser: the form works without it.
+    """
     seed = view.totp_secret
     groups = [seed[at : at + _GROUP] for at in range(0, len(seed), _GROUP)]
     qr = segno.make(view.totp_uri, error="m").svg_inline(
         scale=5, border=4, dark="#000", light="#fff", omitsize=True
     )
-    return pages.show(
+    response = pages.show(
         "alta.html",
         HTTPStatus.UNPROCESSABLE_ENTITY if errors else HTTPStatus.OK,
         view=view,
@@ -156,6 +172,17 @@ def _form(view: EnrolmentView, errors: Mapping[str, str]) -> Response:
         seed=" ".join(groups),
         errors=errors,
     )
+    # Lax: the link is followed from a mailbox, which is another site.
+    response.set_cookie(
+        _COOKIE,
+        view.opening,
+        max_age=_COOKIE_S,
+        path="/",
+        secure=True,
+        httponly=True,
+        samesite="Lax",
+    )
+    return response
 
 
 def _done(state: str, person: EnrolmentView | Person, pin: str) -> Response:

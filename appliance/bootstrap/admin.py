@@ -111,9 +111,7 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             intake=Intake(
                 store, core.documents, core.inspector, clock, settings.documents
             ),
-            health=Health(
-                store, core.inspector, clock, core.migrated, core.clock_check
-            ),
+            health=Health(store, core.inspector, clock, core.tables, core.clock_check),
             tasks=HsmTasks(store, clock, role, core.process),
             certificates=Certificates(store, clock),
             revocations=revocations,

@@ -1,14 +1,17 @@
 """What every role stands on: the record, documents, and news."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from arq.connections import ArqRedis, create_pool
 
 from appliance.core.clock_check import ClockCheck
 from appliance.domain.clock import Clock
+from appliance.domain.errors import ApplianceError
 from appliance.domain.ids import new_id
 from appliance.domain.ports import (
     DocumentUpkeep,
@@ -19,7 +22,7 @@ from appliance.domain.ports import (
 )
 from appliance.domain.records import Store
 from appliance.services.document_keys import IntegratorDocumentKeys
-from appliance.settings import Settings
+from appliance.settings import Settings, SettingsError
 from appliance.storage import redis
 from appliance.storage.database_time import database_time
 from appliance.storage.documents import LocalDocuments
@@ -28,8 +31,16 @@ from appliance.storage.key_files import KeyFile
 from appliance.storage.sandbox import SandboxClient
 from appliance.storage.secretbox import SecretBox
 from appliance.storage.store import SqlStore, store_faults
-from appliance.storage.table_version import is_current
+from appliance.storage.table_version import (
+    Standing,
+    TableVersion,
+    newest,
+    table_version,
+)
 
+_log = structlog.get_logger(__name__)
+_LOOK_S = 3.0
+"""Longest look at the tables as a process starts, in seconds."""
 _SANDBOX_MARGIN_S = 5
 """The sandbox ends a late job itself; the client waits a little longer."""
 
@@ -62,8 +73,8 @@ class Core:
     doorbell: Doorbell
     outcomes: Outcomes
     bell: Bell
-    migrated: Callable[[], Any]
-    """Awaited, tells whether the tables are of this version."""
+    tables: Callable[[], Awaitable[str]]
+    """Gives `ok`, or a code where this version may not use the tables."""
     clock_check: ClockCheck
 
 
@@ -102,6 +113,10 @@ async def open_core(
         clock: the time.
         role: what this process is, for the audit.
         sealer: with the document key; None for who opens no document.
+
+    Raises:
+        SettingsError: a file that the settings name cannot be used, or the tables are
+            too new.
     """
     redis_settings = redis.redis_settings(settings)
     engines = open_engines(settings)
@@ -119,6 +134,7 @@ async def open_core(
         )
 
     try:
+        await _refuse_tables_too_new(engines)
         yield Core(
             settings=settings,
             clock=clock,
@@ -143,7 +159,7 @@ async def open_core(
                 serialize=redis.serialize,
                 deserialize=redis.deserialize,
             ),
-            migrated=lambda: _migrated(engines),
+            tables=lambda: _tables_state(engines),
             clock_check=ClockCheck(clock, lambda: database_time(engines)),
         )
     finally:
@@ -152,12 +168,43 @@ async def open_core(
         await store.close()
 
 
-async def _migrated(engines: Engines) -> bool:
-    """Whether the tables are of this version.
+async def _tables_state(engines: Engines) -> str:
+    """`ok` where this version may use the tables, or else a code.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`.
+    """
+    found = await _found_tables(engines)
+    standing = Standing.CURRENT if found.is_usable else found.standing
+    return standing.value
+
+
+async def _refuse_tables_too_new(engines: Engines) -> None:
+    """Do not begin on tables that only a newer version may use.
+
+    Tables that are still to be migrated, or a database that is away, are waited for:
+    until then the role is not ready.
+
+    Raises:
+        SettingsError: they are too new.
+    """
+    try:
+        async with asyncio.timeout(_LOOK_S):
+            found = await _found_tables(engines)
+    except (ApplianceError, TimeoutError):
+        return
+    if found.standing is Standing.TOO_NEW:
+        raise SettingsError(found.refusal)
+    if found.standing is Standing.NEWER:
+        _log.info("tables.newer", version=found.version, known=newest())
+
+
+async def _found_tables(engines: Engines) -> TableVersion:
+    """What the database says of its tables.
 
     Raises:
         ApplianceError: `STORE_UNAVAILABLE`.
     """
     with store_faults():
         async with engines.reader.connect() as connection:
-            return await is_current(connection)
+            return await table_version(connection)

@@ -6,15 +6,18 @@ worker that runs.
 
 import argparse
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from appliance.bootstrap import Front
+from appliance.commands import arguments
 from appliance.commands.fronts import handle
 from appliance.commands.terminal import read_file, say, table
 from appliance.domain.certificates import CertificateView
 from appliance.domain.ids import CredentialId
 from appliance.domain.person import format_cuil
 from appliance.domain.vocab import CertificateState, RevocationReason
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
 
 _WAIT_S: Final = 60.0
 
@@ -30,7 +33,7 @@ def register(
     certificate = commands.add_parser("certificate", help="signers' certificates")
     parts = certificate.add_subparsers(dest="part", required=True)
     listing = parts.add_parser("list", help="newest first")
-    listing.add_argument("--limit", type=int, default=50)
+    listing.add_argument("--limit", type=arguments.rows, default=50)
     listing.add_argument("--before", help="serial number: those issued earlier")
     handle(listing, _list)
     show = parts.add_parser("show", help="one certificate, and how it stands")
@@ -57,7 +60,7 @@ def register(
     handle(take, _import)
 
 
-async def _list(front: Front, args: argparse.Namespace) -> int:
+async def _list(front: "Front", args: argparse.Namespace) -> int:
     views = await front.certificates.list(args.limit, args.before)
     rows = [
         (
@@ -73,7 +76,7 @@ async def _list(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _show(front: Front, args: argparse.Namespace) -> int:
+async def _show(front: "Front", args: argparse.Namespace) -> int:
     from cryptography import x509  # noqa: PLC0415 (heavy)
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 (heavy)
         Encoding,
@@ -98,7 +101,7 @@ async def _show(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _revoke(front: Front, args: argparse.Namespace) -> int:
+async def _revoke(front: "Front", args: argparse.Namespace) -> int:
     reason = RevocationReason(args.reason)
     task = await front.revocations.ask(args.serial, reason, "operator")
     say("it signs no more; waiting for CRL and OCSP…")
@@ -115,7 +118,7 @@ def _state(view: CertificateView) -> str:
     return state.value
 
 
-async def _import(front: Front, args: argparse.Namespace) -> int:
+async def _import(front: "Front", args: argparse.Namespace) -> int:
     view = await front.credentials.import_chain(
         CredentialId(args.credential), read_file(args.file), "operator"
     )

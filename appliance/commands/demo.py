@@ -11,8 +11,8 @@ import shlex
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from appliance.bootstrap import Front, open_front
 from appliance.commands import otp
 from appliance.commands.demo_client import ApiClient
 from appliance.commands.demo_host import CONFIG_FILE
@@ -24,14 +24,15 @@ from appliance.commands.demo_setup import (
     refuse_outside_trial,
     set_up,
 )
-from appliance.commands.otp import next_code
+from appliance.commands.fronts import operators_front
+from appliance.commands.kept_people import sign_through_api
 from appliance.commands.sample import sample_pdf
 from appliance.commands.terminal import run_async, say, table
-from appliance.domain.clock import SystemClock
-from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.person import format_cuil
-from appliance.services.intake import IntakeOrder
 from appliance.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
 
 
 def register(
@@ -101,14 +102,16 @@ def _show(args: argparse.Namespace) -> int:
 def _request(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
         refuse_outside_trial(settings)
-        async with open_front(settings, SystemClock(), "operator") as front:
+        async with operators_front(settings) as front:
             say(f"solicitud {await _new_request(front)}")
         return 0
 
     return run_async(work, args)
 
 
-async def _new_request(front: Front) -> int:
+async def _new_request(front: "Front") -> int:
+    from appliance.services.intake import IntakeOrder  # noqa: PLC0415 (heavy)
+
     return await front.intake.create_request(
         IntakeOrder(
             integrator_code=INTEGRATOR,
@@ -127,25 +130,12 @@ def _sign(args: argparse.Namespace) -> int:
         refuse_outside_trial(settings)
         cuil = PEOPLE[0][0]
         told = load_people(settings)[cuil]
-        async with open_front(settings, SystemClock(), "operator") as front:
+        async with operators_front(settings) as front:
             request = await _new_request(front)
-            client = ApiClient(settings.web.base_url)
-            challenge = client.post(
-                "/auth/login", {"usuario": cuil, "password": told["clave"]}
+            signed = await sign_through_api(
+                front, ApiClient(settings.web.base_url), cuil, told, request
             )
-            code = await next_code(front, cuil)
-            token = client.post(
-                "/auth/otp", {"loginToken": challenge["loginToken"], "codigo": code}
-            )
-        client.bearer = token["access_token"]
-        pending = [entry["solicitudId"] for entry in client.get("/solicitudes")]
-        if request not in pending:
-            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        answer = client.post(
-            "/solicitudes/firmar",
-            {"solicitudId": request, "password": told["claveDeFirma"]},
-        )
-        args.out.write_bytes(client.fetch(answer["documentoFirmado"]))
+        args.out.write_bytes(signed)
         say(f"solicitud {request} firmada: {args.out}")
         return 0
 

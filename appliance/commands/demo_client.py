@@ -1,4 +1,4 @@
-"""The public API as any client sees it, for `rubrica demo sign`."""
+"""The public API as any client sees it, for `demo sign` and `sample`."""
 
 import json
 import urllib.error
@@ -9,10 +9,16 @@ _CALL_S: Final = 60
 
 
 class ApiClient:
-    """The public API as a client sees it."""
+    """The public API as a client sees it.
 
-    def __init__(self, base_url: str) -> None:
+    Args:
+        base_url: where it is asked.
+        public_url: what its own links begin with, where that is another address.
+    """
+
+    def __init__(self, base_url: str, public_url: str | None = None) -> None:
         self._base_url = base_url
+        self._public_url = public_url or base_url
         self.bearer = ""
 
     def get(self, path: str) -> Any:
@@ -28,6 +34,8 @@ class ApiClient:
         headers = {"Authorization": f"Bearer {self.bearer}"} if self.bearer else {}
         if body is not None:
             headers["Content-Type"] = "application/json"
+        if url.startswith(self._public_url):
+            url = self._base_url + url.removeprefix(self._public_url)
         request = urllib.request.Request(url, body, headers)  # noqa: S310 (our own address, from the settings)
         try:
             with urllib.request.urlopen(request, timeout=_CALL_S) as answer:  # noqa: S310 (same)

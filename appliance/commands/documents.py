@@ -5,12 +5,17 @@ rubrica documents shred ACME --yes
 """
 
 import argparse
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
-from appliance.bootstrap import open_documents
 from appliance.commands.progress import ProgressBar
 from appliance.commands.terminal import run_async, say
 from appliance.domain.clock import SystemClock
 from appliance.settings import Settings
+
+if TYPE_CHECKING:
+    from appliance.services.document_keeping import DocumentKeeping
 
 
 def register(
@@ -38,7 +43,7 @@ def register(
 
 
 async def _encrypt(settings: Settings) -> int:
-    async with open_documents(settings, SystemClock()) as keeping:
+    async with _documents(settings) as keeping:
         bar = ProgressBar("encrypting documents", await keeping.count())
         done, failed = await keeping.encrypt(bar.advance)
         bar.finish()
@@ -50,7 +55,7 @@ async def _encrypt(settings: Settings) -> int:
 
 def _shred(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
-        async with open_documents(settings, SystemClock()) as keeping:
+        async with _documents(settings) as keeping:
             there = await keeping.shred(args.integrator)
         say(
             f"{args.integrator}: none of its documents opens any more"
@@ -60,3 +65,11 @@ def _shred(args: argparse.Namespace) -> int:
         return 0
 
     return run_async(work, args)
+
+
+@asynccontextmanager
+async def _documents(settings: Settings) -> AsyncIterator["DocumentKeeping"]:
+    from appliance.bootstrap import open_documents  # noqa: PLC0415 (heavy)
+
+    async with open_documents(settings, SystemClock()) as keeping:
+        yield keeping

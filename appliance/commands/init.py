@@ -5,6 +5,7 @@ Nothing that exists is changed, so that it may be run again at any time.
 
 import argparse
 import contextlib
+import errno
 import os
 import secrets
 import socket
@@ -38,6 +39,9 @@ iframe_url = "http://localhost:{embed}"
 listen_embed = "127.0.0.1:{embed}"
 admin_url = "http://127.0.0.1:{admin}"
 listen_admin = "127.0.0.1:{admin}"
+
+[metrics]
+listen = "127.0.0.1:{metrics}"
 
 [hsm]
 profile = "softhsm2"
@@ -94,7 +98,7 @@ def _init(args: argparse.Namespace) -> int:
 
 
 def _settings_text(folder: Path, args: argparse.Namespace) -> str:
-    api, embed, admin = _free_ports(8080, 8081, 8082)
+    api, embed, admin, metrics = _free_ports(8080, 8081, 8082, 8083)
     return _TEMPLATE.format(
         trial="true" if args.trial else "false",
         installation=args.installation,
@@ -103,6 +107,7 @@ def _settings_text(folder: Path, args: argparse.Namespace) -> str:
         api=api,
         embed=embed,
         admin=admin,
+        metrics=metrics,
     )
 
 
@@ -131,11 +136,30 @@ def _hold_port(held: contextlib.ExitStack, wanted: int) -> int:
         probe = held.enter_context(socket.socket())
         try:
             probe.bind(("127.0.0.1", port))
+            number = int(probe.getsockname()[1])
+            _hold_v6(held, number)
         except OSError:
             continue
-        return int(probe.getsockname()[1])
+        return number
     msg = "no port is free"
     raise OSError(msg)
+
+
+def _hold_v6(held: contextlib.ExitStack, port: int) -> None:
+    """Bind the same port of `::1`: a browser may take `localhost` for that.
+
+    Raises:
+        OSError: it is taken there.
+    """
+    if not socket.has_ipv6:
+        return
+    probe = held.enter_context(socket.socket(socket.AF_INET6))
+    try:
+        probe.bind(("::1", port))
+    except OSError as exc:
+        if exc.errno == errno.EADDRINUSE:
+            raise
+        # This machine has no IPv6.
 
 
 def _make_secret(path: Path) -> None:

@@ -7,13 +7,16 @@ rubrica integrator domain add demo https://app.example
 import argparse
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from appliance.bootstrap import Front
-from appliance.commands import console_users
+from appliance.commands import arguments, console_users
 from appliance.commands.fronts import handle
 from appliance.commands.profiles import add_profile, wishes_of
 from appliance.commands.terminal import say, show_totp, table
 from appliance.domain.integration import KeyView, NewKey
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
 
 _ACTOR = "operator"
 _Subparsers = argparse._SubParsersAction  # noqa: SLF001 (argparse names it no better)
@@ -70,14 +73,19 @@ def _register_keys(parts: "_Subparsers[argparse.ArgumentParser]") -> None:
     create = actions.add_parser("create", help="make a key; it is shown this once")
     create.add_argument("code", help="of the integrator")
     create.add_argument("label", help="what tells it from others")
-    create.add_argument("--days", type=int, help="days until it expires")
+    create.add_argument(
+        "--days", type=arguments.days, help="days until it expires, 1 to 3650"
+    )
     handle(create, _create_key)
     rotate = actions.add_parser(
         "rotate", help="make a successor; the old key works on for a while"
     )
     rotate.add_argument("key", help="its id (`key list` shows it)")
     rotate.add_argument(
-        "--overlap", type=float, default=24.0, help="hours that both work, 0 to 168"
+        "--overlap",
+        type=arguments.hours(168),
+        default=24.0,
+        help="hours that both work, 0 to 168",
     )
     handle(rotate, _rotate_key)
     revoke = actions.add_parser(
@@ -106,13 +114,13 @@ def _register_domains(parts: "_Subparsers[argparse.ArgumentParser]") -> None:
     handle(listing, _list_domains)
 
 
-async def _create(front: Front, args: argparse.Namespace) -> int:
+async def _create(front: "Front", args: argparse.Namespace) -> int:
     made = await front.integrators.create(_ACTOR, args.code, args.name)
     say(f"integrator {made.code}: {made.id}")
     return 0
 
 
-async def _set_profile(front: Front, args: argparse.Namespace) -> int:
+async def _set_profile(front: "Front", args: argparse.Namespace) -> int:
     wishes = wishes_of(args, front.settings.tsa_names)
     view = await front.integrators.set_profile(_ACTOR, args.code, wishes)
     inherited = "(the installation's)"
@@ -123,7 +131,7 @@ async def _set_profile(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _set_prefix(front: Front, args: argparse.Namespace) -> int:
+async def _set_prefix(front: "Front", args: argparse.Namespace) -> int:
     if args.prefix is None and not args.default:
         view = await front.integrators.get(args.code)
     else:
@@ -135,7 +143,7 @@ async def _set_prefix(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _list(front: Front, args: argparse.Namespace) -> int:
+async def _list(front: "Front", args: argparse.Namespace) -> int:
     del args
     rows = [
         (
@@ -151,7 +159,7 @@ async def _list(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _create_key(front: Front, args: argparse.Namespace) -> int:
+async def _create_key(front: "Front", args: argparse.Namespace) -> int:
     expires = None
     if args.days is not None:
         expires = front.clock.now() + timedelta(days=args.days)
@@ -159,7 +167,7 @@ async def _create_key(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _rotate_key(front: Front, args: argparse.Namespace) -> int:
+async def _rotate_key(front: "Front", args: argparse.Namespace) -> int:
     overlap_s = round(args.overlap * 3600)
     _show(await front.integrators.rotate_key(_ACTOR, args.key, overlap_s))
     return 0
@@ -170,13 +178,13 @@ def _show(made: NewKey) -> None:
     say(made.secret)
 
 
-async def _revoke_key(front: Front, args: argparse.Namespace) -> int:
+async def _revoke_key(front: "Front", args: argparse.Namespace) -> int:
     ended = await front.integrators.revoke_key(_ACTOR, args.key)
     say(f"revoked; {ended} unfinished sessions ended")
     return 0
 
 
-async def _list_keys(front: Front, args: argparse.Namespace) -> int:
+async def _list_keys(front: "Front", args: argparse.Namespace) -> int:
     now = front.clock.now()
     rows = [
         (
@@ -206,13 +214,13 @@ def _flag(key: KeyView) -> str:
     return f"{key.flag_reason.value} {_minute(key.flagged)}"
 
 
-async def _add_domain(front: Front, args: argparse.Namespace) -> int:
+async def _add_domain(front: "Front", args: argparse.Namespace) -> int:
     added = await front.integrators.add_domain(_ACTOR, args.code, args.origin)
     say(f"allowed: {added.origin}")
     return 0
 
 
-async def _remove_domain(front: Front, args: argparse.Namespace) -> int:
+async def _remove_domain(front: "Front", args: argparse.Namespace) -> int:
     for domain in await front.integrators.domains(args.code):
         if domain.origin == args.origin:
             await front.integrators.remove_domain(_ACTOR, domain.id)
@@ -222,7 +230,7 @@ async def _remove_domain(front: Front, args: argparse.Namespace) -> int:
     return 1
 
 
-async def _list_domains(front: Front, args: argparse.Namespace) -> int:
+async def _list_domains(front: "Front", args: argparse.Namespace) -> int:
     allowed = [
         ("allowed", domain.origin, _minute(domain.seen), "")
         for domain in await front.integrators.domains(args.code)
@@ -235,7 +243,7 @@ async def _list_domains(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _create_user(front: Front, args: argparse.Namespace) -> int:
+async def _create_user(front: "Front", args: argparse.Namespace) -> int:
     password = console_users.read_password(args.password_file)
     made = await front.console.create_user(_ACTOR, args.name, password)
     say(f"console user {made.user.name}: {made.user.id}")

@@ -1,11 +1,13 @@
 """`rubrica levels`: what published documents still need to be at their level."""
 
 import argparse
+from typing import TYPE_CHECKING
 
-from appliance.bootstrap import Front
 from appliance.commands.fronts import handle
 from appliance.commands.terminal import say, table
-from appliance.services.upkeep import OVERDUE, upkeep_counts
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
 
 
 def register(
@@ -24,8 +26,10 @@ def register(
     handle(status, _status)
 
 
-async def _status(front: Front, _args: argparse.Namespace) -> int:
+async def _status(front: "Front", _args: argparse.Namespace) -> int:
     """Tell of them; 1 where a try failed, or one has been due for an hour."""
+    from appliance.services.upkeep import OVERDUE, upkeep_counts  # noqa: PLC0415 (heavy)
+
     counts = await upkeep_counts(front.core.store, front.clock)
     rows = [
         (

@@ -7,9 +7,9 @@ and certificates come by HSM tasks that a running signing worker does.
 import argparse
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from appliance.bootstrap import Front
+from appliance.commands import arguments, people
 from appliance.commands.console_users import add_address, read_address
 from appliance.commands.fronts import handle
 from appliance.commands.profiles import add_profile, wishes_of
@@ -20,8 +20,9 @@ from appliance.domain.integration import Invitation
 from appliance.domain.person import format_cuil, parse_cuil
 from appliance.domain.request import Signer
 from appliance.domain.vocab import VouchedBy
-from appliance.services.intake import IntakeOrder
-from appliance.services.people import NewPersonOrder
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
 
 _TASK_WAIT_S: Final = 60.0
 
@@ -79,6 +80,7 @@ def _register_person(
     invite.add_argument("--email")
     _add_recorded(invite)
     handle(invite, _invite_person)
+    people.register(parts)
     unblock = parts.add_parser(
         "unblock", help="forget the wrong tries at signing in as a person"
     )
@@ -115,23 +117,25 @@ def _register_request(
         help="the signer's CUIL; once more for each who signs after, in order",
     )
     create.add_argument("--name", help="file name to show (default: the file's)")
-    create.add_argument("--days", type=int, help="days until it lapses")
+    create.add_argument(
+        "--days", type=arguments.days, help="days until it lapses, 1 to 3650"
+    )
     add_profile(create, "the integrator's")
     handle(create, _create_request)
     listing = parts.add_parser("list", help="the newest requests of everybody")
-    listing.add_argument("--limit", type=int, default=50)
+    listing.add_argument("--limit", type=arguments.rows, default=50)
     handle(listing, _list_requests)
     cancel = parts.add_parser(
         "cancel", help="take a request back, and those that wait for it"
     )
-    cancel.add_argument("id", type=int)
+    cancel.add_argument("id", type=arguments.number)
     handle(cancel, _cancel_request)
     audit = parts.add_parser("audit", help="everything recorded of a request")
-    audit.add_argument("id", type=int)
+    audit.add_argument("id", type=arguments.number)
     handle(audit, _audit_request)
 
 
-async def _issue(front: Front, args: argparse.Namespace) -> int:
+async def _issue(front: "Front", args: argparse.Namespace) -> int:
     cuil = parse_cuil(args.cuil)
     async with front.core.store.read() as records:
         person = await records.people.by_cuil(cuil)
@@ -156,14 +160,16 @@ def _password(path: Path | None, what: str) -> str:
     return path.read_text(encoding="utf-8").partition("\n")[0]
 
 
-async def _await_credential(front: Front, task: TaskId) -> int:
+async def _await_credential(front: "Front", task: TaskId) -> int:
     say("waiting for key and certificate…")
     output = await front.tasks.wait(task, _TASK_WAIT_S)
     say(f"credential: {output['credential']}")
     return 0
 
 
-async def _create_person(front: Front, args: argparse.Namespace) -> int:
+async def _create_person(front: "Front", args: argparse.Namespace) -> int:
+    from appliance.services.people import NewPersonOrder  # noqa: PLC0415 (heavy)
+
     login, signing = _passwords(args.passwords_file)
     created = await front.people.create_person(
         NewPersonOrder(
@@ -182,7 +188,7 @@ async def _create_person(front: Front, args: argparse.Namespace) -> int:
     return await _await_credential(front, created.task)
 
 
-async def _invite_person(front: Front, args: argparse.Namespace) -> int:
+async def _invite_person(front: "Front", args: argparse.Namespace) -> int:
     if (args.name is None) != (args.email is None):
         raise SystemExit("--name and --email come together")
     if args.name is None:
@@ -201,7 +207,7 @@ async def _invite_person(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _renew_invitation(front: Front, cuil: str) -> Invitation:
+async def _renew_invitation(front: "Front", cuil: str) -> Invitation:
     try:
         return await front.invitations.renew("operator", cuil)
     except ApplianceError as exc:
@@ -216,7 +222,7 @@ async def _renew_invitation(front: Front, cuil: str) -> Invitation:
         raise SystemExit(f"{exc.code}: {cuil}: {hints[exc.code]}") from exc
 
 
-async def _unblock_person(front: Front, args: argparse.Namespace) -> int:
+async def _unblock_person(front: "Front", args: argparse.Namespace) -> int:
     address = read_address(args.address)
     person = await front.failed_tries.find(args.who)
     tries = await front.failed_tries.forget_person("operator", person.id, address)
@@ -234,7 +240,9 @@ def _passwords(path: Path | None) -> tuple[str, str]:
     return ask("login password"), ask("signing password")
 
 
-async def _create_request(front: Front, args: argparse.Namespace) -> int:
+async def _create_request(front: "Front", args: argparse.Namespace) -> int:
+    from appliance.services.intake import IntakeOrder  # noqa: PLC0415 (heavy)
+
     try:
         pdf = args.file.read_bytes()
     except OSError as exc:
@@ -261,31 +269,36 @@ async def _create_request(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _cancel_request(front: Front, args: argparse.Namespace) -> int:
+async def _cancel_request(front: "Front", args: argparse.Namespace) -> int:
     view = await front.requests.cancel(RequestId(args.id), "operator")
     say(f"solicitud {view.id}: {view.state.value}")
     return 0
 
 
-async def _list_requests(front: Front, args: argparse.Namespace) -> int:
+async def _list_requests(front: "Front", args: argparse.Namespace) -> int:
     async with front.core.store.read() as records:
         views = await records.requests.all(args.limit)
+        people = {view.person for view in views}
+        found = [await records.people.get(person) for person in people]
+    cuils = {person.id: format_cuil(person.cuil) for person in found if person}
     rows = [
         (
             str(view.id),
             view.state.value,
             view.reason,
+            cuils.get(view.person, ""),
             view.integrator_name,
             view.document_name,
             view.created.isoformat(timespec="seconds"),
         )
         for view in views
     ]
-    say(table(("id", "estado", "reason", "integrator", "document", "created"), rows))
+    head = ("id", "estado", "reason", "signer", "integrator", "document", "created")
+    say(table(head, rows))
     return 0
 
 
-async def _audit_request(front: Front, args: argparse.Namespace) -> int:
+async def _audit_request(front: "Front", args: argparse.Namespace) -> int:
     async with front.core.store.read() as records:
         if await records.requests.get(RequestId(args.id)) is None:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)

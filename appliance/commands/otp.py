@@ -1,17 +1,16 @@
 """`rubrica demo otp`: stands in for a person's telephone; in trials only."""
 
 import argparse
-import asyncio
+from typing import TYPE_CHECKING
 
-import pyotp
-
-from appliance.bootstrap import Front, open_front
+from appliance.commands.fronts import operators_front
 from appliance.commands.terminal import run_async, say
-from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, ErrorCode, FieldInvalidError
 from appliance.domain.person import Person, parse_cuil
-from appliance.services.login import email_indexes
 from appliance.settings import Settings
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
 
 
 def register(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -29,7 +28,7 @@ def _otp(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
         if not settings.trial:
             raise ApplianceError(ErrorCode.NOT_A_TRIAL)
-        async with open_front(settings, SystemClock(), "operator") as front:
+        async with operators_front(settings) as front:
             code = await _console_code(front, args.user)
             say(code or await next_code(front, args.user))
         return 0
@@ -37,8 +36,10 @@ def _otp(args: argparse.Namespace) -> int:
     return run_async(work, args)
 
 
-async def _console_code(front: Front, name: str) -> str | None:
+async def _console_code(front: "Front", name: str) -> str | None:
     """The present code of a console user, or None for any other name."""
+    import pyotp  # noqa: PLC0415 (heavy)
+
     async with front.core.store.read() as records:
         secret = await records.console.by_name(name)
     if secret is None:
@@ -52,13 +53,15 @@ async def _console_code(front: Front, name: str) -> str | None:
     return pyotp.TOTP(seed.decode()).at(front.clock.now())
 
 
-async def next_code(front: Front, user: str) -> str:
+async def next_code(front: "Front", user: str) -> str:
     """The next code that sign-in takes and that was not used yet.
 
     Args:
         front: opens the person's seed.
         user: CUIL or e-mail address.
     """
+    import asyncio  # noqa: PLC0415 (heavy)
+
     person = await _find(front, user)
     while True:
         code, wait_s = await front.login.next_code(person.id)
@@ -67,12 +70,14 @@ async def next_code(front: Front, user: str) -> str:
         await asyncio.sleep(wait_s)
 
 
-async def _find(front: Front, user: str) -> Person:
+async def _find(front: "Front", user: str) -> Person:
     """A person by CUIL or e-mail address.
 
     Raises:
         ApplianceError: `PERSON_NOT_FOUND`.
     """
+    from appliance.services.login import email_indexes  # noqa: PLC0415 (heavy)
+
     async with front.core.store.read() as records:
         try:
             person = await records.people.by_cuil(parse_cuil(user))

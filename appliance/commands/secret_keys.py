@@ -12,19 +12,21 @@ import secrets
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from appliance.bootstrap import open_secret_rotation
+from appliance.commands import arguments
 from appliance.commands.progress import ProgressBar
 from appliance.commands.terminal import run_async, say, table
 from appliance.domain.clock import SystemClock
 from appliance.domain.key_ring import LAST, KeyRing
 from appliance.domain.vocab import EventKind, SecretName
-from appliance.services.secret_rotation import Progress, SecretRotation
 from appliance.settings import Settings, SettingsError
 from appliance.storage.key_files import KEY_BYTES, read_key_ring, write_key_ring
 
-_Work = Callable[[SecretRotation, Settings, argparse.Namespace], Awaitable[int]]
+if TYPE_CHECKING:
+    from appliance.services.secret_rotation import Progress, SecretRotation
+
+_Work = Callable[["SecretRotation", Settings, argparse.Namespace], Awaitable[int]]
 _BECOMES: Final = "Processes on other hosts, and units that were given copies, need "
 _PREPARED: Final = (
     _BECOMES + "the file now; then run\n`rubrica secrets rotate` to take it into use."
@@ -53,11 +55,13 @@ def register(
     for part, work in ((prepare, _prepare), (rotate, _rotate), (retire, _retire)):
         part.add_argument("name", type=SecretName, choices=list(SecretName))
         _handle(part, work)
-    retire.add_argument("version", type=int)
+    retire.add_argument("version", type=arguments.number)
 
 
 def _handle(parser: argparse.ArgumentParser, work: _Work) -> None:
     def run(args: argparse.Namespace) -> int:
+        from appliance.bootstrap import open_secret_rotation  # noqa: PLC0415 (heavy)
+
         async def within(settings: Settings) -> int:
             async with open_secret_rotation(settings, SystemClock()) as rotation:
                 return await work(rotation, settings, args)
@@ -78,7 +82,7 @@ def key_path(settings: Settings, name: SecretName) -> Path:
 
 
 async def _status(
-    rotation: SecretRotation, settings: Settings, _args: argparse.Namespace
+    rotation: "SecretRotation", settings: Settings, _args: argparse.Namespace
 ) -> int:
     rows = []
     for name in SecretName:
@@ -103,7 +107,7 @@ def _state(ring: KeyRing, version: int) -> str:
 
 
 async def _prepare(
-    _rotation: SecretRotation, settings: Settings, args: argparse.Namespace
+    _rotation: "SecretRotation", settings: Settings, args: argparse.Namespace
 ) -> int:
     path = key_path(settings, args.name)
     ring = read_key_ring(path)
@@ -132,7 +136,7 @@ def _with_next(path: Path, ring: KeyRing) -> KeyRing:
 
 
 async def _rotate(
-    rotation: SecretRotation, settings: Settings, args: argparse.Namespace
+    rotation: "SecretRotation", settings: Settings, args: argparse.Namespace
 ) -> int:
     name: SecretName = args.name
     path = key_path(settings, name)
@@ -152,7 +156,7 @@ async def _rotate(
     return 0
 
 
-async def _left(rotation: SecretRotation, name: SecretName, ring: KeyRing) -> int:
+async def _left(rotation: "SecretRotation", name: SecretName, ring: KeyRing) -> int:
     """How many values the command itself can bring to the present version."""
     if name is SecretName.PEPPER:
         return 0
@@ -167,7 +171,7 @@ async def _left(rotation: SecretRotation, name: SecretName, ring: KeyRing) -> in
 
 
 async def _apply(
-    rotation: SecretRotation, name: SecretName, version: int, total: int
+    rotation: "SecretRotation", name: SecretName, version: int, total: int
 ) -> None:
     """Bring what can be brought to a version."""
     apply: Callable[[int, Progress], Awaitable[int]]
@@ -185,7 +189,7 @@ async def _apply(
 
 
 async def _retire(
-    rotation: SecretRotation, settings: Settings, args: argparse.Namespace
+    rotation: "SecretRotation", settings: Settings, args: argparse.Namespace
 ) -> int:
     name: SecretName = args.name
     version: int = args.version

@@ -1,7 +1,6 @@
 """What commands share: settings, a loop, and words on the terminal."""
 
 import argparse
-import asyncio
 import getpass
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,6 +30,8 @@ def run_async(
     work: Callable[[Settings], Awaitable[int]], args: argparse.Namespace
 ) -> int:
     """Load the settings and run a coroutine of them; its exit status."""
+    import asyncio  # noqa: PLC0415 (heavy)
+
     settings = load_settings(args.settings)
 
     async def run() -> int:
@@ -58,9 +59,20 @@ def read_file(path: Path) -> bytes:
 def ask(what: str) -> str:
     """Ask for a secret, twice the same, without showing it.
 
+    Where no person types, as in a pipe, it is the next line, once.
+
     Args:
         what: it is.
+
+    Raises:
+        SettingsError: there is no such line.
     """
+    if not sys.stdin.isatty():
+        line = sys.stdin.readline()
+        if not line.strip("\r\n"):
+            msg = f"{what}: nothing came; type it at a terminal, or pipe a line with it"
+            raise SettingsError(msg)
+        return line.rstrip("\r\n")
     while True:
         first = getpass.getpass(f"{what}: ")
         if first == getpass.getpass(f"{what}, again: "):

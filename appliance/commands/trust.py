@@ -2,11 +2,14 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from appliance.bootstrap import Front
 from appliance.commands.fronts import handle
 from appliance.commands.terminal import read_file, say, table
 from appliance.domain.trust import AnchorPurpose
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
 
 _ACTOR = "operator"
 
@@ -41,7 +44,7 @@ def register(
     handle(remove, _remove)
 
 
-async def _list(front: Front, _args: argparse.Namespace) -> int:
+async def _list(front: "Front", _args: argparse.Namespace) -> int:
     rows = [
         (
             anchor.id or "(own)",
@@ -56,7 +59,7 @@ async def _list(front: Front, _args: argparse.Namespace) -> int:
     return 0
 
 
-async def _add(front: Front, args: argparse.Namespace) -> int:
+async def _add(front: "Front", args: argparse.Namespace) -> int:
     purpose = AnchorPurpose(args.purpose)
     content = read_file(args.file)
     added = await front.trust.add(_ACTOR, content, purpose, args.fingerprint)
@@ -66,7 +69,7 @@ async def _add(front: Front, args: argparse.Namespace) -> int:
     return 0
 
 
-async def _remove(front: Front, args: argparse.Namespace) -> int:
+async def _remove(front: "Front", args: argparse.Namespace) -> int:
     await front.trust.remove(_ACTOR, args.id)
     say("removed")
     return 0

@@ -4,14 +4,16 @@ import argparse
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from appliance.bootstrap import open_core, open_trust
-from appliance.commands.terminal import read_file, run_async, say
+from appliance.commands.terminal import read_file, say
 from appliance.domain.clock import SystemClock
 from appliance.domain.document import SignatureReport, VerificationReport
 from appliance.domain.trust import AnchorPurpose
-from appliance.services.tsa_certificates import TsaCertificates
-from appliance.settings import Settings, SettingsError
+from appliance.settings import Settings, SettingsError, load_settings
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Core
 
 
 def register(
@@ -26,32 +28,55 @@ def register(
         "verify",
         help="check the signatures of a PDF by the roots trusted here",
         epilog="Exit status: 0, it is signed and every signature is valid; 1, it is "
-        "not, or it could not be checked; 2, the command is wrong; 78, the settings "
-        "are, or the file cannot be read.",
+        "not, or it could not be checked; 2, the command is wrong; 75, the database "
+        "is away; 78, the settings are wrong, or the file cannot be read.",
     )
     verify.add_argument("file", type=Path)
     verify.set_defaults(run=_verify)
 
 
 def _verify(args: argparse.Namespace) -> int:
+    import asyncio  # noqa: PLC0415 (heavy)
+
+    from appliance.bootstrap import open_core  # noqa: PLC0415 (heavy)
+    from appliance.commands.own_sandbox import (  # noqa: PLC0415 (heavy)
+        sandbox_at_hand,
+    )
+
+    given = load_settings(args.settings)
+    pdf = read_file(args.file)
+    if not given.root_file.exists():
+        msg = f"{given.root_file}: is not there; run `rubrica hsm init`"
+        raise SettingsError(msg)
+
     async def work(settings: Settings) -> int:
-        pdf = read_file(args.file)
-        if not settings.root_file.exists():
-            msg = f"{settings.root_file}: is not there; run `rubrica hsm init`"
-            raise SettingsError(msg)
         async with open_core(settings, SystemClock(), "operator") as core:
-            trust = open_trust(core)
-            report = await core.inspector.verify(
-                pdf,
-                await trust.roots(AnchorPurpose.SIGNERS),
-                await trust.roots(AnchorPurpose.TIMESTAMPS),
-                await TsaCertificates(core.store, core.clock).revoked(),
-            )
+            report = await report_on(core, pdf)
         for line in told(args.file, report):
             say(line)
         return 0 if report.valid else 1
 
-    return run_async(work, args)
+    with sandbox_at_hand(given) as settings:
+        return asyncio.run(work(settings))
+
+
+async def report_on(core: "Core", pdf: bytes) -> VerificationReport:
+    """What the signatures of a file are worth, by the roots trusted here.
+
+    Args:
+        core: an open one.
+        pdf: the file.
+    """
+    from appliance.bootstrap import open_trust  # noqa: PLC0415 (heavy)
+    from appliance.services.tsa_certificates import TsaCertificates  # noqa: PLC0415 (heavy)
+
+    trust = open_trust(core)
+    return await core.inspector.verify(
+        pdf,
+        await trust.roots(AnchorPurpose.SIGNERS),
+        await trust.roots(AnchorPurpose.TIMESTAMPS),
+        await TsaCertificates(core.store, core.clock).revoked(),
+    )
 
 
 def told(path: Path, report: VerificationReport) -> Iterator[str]:
@@ -68,6 +93,8 @@ def told(path: Path, report: VerificationReport) -> Iterator[str]:
         yield from _told_of(signature)
     if not report.ends_at_eof:
         yield "  something is appended after the last revision"
+    if report.text_covered:
+        yield "  a later signature's mark hides text that was signed before it"
 
 
 def _told_of(signature: SignatureReport) -> Iterator[str]:
@@ -84,12 +111,17 @@ def _told_of(signature: SignatureReport) -> Iterator[str]:
         yield f"    a timestamp that does not count: {_shown(signature.void)}"
     if signature.level:
         yield f"    level PAdES {signature.level}"
+    if not signature.intact:
+        # Whose they were and what follows them is not asked of other bytes.
+        yield "    NO   the signed bytes are intact"
+        yield f"    reason: {signature.reason}"
+        return
     for words, holds in (
         ("the signed bytes are intact", signature.intact),
         ("the chain ends at a trusted root", signature.trusted),
         ("it covers its whole revision", signature.covers_revision),
         (
-            "nothing but validation data, timestamps and signatures follows",
+            "only validation data, metadata, timestamps and signatures follow",
             signature.only_ltv_follows,
         ),
     ):

@@ -1,6 +1,6 @@
 """A bounded number of places, of which nobody gets all.
 
-    queue = FairQueue(FairLimits(places=8, per_share=6, per_party=2))
+    queue = FairQueue(FairLimits(places=8, per_share=6, per_party=2), "sandbox")
     async with queue.place(work_owner()):
         ...
 
@@ -12,12 +12,14 @@ ago (start-time fair queueing with equal weights), then to who came first.
 """
 
 import asyncio
+import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from appliance.core import metrics
 from appliance.core.work_owner import INSTALLATION, WorkOwner
 from appliance.domain.errors import ApplianceError, ErrorCode
 
@@ -67,10 +69,13 @@ class FairQueue:
 
     Args:
         limits: see there.
+        name: of the pool, for `/metrics`.
     """
 
-    def __init__(self, limits: FairLimits) -> None:
+    def __init__(self, limits: FairLimits, name: str) -> None:
         self._limits = limits
+        self._name = name
+        metrics.watch_pool(name, self, FairQueue.state)
         self._running: Counter[WorkOwner] = Counter()
         # In the order they came.
         self._waiting: list[_Waiter] = []
@@ -90,6 +95,12 @@ class FairQueue:
         finally:
             place.release()
 
+    def state(self) -> metrics.PoolState:
+        """How many places are held, and how many wait for one."""
+        return metrics.PoolState(
+            self._limits.places, self._running.total(), len(self._waiting)
+        )
+
     async def acquire(self, owner: WorkOwner) -> Place:
         """Wait for a place; whoever gets one releases it.
 
@@ -105,6 +116,7 @@ class FairQueue:
         self._demand_room(owner)
         waiter = _Waiter(owner, asyncio.get_running_loop().create_future())
         self._waiting.append(waiter)
+        began = time.monotonic()
         patience_s = None if owner == INSTALLATION else self._limits.patience_s
         try:
             async with asyncio.timeout(patience_s):
@@ -112,8 +124,12 @@ class FairQueue:
         except BaseException as exc:
             self._leave(waiter)
             if isinstance(exc, TimeoutError):
-                raise self._overloaded() from None
+                raise self._overloaded("late") from None
             raise
+        finally:
+            metrics.POOL_WAITS.labels(self._name).inc()
+            waited_s = time.monotonic() - began
+            metrics.POOL_WAIT_SECONDS.labels(self._name).inc(waited_s)
         return Place(self, owner)
 
     def _leave(self, waiter: _Waiter) -> None:
@@ -138,9 +154,10 @@ class FairQueue:
             or len(of_share) >= limits.waiting_per_share
             or (owner.party and of_share.count(owner) >= limits.waiting_per_party)
         ):
-            raise self._overloaded()
+            raise self._overloaded("full")
 
-    def _overloaded(self) -> ApplianceError:
+    def _overloaded(self, cause: str) -> ApplianceError:
+        metrics.POOL_REFUSED.labels(self._name, cause).inc()
         return ApplianceError(
             ErrorCode.OVERLOADED, extras={"retryAfter": self._limits.retry_after_s}
         )

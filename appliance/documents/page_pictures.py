@@ -72,7 +72,7 @@ class PagePictures:
         self._documents = documents
         self._inspector = inspector
         self._most_bytes = most_bytes
-        self._queue = FairQueue(_LIMITS)
+        self._queue = FairQueue(_LIMITS, "pictures")
         self._kept: OrderedDict[PageWanted, _Kept] = OrderedDict()
         self._kept_bytes = 0
         self._drawing: dict[PageWanted, asyncio.Task[_Outcome]] = {}

@@ -236,6 +236,9 @@ class VerificationReport:
     signatures: tuple[SignatureReport, ...]
     ends_at_eof: bool
     """The last revision ends the file: nothing is appended after it."""
+    text_covered: bool = False
+    """The mark of a later signature hides text that was signed before it: allowed,
+    and a reader no longer shows what the first ones saw."""
 
     @property
     def valid(self) -> bool:

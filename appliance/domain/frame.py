@@ -130,6 +130,9 @@ class FrameView:
     completed: dict[str, object] | None
     """What the host is told of the signature, without the document's bytes."""
     signed: FrameSigned | None = None
+    withdrawn: bool = False
+    """It is cancelled, and nobody left it here: the integrator withdrew the request,
+    or its time ran out."""
 
 
 @dataclass(frozen=True, slots=True)

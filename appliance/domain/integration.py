@@ -225,6 +225,9 @@ class EnrolmentView:
     """`otpauth://…`, as a QR."""
     totp_secret: str = field(repr=False)
     """The same seed in base32, to be typed."""
+    opening: str = field(repr=False)
+    """What this seed is made of, besides what the server keeps: who shows it again
+    gets the same seed, any other opening of the form another one."""
 
 
 @dataclass(frozen=True, slots=True)

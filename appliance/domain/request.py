@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Final, Never
 
 from appliance.domain.command import SignParameters
 from appliance.domain.document import Inspection, Repair
@@ -76,6 +76,25 @@ class RequestView:
     """Whether somebody waits to sign after it."""
     wishes: ProfileWishes = NO_WISHES
     """How it is to be signed, where it or its integrator differ."""
+
+
+def refuse_unsigned(view: RequestView, now: datetime) -> Never:
+    """Say why there is no signed document of a request: not yet, or never any more.
+
+    Args:
+        view: without a signed document.
+        now: the time.
+
+    Raises:
+        ApplianceError: `NOT_SIGNED_YET` while it can still be signed; else `STATE`.
+    """
+    state = view.state
+    waits = state in {RequestState.WAITING, RequestState.PENDING}
+    if waits and view.expires is not None and view.expires <= now:
+        state = RequestState.EXPIRED
+    if state in UNFINISHED:
+        raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+    raise ApplianceError(ErrorCode.STATE, params={"estado": state.value})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+from weakref import WeakValueDictionary
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import CredentialId, RequestId
+from appliance.domain.ids import CredentialId, PersonId, RequestId
 from appliance.domain.records import Records, Store
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.request import Signer
@@ -31,6 +32,7 @@ from appliance.settings import SigningSettings
 _SLOT_LIFE: Final = timedelta(seconds=60)
 _SAME_PASSWORD: Final = timedelta(seconds=60)
 _LOOK_AGAIN_S: Final = 0.1
+_LATER: Final[dict[str, object]] = {"retryAfter": 5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,9 @@ class Attempts:
         self._clock = clock
         self._settings = settings
         self._installation = installation
+        self._queues: WeakValueDictionary[PersonId, asyncio.Lock] = (
+            WeakValueDictionary()
+        )
 
     async def check(
         self,
@@ -155,14 +160,44 @@ class Attempts:
         return renewed.unlock
 
     async def _take_slot(self, signer: Signer, request: RequestId | None) -> _Slot:
+        """A slot, now or when one gets free.
+
+        Of those in this process who wait for a person's slots the first alone looks
+        again: a look is a transaction that writes, and fifty would make 500 a second.
+
+        Raises:
+            ApplianceError: `RATE_LIMITED` after `slot_wait_s`; those of `_try_slot`.
+        """
+        deadline = asyncio.get_running_loop().time() + self._settings.slot_wait_s
+        queue = self._queues.setdefault(signer.person, asyncio.Lock())
+        taken = None if queue.locked() else await self._try_slot(signer, request)
+        if taken is not None:
+            return taken
+        try:
+            async with asyncio.timeout_at(deadline):
+                await queue.acquire()
+        except TimeoutError as exc:
+            raise ApplianceError(ErrorCode.RATE_LIMITED, extras=_LATER) from exc
+        try:
+            return await self._await_slot(signer, request, deadline)
+        finally:
+            queue.release()
+
+    async def _await_slot(
+        self, signer: Signer, request: RequestId | None, deadline: float
+    ) -> _Slot:
+        """Look until a slot is free.
+
+        Raises:
+            ApplianceError: as `_take_slot`.
+        """
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._settings.slot_wait_s
         while True:
             taken = await self._try_slot(signer, request)
             if taken is not None:
                 return taken
             if loop.time() >= deadline:
-                raise ApplianceError(ErrorCode.RATE_LIMITED, extras={"retryAfter": 5})
+                raise ApplianceError(ErrorCode.RATE_LIMITED, extras=_LATER)
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def _try_slot(

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from structlog.contextvars import bind_contextvars
+
 from appliance.domain.batch import BatchItem, BatchOutcome, BatchRow, SignBatch
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -95,6 +97,7 @@ class BatchSigning:
         activation = (found.going_on or [ActivationId(new_id())])[0]
         if found.means is not None and found.wish.wanted:
             activation = ActivationId(new_id())
+        bind_contextvars(activation=activation)
         async with self._outcomes.expect(activation) as news:
             if found.means is not None and found.wish.wanted:
                 refused |= await self._shielded.run(

@@ -3,13 +3,12 @@
 Nothing here changes anything. Addresses leave masked.
 """
 
-import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final, TypeVar
 
-from appliance.domain.audit import GENESIS, AuditRow, chain
+from appliance.domain.audit import AuditRow
 from appliance.domain.clock import Clock
 from appliance.domain.console import (
     AuditFilter,
@@ -29,6 +28,7 @@ from appliance.domain.console import (
     RequestFilter,
     RequestRow,
     Search,
+    WriterRow,
     read_search,
 )
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -40,8 +40,9 @@ from appliance.domain.records import Records, Store
 from appliance.domain.records.console_views import ConsoleViewRecords
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.request import RequestView, SignedDocumentView
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import EventKind, TaskKind
 from appliance.services import cursors
+from appliance.services.audit_chains import AuditChains
 from appliance.services.login import email_indexes
 from appliance.services.upkeep import upkeep_overdue
 
@@ -52,7 +53,6 @@ SPAN: Final = 20_000
 _NAMED: Final = 20
 """People, and administrators, whose rows are looked for in the audit."""
 _BLOCKED_SHOWN: Final = 5
-_CHAIN_STEP: Final = 500
 _Row = TypeVar("_Row")
 
 
@@ -84,6 +84,7 @@ class ConsoleViews:
         self, store: Store, sealer: Sealer, lookup: LookupIndex, clock: Clock
     ) -> None:
         self._store = store
+        self._chains = AuditChains(store)
         self._sealer = sealer
         self._lookup = lookup
         self._clock = clock
@@ -295,37 +296,28 @@ class ConsoleViews:
             )
             return AuditPage(page, await _names(records, page.rows))
 
+    async def is_key_coming(self, person: PersonId) -> bool:
+        """Whether the HSM has yet to make a key that somebody asked for."""
+        async with self._store.read() as records:
+            return bool(await records.tasks.open_for(person, TaskKind.ISSUE))
+
+    async def chains(
+        self, cursor: str = ""
+    ) -> Page[tuple[WriterRow, ChainView | None]]:
+        """The audit's chains, newest first; None of one that was not checked here.
+
+        Raises:
+            ApplianceError: `QUERY_INVALID` for a cursor that is none.
+        """
+        return await self._chains.checked_page(cursor)
+
     async def chain(self, writer: str) -> ChainView:
         """Read a writer's rows again and see whether they hang together.
 
         Raises:
             ApplianceError: `NOT_FOUND` for a writer that is none.
         """
-        async with self._store.read() as records:
-            row = await records.console_views.writer(writer)
-            if row is None:
-                raise ApplianceError(ErrorCode.NOT_FOUND)
-            n, last = 0, GENESIS
-            while n < row.n:
-                rows = await records.console_views.writer_rows(writer, n, _CHAIN_STEP)
-                right, last = await asyncio.to_thread(_follow, rows, n, last)
-                n += right
-                if not rows or right < len(rows):
-                    return ChainView(row, n, n + 1)
-        # A row that was cut off with the ones after it shows in the last hash.
-        return ChainView(row, n, None if last == row.hash else n)
-
-
-def _follow(rows: list[AuditRow], n: int, last: str) -> tuple[int, str]:
-    """How many rows follow on a hash, and the hash of the last that does."""
-    right = 0
-    for row in rows:
-        made = chain(row.writer, n + right + 1, last, row.at, row.event)
-        if made != row:
-            break
-        last = row.hash
-        right += 1
-    return right, last
+        return await self._chains.one(writer)
 
 
 def _without_leaving(rows: Sequence[AuditRow]) -> tuple[AuditRow, ...]:

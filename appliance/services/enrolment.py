@@ -1,15 +1,21 @@
 """Enrolment by a one-time link: the person chooses the secrets.
 
-The seed of the one-time codes is made with the link and stays on the server's
-side, so that a browser cannot choose it.
+The seed of the one-time codes is made of a secret of the link, which stays on the
+server's side, and of a random value for each opening of the form, which stays in the
+browser that it is shown to. So nobody chooses a seed, and whoever opened the link
+before knows none that counts: a code is checked against the seed that came with its
+own form. A scanner of mail that opens links disturbs nobody, as it would if only the
+latest seed counted.
 
 Source: decisions "who may be certified"; design §4 "Enrolment".
 """
 
 import re
+import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
@@ -30,6 +36,7 @@ from appliance.services.passwords import Passwords
 from appliance.services.people import check_differ
 from appliance.services.revocation_pins import RevocationPins
 from appliance.services.signing_password import (
+    MIN_BYTES,
     SigningPasswords,
     UnlockKeys,
     normalize,
@@ -37,6 +44,20 @@ from appliance.services.signing_password import (
 from appliance.services.throttle import known_indexes
 
 _CODE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+_OPENING_BYTES: Final = 32
+
+
+class Fault(StrEnum):
+    """What is wrong with a field of a choice."""
+
+    SHORT = "short"
+    UNUSABLE = "unusable"
+    """Too long, or with what no password can have."""
+    SAME = "same"
+    """The signing password is the login password."""
+    NO_CODE = "no_code"
+    """Not six digits."""
+    WRONG_CODE = "wrong_code"
 
 
 class Issued(StrEnum):
@@ -56,6 +77,8 @@ class Choice:
     signing_password: str = field(repr=False)
     totp_code: str = field(repr=False)
     """Six digits, of the seed that the page shows."""
+    opening: str = field(repr=False)
+    """Of the form in which it was shown."""
 
 
 class Enrolment:
@@ -95,11 +118,13 @@ class Enrolment:
         self._installation = installation
         self._pins = pins
 
-    async def look(self, code: str) -> EnrolmentView:
-        """What the page shows; the same at every look until it is used.
+    async def look(self, code: str, opening: str = "") -> EnrolmentView:
+        """What the page shows, with a seed of this opening alone.
 
         Args:
             code: of the link, as it came.
+            opening: of a form that was shown before, which is shown again with its
+                seed; what is none begins a new one.
 
         Raises:
             ApplianceError: `ENROLMENT_UNKNOWN`, `ENROLMENT_EXPIRED`,
@@ -112,17 +137,21 @@ class Enrolment:
             row=found.person.id,
             column="email_sealed",
         ).decode()
+        if not _CODE.fullmatch(opening):
+            opening = secrets.token_urlsafe(_OPENING_BYTES)
+        seed = totp.seed_of(found.secret, opening)
         return EnrolmentView(
             person=found.person.id,
             cuil=found.person.cuil,
             name=found.person.name,
             email=email,
             until=found.until,
-            totp_uri=totp.provisioning_uri(found.seed, email, self._installation),
-            totp_secret=found.seed,
+            totp_uri=totp.provisioning_uri(seed, email, self._installation),
+            totp_secret=seed,
+            opening=opening,
         )
 
-    async def faults(self, code: str, choice: Choice) -> frozenset[str]:
+    async def faults(self, code: str, choice: Choice) -> dict[str, Fault]:
         """Everything that is wrong with a choice, before any of it is taken.
 
         Args:
@@ -130,25 +159,36 @@ class Enrolment:
             choice: as it was typed.
 
         Returns:
-            Names of fields of `Choice`; none if `complete` would take it.
+            By name of a field of `Choice`; none if `complete` would take it.
 
         Raises:
             ApplianceError: `ENROLMENT_UNKNOWN`, `ENROLMENT_EXPIRED`,
                 `ENROLMENT_USED`.
         """
         found = await self._find(code)
-        wrong = set()
+        wrong: dict[str, Fault] = {}
         typed: dict[str, bytes] = {}
         for name in ("login_password", "signing_password"):
+            password = getattr(choice, name)
             try:
-                typed[name] = normalize(getattr(choice, name), name)
+                typed[name] = normalize(password, name)
             except FieldInvalidError:
-                wrong.add(name)
+                is_short = len(password) < MIN_BYTES
+                wrong[name] = Fault.SHORT if is_short else Fault.UNUSABLE
         if not wrong and typed["login_password"] == typed["signing_password"]:
-            wrong.add("signing_password")
-        if totp.step_of(found.seed, choice.totp_code, self._clock) is None:
-            wrong.add("totp_code")
-        return frozenset(wrong)
+            wrong["signing_password"] = Fault.SAME
+        if not totp.is_code(choice.totp_code):
+            wrong["totp_code"] = Fault.NO_CODE
+        elif self._step(found, choice) is None:
+            wrong["totp_code"] = Fault.WRONG_CODE
+        return wrong
+
+    def _step(self, found: "_Found", choice: Choice) -> int | None:
+        """The step whose code was typed, of the seed that was shown with it."""
+        if not _CODE.fullmatch(choice.opening):
+            return None
+        seed = totp.seed_of(found.secret, choice.opening)
+        return totp.step_of(seed, choice.totp_code, self._clock)
 
     async def complete(
         self, code: str, choice: Choice, address: str | None = None
@@ -157,7 +197,7 @@ class Enrolment:
 
         Args:
             code: of the link.
-            choice: both passwords and a code of the seed shown.
+            choice: both passwords and a code of the seed shown with them.
             address: where the call came from: the person is known there from now
                 on.
 
@@ -172,7 +212,7 @@ class Enrolment:
         login = normalize(choice.login_password, "login_password")
         signing = normalize(choice.signing_password, "signing_password")
         check_differ(login, signing)
-        step = totp.step_of(found.seed, choice.totp_code, self._clock)
+        step = self._step(found, choice)
         if step is None:
             raise ApplianceError(ErrorCode.OTP_INVALID)
         plan = await self._issuing.plan()
@@ -180,7 +220,7 @@ class Enrolment:
         chosen = ChosenSecrets(
             login_phc=await self._login_passwords.hash(login),
             totp_sealed=self._sealer.seal(
-                found.seed.encode(),
+                totp.seed_of(found.secret, choice.opening).encode(),
                 table="login_secret",
                 row=found.person.id,
                 column="totp_sealed",
@@ -326,10 +366,10 @@ class Enrolment:
             raise ApplianceError(ErrorCode.ENROLMENT_USED)
         if self._clock.now() >= row.until:
             raise ApplianceError(ErrorCode.ENROLMENT_EXPIRED)
-        seed = self._sealer.open(
+        secret = self._sealer.open(
             row.totp_sealed, table="enrolment", row=row.id, column="totp_sealed"
         ).decode()
-        return _Found(row.id, person, contact, row.until, seed)
+        return _Found(row.id, person, contact, row.until, secret)
 
     async def _row(self, code: str) -> EnrolmentRow:
         """A link, over or not.
@@ -354,4 +394,5 @@ class _Found:
     person: Person
     contact: Contact = field(repr=False)
     until: datetime
-    seed: str = field(repr=False)
+    secret: str = field(repr=False)
+    """Of the link, of which its seeds are made."""

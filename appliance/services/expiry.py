@@ -111,6 +111,21 @@ class Expiry:
         rows = [what for ending in ours.values() for what in ending]
         return Overview(tuple(sorted(rows, key=lambda what: what.not_after)), signers)
 
+    async def first_ends(self) -> dict[ExpiringKind, datetime]:
+        """Of each kind, when the first of what is in use ends."""
+        now = self._clock.now()
+        async with self._store.read() as records:
+            found = [
+                of_certificate(kind, der) for kind, der in await self._own(records)
+            ]
+            found += [of_anchor(anchor) for anchor in await records.trust.all()]
+            # What ended already signs no more, and stands there for ever.
+            found += await records.expiry.listed(None, 1, (now, ""))
+        ends: dict[ExpiringKind, datetime] = {}
+        for what in found:
+            ends[what.kind] = min(what.not_after, ends.get(what.kind, what.not_after))
+        return ends
+
     async def signers(self, cursor: str = "", text: str = "") -> Page[Expiring]:
         """Credentials in use that end within 90 days, soonest first.
 

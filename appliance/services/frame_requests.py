@@ -2,7 +2,8 @@
 
 An idempotency key belongs to the integrator and stands for one document and one
 signer: whatever session comes with it again gets the same request, and so the same
-signature.
+signature, or the same refusal. Where nothing came of a request (its time ran out, or
+it could not be signed), the key makes another.
 
 Source: decisions "request of a frame", "no idemKey", "repeating firmar".
 """
@@ -22,9 +23,16 @@ from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.progress import Progress
 
 _LOCK: Final = "frame-idem-key"
-_GOES_ON: Final = frozenset(
-    {RequestState.PENDING, RequestState.IN_PROGRESS, RequestState.SIGNED}
+_SETTLED: Final = frozenset(
+    {
+        RequestState.IN_PROGRESS,
+        RequestState.SIGNED,
+        RequestState.REJECTED,
+        RequestState.CANCELLED,
+    }
 )
+"""What somebody has decided: the signer, or the integrator who withdrew it."""
+_GOES_ON: Final = _SETTLED | {RequestState.WAITING, RequestState.PENDING}
 
 
 class FrameRequests:
@@ -65,11 +73,7 @@ class FrameRequests:
                 `SESSION_TOKEN_EXPIRED`, `DOCUMENT_EMPTY` without a document.
         """
         async with self._store.write() as records:
-            key = session.idem_key or session.id
-            # Two tabs with one key: the second finds what the first made.
-            await records.logins.lock(
-                self._lookup.index(_LOCK, f"{session.integrator.id}|{key}")
-            )
+            await self._alone(records, session)
             now = await records.sessions.get(session.id, lock=True)
             if now is None or now.person is None:
                 raise ApplianceError(ErrorCode.SESSION_IN_USE)
@@ -87,11 +91,40 @@ class FrameRequests:
                 now.id, request, self._clock.now()
             ):
                 raise ApplianceError(ErrorCode.SESSION_IN_USE)
+            await self._bind(records, now, request)
+
+    async def take_up(self, session: EmbedSession) -> None:
+        """Have a proven session without a document show what its key came to.
+
+        Nothing changes where the key is new, or stands for what still waits.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`, `SESSION_IN_USE`.
+        """
+        if session.idem_key is None:
+            return
+        async with self._store.write() as records:
+            await self._alone(records, session)
+            now = await records.sessions.get(session.id, lock=True)
+            if now is None or now.request is not None:
+                return
+            settled = await self._settled(records, now)
+            if settled is not None and not await records.sessions.set_request(
+                now.id, settled, self._clock.now()
+            ):
+                raise ApplianceError(ErrorCode.SESSION_IN_USE)
+
+    async def _alone(self, records: Records, session: EmbedSession) -> None:
+        """Two tabs with one key: the second finds what the first made."""
+        key = session.idem_key or session.id
+        await records.logins.lock(
+            self._lookup.index(_LOCK, f"{session.integrator.id}|{key}")
+        )
 
     async def _earlier(
         self, records: Records, session: EmbedSession, sha256: str
     ) -> RequestId | None:
-        """The request that this key stands for already, if it still goes on.
+        """The request that this key stands for already, if it goes on or is settled.
 
         Raises:
             ApplianceError: `IDEMKEY_CONFLICT`.
@@ -101,18 +134,62 @@ class FrameRequests:
         await records.idempotency.remember(
             _scope(session), session.idem_key, sha256, self._clock.now()
         )
+        view = await self._bound(records, session, lock=True)
+        if view is None or view.state not in _GOES_ON:
+            return None
+        # One that was picked from the list may be of another document.
+        if view.person != session.person or view.sha256 != sha256:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+        if view.state not in _SETTLED:
+            await records.requests.prolong(view.id, session.until)
+        return view.id
+
+    async def _settled(
+        self, records: Records, session: EmbedSession
+    ) -> RequestId | None:
+        """The request of this key, if somebody has decided about it.
+
+        Raises:
+            ApplianceError: `IDEMKEY_CONFLICT`: another person did.
+        """
+        view = await self._bound(records, session)
+        if view is None or view.state not in _SETTLED:
+            return None
+        if view.person != session.person:
+            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
+        return view.id
+
+    @staticmethod
+    async def _bound(
+        records: Records, session: EmbedSession, *, lock: bool = False
+    ) -> RequestView | None:
+        """The request that a key stands for; locked, kept from others."""
+        if session.idem_key is None:
+            return None
+        bound = await records.idempotency.remembered(
+            _request_scope(session), session.idem_key
+        )
+        if bound is not None:
+            return await records.requests.get(RequestId(int(bound)), lock=lock)
+        # Made before keys were bound to requests: its session may still be there.
         earlier = await records.sessions.of_idem_key(
             session.integrator.id, session.idem_key
         )
         if earlier is None or earlier.request is None:
             return None
-        view = await records.requests.get(earlier.request, lock=True)
-        if view is None or view.state not in _GOES_ON:
-            return None
-        if view.person != session.person:
-            raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
-        await records.requests.prolong(view.id, session.until)
-        return view.id
+        return await records.requests.get(earlier.request, lock=lock)
+
+    async def _bind(
+        self, records: Records, session: EmbedSession, request: RequestId
+    ) -> None:
+        """Have a key stand for a request, for longer than its session is kept."""
+        if session.idem_key is not None:
+            await records.idempotency.rebind(
+                _request_scope(session),
+                session.idem_key,
+                str(request),
+                self._clock.now(),
+            )
 
     async def _make(
         self, records: Records, session: EmbedSession, document: StoredDocument
@@ -164,13 +241,27 @@ class FrameRequests:
     async def choose(self, session: EmbedSession, request: RequestId) -> None:
         """Take one of those requests to be signed in this session.
 
+        Where the session's key came to an end meanwhile, in another tab, it is that
+        one that the session shows.
+
         Raises:
             ApplianceError: `SOLICITUD_NOT_FOUND`, `SESSION_IN_USE`,
-                `SESSION_TOKEN_EXPIRED`.
+                `SESSION_TOKEN_EXPIRED`, `IDEMKEY_CONFLICT`.
         """
         if request not in {view.id for view in await self.listed(session)}:
             raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
-        await self._progress.set_request(session, request)
+        async with self._store.write() as records:
+            await self._alone(records, session)
+            await records.sessions.get(session.id, lock=True)
+            settled = await self._settled(records, session)
+            taken = request if settled is None else settled
+            await self._progress.set_request_in(records, session, taken)
+            await self._bind(records, session, taken)
+
+
+def _request_scope(session: EmbedSession) -> str:
+    """Where it is kept which request a key stands for."""
+    return f"frame-request:{session.integrator.id}"
 
 
 def _scope(session: EmbedSession) -> str:

@@ -9,7 +9,7 @@ Source: decisions "Iframe", "delivery"; design §3.
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, Never
 from urllib.parse import urlencode
 
 from appliance.domain.audit import AuditEvent
@@ -30,7 +30,12 @@ from appliance.domain.integration import EmbedSession
 from appliance.domain.ports import DocumentStream, PdfInspector
 from appliance.domain.presets import preset, put
 from appliance.domain.records import Records, Store
-from appliance.domain.request import SignCommand, SignedDocumentView, Signer
+from appliance.domain.request import (
+    SignCommand,
+    SignedDocumentView,
+    Signer,
+    refuse_unsigned,
+)
 from appliance.domain.stamp_details import StampDetails
 from appliance.domain.stamp_field import lay_out
 from appliance.domain.stamp_words import StampSigner
@@ -194,14 +199,16 @@ class FrameSigning:
         added later makes another version, with another hash.
 
         Raises:
-            ApplianceError: `NOT_SIGNED_YET`.
+            ApplianceError: `NOT_SIGNED_YET`; `STATE` where it never will be.
 
         Source: spec "Signature-completed payload".
         """
         view = await self._views.view(session)
         request = view.session.request
-        if view.completed is None or request is None:
+        if request is None:
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+        if view.completed is None:
+            await self._refuse_unsigned(request)
         clave = await self._links.mint(request, f"person:{view.session.person}")
         sha256 = _object(view.completed["document"])["sha256"]
         query = urlencode({"clave": clave, "sha256": sha256})
@@ -209,13 +216,27 @@ class FrameSigning:
         delivery = {**_object(view.completed["delivery"]), "url": url}
         return {**view.completed, "delivery": delivery}
 
+    async def _refuse_unsigned(self, request: RequestId) -> Never:
+        """Say why a session's request has no signed document.
+
+        Raises:
+            ApplianceError: see `completed`.
+        """
+        async with self._store.read() as records:
+            view = await records.requests.get(request)
+        if view is None or view.state is RequestState.SIGNED:
+            # Signed a moment ago: the session is told of it next.
+            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+        refuse_unsigned(view, self._clock.now())
+
     async def signed(
         self, session: EmbedSession
     ) -> tuple[SignedDocumentView, DocumentStream]:
         """The signed document, as the host was told of it.
 
         Raises:
-            ApplianceError: `NOT_SIGNED_YET`, `STORE_UNAVAILABLE`.
+            ApplianceError: `NOT_SIGNED_YET`; `STATE` where it never will be;
+                `STORE_UNAVAILABLE`.
         """
         if session.request is None:
             raise ApplianceError(ErrorCode.NOT_SIGNED_YET)

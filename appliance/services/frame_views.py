@@ -88,6 +88,10 @@ class FrameViews:
             reason=_reason(request),
             completed=completed,
             signed=told,
+            withdrawn=(
+                state is FrameState.CANCELLED
+                and now.state is not SessionState.CANCELLED
+            ),
         )
 
     async def _signed(

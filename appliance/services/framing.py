@@ -314,6 +314,8 @@ class Framing:
         # finds the other: both go by the session as their own step left it.
         if session.document is not None:
             await self._frame_requests.give(session)
+        else:
+            await self._frame_requests.take_up(session)
         return await self._views.view(session)
 
     async def _proven(

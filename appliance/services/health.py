@@ -25,7 +25,7 @@ class Health:
         store: the record.
         inspector: the sandbox.
         clock: the time.
-        migrated: tells whether the tables are of this version.
+        tables: gives `ok`, or a code where this version may not use the tables.
         clock_check: tells whether the clock can be believed.
     """
 
@@ -34,13 +34,13 @@ class Health:
         store: Store,
         inspector: PdfInspector,
         clock: Clock,
-        migrated: Callable[[], Awaitable[bool]],
+        tables: Callable[[], Awaitable[str]],
         clock_check: ClockCheck,
     ) -> None:
         self._store = store
         self._inspector = inspector
         self._clock = clock
-        self._migrated = migrated
+        self._tables = tables
         self._clock_check = clock_check
 
     async def ready(self) -> dict[str, str]:
@@ -55,7 +55,7 @@ class Health:
         return dict(zip(checks, states, strict=True))
 
     async def _database(self) -> str:
-        return OK if await self._migrated() else "NOT_MIGRATED"
+        return await self._tables()
 
     async def _sandbox(self) -> str:
         await self._inspector.ping()

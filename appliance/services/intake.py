@@ -11,14 +11,16 @@ from typing import Final
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.errors import (
+    SIGNER_REPEATED,
+    SIGNERS_TOO_MANY,
     ApplianceError,
     ErrorCode,
-    FieldInvalidError,
+    SignersInvalidError,
 )
 from appliance.domain.ids import DocumentId, IntegratorId, RequestId, new_id
 from appliance.domain.levels import NO_WISHES, ProfileWishes
 from appliance.domain.normal_form import nfc
-from appliance.domain.person import Person
+from appliance.domain.person import Person, format_cuil
 from appliance.domain.ports import DocumentStore, PdfInspector
 from appliance.domain.records import Store
 from appliance.domain.records.people import Integrator
@@ -95,7 +97,7 @@ class Intake:
 
         Raises:
             DocumentRefusedError: the PDF cannot be signed.
-            FieldInvalidError: `then`: somebody twice, or too many.
+            SignersInvalidError: somebody twice, or too many.
             ApplianceError: `INTEGRATOR_NOT_FOUND`, `PERSON_NOT_FOUND`,
                 `FILENAME`, `DOCUMENT_EMPTY`, `DOCUMENT_TOO_LARGE`,
                 `SANDBOX_UNAVAILABLE`, `STORE_UNAVAILABLE`.
@@ -136,10 +138,13 @@ class Intake:
 
     async def _parties(self, order: IntakeOrder) -> tuple[Integrator, list[Person]]:
         cuils = (order.cuil, *order.then)
-        if len(set(cuils)) < len(cuils):
-            raise FieldInvalidError("then", "each person once")
+        twice = next((cuil for cuil in cuils if cuils.count(cuil) > 1), None)
         if len(cuils) > MAX_SIGNERS:
-            raise FieldInvalidError("then", f"at most {MAX_SIGNERS} signers")
+            raise SignersInvalidError(
+                SIGNERS_TOO_MANY, count=len(cuils), most=MAX_SIGNERS
+            )
+        if twice is not None:
+            raise SignersInvalidError(SIGNER_REPEATED, cuil=format_cuil(twice))
         async with self._store.read() as records:
             integrator = await records.people.integrator(order.integrator_code)
             found = [await records.people.by_cuil(cuil) for cuil in cuils]

@@ -55,7 +55,8 @@ class HashSlots:
                 # A person has at most ten checks running (decisions "attempts").
                 waiting_per_party=16,
                 retry_after_s=1,
-            )
+            ),
+            "signing_passwords",
         )
         others = max(1, most - 1)
         self._others = FairQueue(
@@ -67,7 +68,8 @@ class HashSlots:
                 waiting_per_share=32,
                 waiting_per_party=32,
                 retry_after_s=1,
-            )
+            ),
+            "other_passwords",
         )
         self._cores = _Cores(most)
         # Threads of its own: each keeps the 19 MiB of its last hash, and those

@@ -91,10 +91,10 @@ class Progress:
 
         Raises:
             ApplianceError: `SESSION_DOCUMENTS` when it brought as many already;
-                `SESSION_TOKEN_EXPIRED`.
+                `SESSION_IN_USE` when it was left or signed; `SESSION_TOKEN_EXPIRED`.
         """
         async with self._store.write() as records:
-            await self._fresh(records, session)
+            _check_open(await self._fresh(records, session))
             now = self._clock.now()
             if by_host:
                 await records.sessions.by_host(session.id, now)
@@ -110,10 +110,10 @@ class Progress:
 
         Raises:
             ApplianceError: `SESSION_CODES` when it tried as many already;
-                `SESSION_TOKEN_EXPIRED`.
+                `SESSION_IN_USE` when it was left or signed; `SESSION_TOKEN_EXPIRED`.
         """
         async with self._store.write() as records:
-            await self._fresh(records, session)
+            _check_open(await self._fresh(records, session))
             now = self._clock.now()
             if not await records.sessions.count_code(session.id, most, now):
                 raise ApplianceError(ErrorCode.SESSION_CODES)
@@ -190,18 +190,28 @@ class Progress:
                 was given; `SESSION_TOKEN_EXPIRED`.
         """
         async with self._store.write() as records:
-            now = await self._fresh(records, session)
-            done = await records.sessions.set_request(
-                session.id, request, self._clock.now()
-            )
-            return await self._changed(
-                records,
-                session,
-                EventKind.SESSION_REQUEST,
-                {"before": now.request, "after": request},
-                done=done,
-                request=request,
-            )
+            return await self.set_request_in(records, session, request)
+
+    async def set_request_in(
+        self, records: Records, session: EmbedSession, request: RequestId
+    ) -> EmbedSession:
+        """Bind the request as one step of a larger change.
+
+        Raises:
+            ApplianceError: as `set_request`.
+        """
+        now = await self._fresh(records, session)
+        done = await records.sessions.set_request(
+            session.id, request, self._clock.now()
+        )
+        return await self._changed(
+            records,
+            session,
+            EventKind.SESSION_REQUEST,
+            {"before": now.request, "after": request},
+            done=done,
+            request=request,
+        )
 
     async def complete(
         self, session: EmbedSession, payload: dict[str, object]
@@ -264,6 +274,16 @@ class Progress:
             raise ApplianceError(ErrorCode.SESSION_IN_USE)
         audit(records, event, session, detail, request=request)
         return after
+
+
+def _check_open(session: EmbedSession) -> None:
+    """Demand that nobody left a session and nothing is signed in it.
+
+    Raises:
+        ApplianceError: `SESSION_IN_USE`.
+    """
+    if session.state is not SessionState.OPEN:
+        raise ApplianceError(ErrorCode.SESSION_IN_USE)
 
 
 def is_over(session: EmbedSession, clock: Clock) -> bool:

@@ -4,7 +4,7 @@ A request of somebody else is as absent as one that does not exist.
 """
 
 from collections.abc import Collection
-from typing import Final
+from typing import Final, Never
 
 from appliance.core.work_owner import working_for
 from appliance.domain.audit import AuditEvent
@@ -21,6 +21,7 @@ from appliance.domain.request import (
     SignedVersion,
     Signer,
     check_move,
+    refuse_unsigned,
 )
 from appliance.domain.stamp_field import lay_out
 from appliance.domain.stamp_words import StampSigner
@@ -133,8 +134,8 @@ class Requests:
             The file's name and where its bytes come from.
 
         Raises:
-            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`,
-                `STORE_UNAVAILABLE`.
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`, `STATE` where
+                it never will be; `STORE_UNAVAILABLE`.
         """
         async with self._store.read() as records:
             view = await records.requests.get(request)
@@ -142,7 +143,7 @@ class Requests:
                 raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
             made = await records.documents.signed(request) if signed else None
         if signed and made is None:
-            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+            refuse_unsigned(view, self._clock.now())
         sha256 = view.sha256 if made is None else made.sha256
         pdf = await self._documents.stream(view.integrator, sha256)
         async with self._store.write() as records:
@@ -233,20 +234,35 @@ class Requests:
             sha256: of the version that is meant, hex; None: the newest one.
 
         Raises:
-            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`, also for a
-                version that there is not; `STORE_UNAVAILABLE`.
+            ApplianceError: `SOLICITUD_NOT_FOUND`, `NOT_SIGNED_YET`, `STATE` where
+                it never will be; `NOT_FOUND` for a version that a signed one has
+                not; `STORE_UNAVAILABLE`.
         """
         async with self._store.read() as records:
+            view = await records.requests.get(request)
             if person is not None:
-                await own_request(records, person, request)
+                owned(view, person)
             if sha256 is None:
                 document = await records.documents.signed(request)
             else:
                 document = await records.documents.version(request, sha256)
         if document is None:
-            raise ApplianceError(ErrorCode.NOT_SIGNED_YET)
+            self._refuse_document(view)
         pdf = await self._documents.stream(document.integrator, document.sha256)
         return document, pdf
+
+    def _refuse_document(self, view: RequestView | None) -> Never:
+        """Say why there is no document to hand out.
+
+        Raises:
+            ApplianceError: see `signed`.
+        """
+        if view is None:
+            raise ApplianceError(ErrorCode.SOLICITUD_NOT_FOUND)
+        if view.state is RequestState.SIGNED:
+            # It has a document, and none of the hash that was asked for.
+            raise ApplianceError(ErrorCode.NOT_FOUND)
+        refuse_unsigned(view, self._clock.now())
 
 
 async def reject_in(

@@ -24,16 +24,20 @@ from appliance.domain.integration import (
     FramePage,
     NewSession,
     PageKind,
+    SessionState,
 )
 from appliance.domain.origins import LONGEST, parse_origin
 from appliance.domain.ports import LookupIndex
 from appliance.domain.records import Records, Store
 from appliance.domain.records.integration import KeyRow, NewSessionRow
-from appliance.domain.vocab import EventKind
+from appliance.domain.vocab import EventKind, RequestState
 from appliance.services.presented_keys import PresentedKeys
 from appliance.services.progress import audit, is_over
 from appliance.settings import Settings
 
+_BEGUN: Final = frozenset(
+    {RequestState.IN_PROGRESS, RequestState.SIGNED, RequestState.FAILED}
+)
 _TOKEN_BYTES: Final = 32
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _PUBLIC_BYTES: Final = 12
@@ -283,9 +287,11 @@ class Sessions:
                 the outcome of what was begun, and for a renewal.
 
         Raises:
-            ApplianceError: `SESSION_TOKEN_EXPIRED`, also for a person who was
-                disabled; `SESSION_TOKEN_INVALID`, `SESSION_SUPERSEDED` for one that
-                a later exchange replaced, or `STEP_UP` where its code is too old.
+            ApplianceError: `SESSION_TOKEN_EXPIRED`, also, late or not, for a
+                person who was disabled and where the key was revoked before
+                anything was submitted; `SESSION_TOKEN_INVALID`, `SESSION_SUPERSEDED`
+                for one that a later exchange replaced, or `STEP_UP` where its code
+                is too old.
         """
         bearer = bearer[:_LONGEST]
         async with self._store.read() as records:
@@ -305,6 +311,7 @@ class Sessions:
                 if session.person is None
                 else await records.people.get(session.person)
             )
+            stopped = await _is_stopped(records, session)
         if person is not None and not person.may_go_on(session.otp_at):
             # Late or not: who was disabled gets nothing more of it.
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
@@ -312,10 +319,20 @@ class Sessions:
             self._factor_age
         ):
             raise ApplianceError(ErrorCode.STEP_UP)
-        if is_over(session, self._clock) and not late:
+        if stopped or (is_over(session, self._clock) and not late):
             raise ApplianceError(ErrorCode.SESSION_TOKEN_EXPIRED)
         return session
 
     def _indexes(self, purpose: str, value: str) -> tuple[str, ...]:
         """Indexes that mean nothing in the other environment; the first is stored."""
         return self._lookup.indexes(f"{purpose}/{self._environment.value}", value)
+
+
+async def _is_stopped(records: Records, session: EmbedSession) -> bool:
+    """Whether a session was ended from outside, with nothing begun to be told of."""
+    if session.state is not SessionState.ENDED or session.successor is not None:
+        return False
+    if session.request is None:
+        return True
+    request = await records.requests.get(session.request)
+    return request is None or request.state not in _BEGUN

@@ -11,6 +11,8 @@ import asyncio
 import hashlib
 from typing import Final
 
+from structlog.contextvars import bind_contextvars
+
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import ActivationId, RequestId, new_id
 from appliance.domain.ports import Expectation, Outcomes
@@ -88,6 +90,7 @@ class Signing:
                 )
                 _raise_refusal(means.refused, view.id)
         activation = ActivationId(view.activation or "" if going_on else new_id())
+        bind_contextvars(activation=activation)
         async with self._outcomes.expect(activation) as news:
             if not going_on:
                 refused = await self._shielded.run(

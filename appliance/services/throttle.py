@@ -15,7 +15,7 @@ Source: decisions "Limits", "attempts"; research "Login, OTP".
 
 import asyncio
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -72,6 +72,18 @@ class Attempt:
     id: str
     known_as: str
     """Index by which its address is known once the try was right."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """How long a try must wait."""
+
+    s: float = 0.0
+    """None at all when it is not above 0."""
+    running: bool = True
+    """For tries alone that are still running."""
+    ceiling: datetime | None = None
+    """Its account's ceiling is reached, by wrong tries since then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +153,13 @@ class Throttle:
         while True:
             now = self._clock.now()
             new = NewAttempt(new_id(), now, address, account_index, kind, person, scope)
-            wait_s, running = await self._try(new, known, user)
-            if wait_s <= 0:
+            wait = await self._try(new, known, user)
+            if wait.s <= 0:
                 return Attempt(new.id, known[0])
             full = self._waiting >= _WAITING_MOST or loop.time() >= deadline
-            if not running or full:
+            if not wait.running or full:
                 raise ApplianceError(
-                    ErrorCode.RATE_LIMITED, extras={"retryAfter": math.ceil(wait_s)}
+                    ErrorCode.RATE_LIMITED, extras={"retryAfter": math.ceil(wait.s)}
                 )
             self._waiting += 1
             try:
@@ -182,23 +194,34 @@ class Throttle:
 
     async def _try(
         self, new: NewAttempt, known: tuple[str, ...], user: str | None
-    ) -> tuple[float, bool]:
-        """Record a try; else how long it must wait, and if that is for running ones."""
+    ) -> _Wait:
+        """Record a try, unless it must wait."""
+        # Whoever guesses on after the last refusal takes no lock that others wait for.
+        async with self._store.read() as records:
+            wait = await self._wait(records, new, known)
+            if wait.s > 0 and not wait.running and await _is_noted(records, new, wait):
+                return wait
         async with self._store.write() as records:
-            logins = records.logins
-            await logins.lock(
+            await records.logins.lock(
                 new.address, *wider(new.address), f"{new.kind}|{new.account_index}"
             )
-            wait_s, running = 0.0, True
-            for rule in self._rules(new):
-                rule_s, held = await self._wait_s(logins, rule, new.at)
-                if rule_s > 0:
-                    wait_s, running = max(wait_s, rule_s), running and held
-            if wait_s <= 0 and new.kind not in _BY_ADDRESS:
-                wait_s, running = await self._ceiling_s(records, new, known, user)
-            if wait_s <= 0:
-                await logins.begin(new)
-        return wait_s, running
+            wait = await self._wait(records, new, known)
+            if not await _is_noted(records, new, wait):
+                await _note_ceiling(records, new, user)
+            if wait.s <= 0:
+                await records.logins.begin(new)
+        return wait
+
+    async def _wait(
+        self, records: Records, new: NewAttempt, known: tuple[str, ...]
+    ) -> _Wait:
+        """How long a try must wait, by all that it is counted by."""
+        wait = _Wait()
+        for rule in self._rules(new):
+            wait = _longer(wait, await self._wait_by(records.logins, rule, new.at))
+        if wait.s <= 0 and new.kind not in _BY_ADDRESS:
+            wait = await self._wait_by_ceiling(records.logins, new, known)
+        return wait
 
     def _rules(self, new: NewAttempt) -> list[_Rule]:
         """What a try is counted by, the ceiling of its account apart."""
@@ -219,10 +242,8 @@ class Throttle:
             rules.append(_Rule(own, limit, _MINUTE, grows=_DAY, forgiving=True))
         return rules
 
-    async def _wait_s(
-        self, logins: LoginRecords, rule: _Rule, now: datetime
-    ) -> tuple[float, bool]:
-        """How long a further try must wait by a rule, and if for running ones alone.
+    async def _wait_by(self, logins: LoginRecords, rule: _Rule, now: datetime) -> _Wait:
+        """How long a further try must wait by a rule.
 
         Each `limit` wrong tries double the wait after the last of them, from a
         minute to a quarter of an hour.
@@ -236,56 +257,63 @@ class Throttle:
             if rounds and wrong.last is not None:
                 delay_s = min(60 * 2 ** min(rounds - 1, 10), _LONGEST_WAIT_S)
                 wait = wrong.last + timedelta(seconds=delay_s) - now
-        held = wait <= timedelta(0)
+        running = wait <= timedelta(0)
         nth, since = rule.limit, now - rule.window
         last = await logins.nth_last(rule.counted, nth, since, now - _RUNS)
         if last is not None:
             # None before `now`: are there as many without those that run?
             ended = await logins.nth_last(rule.counted, nth, since, now)
-            held = held and ended is None
+            running = running and ended is None
             wait = max(wait, last + rule.window - now)
-        return wait.total_seconds(), held
+        return _Wait(wait.total_seconds(), running)
 
-    async def _ceiling_s(
-        self,
-        records: Records,
-        new: NewAttempt,
-        known: tuple[str, ...],
-        user: str | None,
-    ) -> tuple[float, bool]:
+    async def _wait_by_ceiling(
+        self, logins: LoginRecords, new: NewAttempt, known: tuple[str, ...]
+    ) -> _Wait:
         """How long a try from a strange address must wait for its account's ceiling."""
-        limits, logins = self._settings, records.logins
+        limits = self._settings
         counted = Counted(new.kind, account_index=new.account_index)
-        wait_s, running, reached = 0.0, True, _HOUR
+        wait, reached = _Wait(), _HOUR
         for limit, window in (
             (limits.wrong_per_hour_account, _HOUR),
             (limits.wrong_per_day_account, _DAY),
         ):
-            rule_s, held = await self._wait_s(
-                logins, _Rule(counted, limit, window), new.at
-            )
-            if rule_s > 0:
-                wait_s, running = max(wait_s, rule_s), running and held
-                reached = window
-        if wait_s > 0:
-            if not running:
-                await _note_ceiling(records, new, new.at - reached, user)
-            since = new.at - timedelta(days=limits.known_address_days)
-            if await logins.is_known(known, since):
-                return 0.0, False
-        return wait_s, running
+            by_rule = await self._wait_by(logins, _Rule(counted, limit, window), new.at)
+            if by_rule.s > 0:
+                wait, reached = _longer(wait, by_rule), window
+        if wait.s <= 0:
+            return wait
+        if not wait.running:
+            wait = replace(wait, ceiling=new.at - reached)
+        since = new.at - timedelta(days=limits.known_address_days)
+        if await logins.is_known(known, since):
+            return replace(wait, s=0.0, running=False)
+        return wait
 
 
-async def _note_ceiling(
-    records: Records, new: NewAttempt, since: datetime, user: str | None
-) -> None:
-    """Say once within a time that an account's ceiling was reached."""
+def _longer(one: _Wait, other: _Wait) -> _Wait:
+    """The longer of two waits; for running tries alone if both are."""
+    if other.s <= 0:
+        return one
+    return _Wait(max(one.s, other.s), one.running and other.running)
+
+
+async def _is_noted(records: Records, new: NewAttempt, wait: _Wait) -> bool:
+    """Whether nothing is left to be said of a ceiling that was reached."""
+    if wait.ceiling is None:
+        return True
     counted = Counted(
         AttemptKind.CEILING, account_index=new.account_index, scope=new.kind.value
     )
-    # The account is locked by the caller: of two tries at once one says it.
-    if (await records.logins.wrong(counted, since, forgiving=False)).count:
-        return
+    noted = await records.logins.wrong(counted, wait.ceiling, forgiving=False)
+    return noted.count > 0
+
+
+async def _note_ceiling(records: Records, new: NewAttempt, user: str | None) -> None:
+    """Say that an account's ceiling was reached.
+
+    The account is locked by the caller: of two tries at once one says it.
+    """
     mark = NewAttempt(
         new_id(),
         new.at,

@@ -61,7 +61,7 @@ class Timestamps:
         self._tasks = tasks
         self._doorbell = doorbell
         self._wait_s = wait_s
-        self._queue = FairQueue(_LIMITS)
+        self._queue = FairQueue(_LIMITS, "tsa")
 
     async def answer(self, request: bytes) -> bytes:
         """Answer a TimeStampReq by a TimeStampResp, both DER.

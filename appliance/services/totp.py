@@ -10,17 +10,33 @@ from base64 import b32encode
 from typing import Final
 
 import pyotp
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
 from appliance.domain.clock import Clock
 
 STEP_S: Final = 30
 _SEED_BYTES: Final = 20
+_SEED_INFO: Final = b"rubrica enrolment totp seed\0"
 _CODE = re.compile(r"[0-9]{6}", re.ASCII)
 
 
 def new_seed() -> str:
     """A fresh seed, in base32."""
     return b32encode(secrets.token_bytes(_SEED_BYTES)).decode()
+
+
+def seed_of(secret: str, opening: str) -> str:
+    """The seed of one opening of a form, in base32; another one at each.
+
+    Args:
+        secret: of the form's link, on the server's side alone.
+        opening: random, held by the browser that the seed is shown to.
+
+    Source: RFC 5869, 2.3.
+    """
+    expand = HKDFExpand(hashes.SHA256(), _SEED_BYTES, _SEED_INFO + opening.encode())
+    return b32encode(expand.derive(secret.encode())).decode()
 
 
 def provisioning_uri(seed: str, name: str, issuer: str) -> str:
@@ -32,6 +48,11 @@ def provisioning_uri(seed: str, name: str, issuer: str) -> str:
         issuer: of the installation.
     """
     return pyotp.TOTP(seed).provisioning_uri(name=name, issuer_name=issuer)
+
+
+def is_code(code: str) -> bool:
+    """Whether this is six digits; spaces do not count."""
+    return _CODE.fullmatch(code.replace(" ", "")) is not None
 
 
 def step_of(seed: str, code: str, clock: Clock) -> int | None:

@@ -6,9 +6,11 @@ the tables' models are the reference: `docs/settings.md` is generated from them.
 """
 
 from appliance.settings.access import AuthSettings, SecretSettings
+from appliance.settings.coherence import Fault
 from appliance.settings.documents import DocumentSettings, SandboxSettings
 from appliance.settings.hsm import HsmSettings, ReplicaSettings, TokenSettings
 from appliance.settings.loading import load_settings
+from appliance.settings.metrics import MetricsSettings
 from appliance.settings.pki import (
     OutsideTsaSettings,
     PkiSettings,
@@ -19,15 +21,18 @@ from appliance.settings.root import LogSettings, Settings
 from appliance.settings.section import SettingsError
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
 from appliance.settings.stores import DatabaseSettings, RedisSettings
-from appliance.settings.web import FACES, WebSettings
+from appliance.settings.web import FACES, METRICS, WebSettings
 
 __all__ = [
     "FACES",
+    "METRICS",
     "AuthSettings",
     "DatabaseSettings",
     "DocumentSettings",
+    "Fault",
     "HsmSettings",
     "LogSettings",
+    "MetricsSettings",
     "OutsideTsaSettings",
     "PkiSettings",
     "ProfileSettings",

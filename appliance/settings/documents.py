@@ -52,11 +52,11 @@ class SandboxSettings(Section):
     cpu_s: int = Field(default=10, ge=1, le=120)
     """CPU time of one job, in seconds."""
     wall_s: Seconds = 20
-    """Wall time of one job, in seconds."""
+    """Wall time of one job, in seconds; what computes has 1 s of a processor before."""
     jobs: int = Field(default=4, ge=1, le=64)
     """Jobs that run at the same time; more wait. Drawing never takes all places, and
     one integrator's jobs do not either (see `docs/limits.md`)."""
     render_cpu_s: int = Field(default=3, ge=1, le=120)
     """CPU time of a job that draws a page, in seconds; at most `cpu_s` is used."""
     render_wall_s: Seconds = 6
-    """Wall time of a job that draws a page, in seconds; at most `wall_s` is used."""
+    """Wall time of a job that draws a page, likewise; at most `wall_s` is used."""

@@ -2,10 +2,8 @@
 
 import tomllib
 from pathlib import Path
-from typing import get_args
 
-from pydantic import BaseModel, ValidationError
-
+from appliance.settings.faults import read_tables
 from appliance.settings.root import Settings
 from appliance.settings.section import SettingsError
 
@@ -26,10 +24,11 @@ def load_settings(path: Path) -> Settings:
         msg = f"{path}: not valid TOML ({exc})"
         raise SettingsError(msg) from exc
     try:
-        settings = Settings.model_validate(_absolute(raw, path.resolve().parent))
-    except ValidationError as exc:
-        raise SettingsError(_explain(path, exc)) from exc
-    return settings
+        return read_tables(_absolute(raw, path.resolve().parent))
+    except SettingsError as exc:
+        lines = str(exc).splitlines()
+        # None: a cause would show values, and with them what may be a secret.
+        raise SettingsError("\n".join(f"{path}: {line}" for line in lines)) from None
 
 
 _PATH_KEYS = frozenset(
@@ -38,6 +37,7 @@ _PATH_KEYS = frozenset(
         "run_dir",
         "fonts_dir",
         "password_file",
+        "root_certificate_file",
         "socket",
         "path",
         "module",
@@ -73,29 +73,3 @@ def _absolute(table: dict[str, object], folder: Path) -> dict[str, object]:
         else:
             out[key] = value
     return out
-
-
-def _explain(path: Path, exc: ValidationError) -> str:
-    """One line for each fault: file, key, and what is allowed."""
-    lines = []
-    for error in exc.errors():
-        key = ".".join(str(part) for part in error["loc"]) or "(file)"
-        if error["type"] == "extra_forbidden":
-            allowed = ", ".join(sorted(_keys_beside(error["loc"])))
-            lines.append(f"{path}: {key}: unknown key; allowed here: {allowed}")
-        else:
-            lines.append(f"{path}: {key}: {error['msg']}")
-    return "\n".join(lines)
-
-
-def _keys_beside(loc: tuple[int | str, ...]) -> list[str]:
-    """The keys that the table holding `loc` may have."""
-    model: type[BaseModel] = Settings
-    for part in loc[:-1]:
-        if isinstance(part, int):
-            continue  # a place in a list, whose elements' model it is already
-        annotation = model.model_fields[part].annotation
-        for kind in (annotation, *get_args(annotation)):
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                model = kind
-    return list(model.model_fields)

@@ -9,16 +9,17 @@ from pydantic import Field, model_validator
 
 from appliance.domain.integration import EVENT_PREFIX
 from appliance.domain.levels import INTERNAL_TSA, SignatureProfile
-from appliance.domain.stamp_details import CODE_LENGTH, CONTENT_AT_MOST
 from appliance.domain.vocab import Environment, SignatureLevel
 from appliance.settings.access import AuthSettings, SecretSettings
+from appliance.settings.coherence import ContradictionError, contradictions
 from appliance.settings.documents import DocumentSettings, SandboxSettings
 from appliance.settings.hsm import HsmSettings
+from appliance.settings.metrics import MetricsSettings
 from appliance.settings.pki import PkiSettings, RevocationSettings, TimestampSettings
 from appliance.settings.section import Section
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
 from appliance.settings.stores import DatabaseSettings, RedisSettings
-from appliance.settings.web import WebSettings
+from appliance.settings.web import METRICS, WebSettings
 
 
 class LogSettings(Section):
@@ -65,24 +66,12 @@ class Settings(Section):
     stamp: StampSettings = StampSettings()
     sandbox: SandboxSettings = SandboxSettings()
     log: LogSettings = LogSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     @model_validator(mode="after")
-    def _trial_is_not_production(self) -> Self:
-        if self.trial and self.environment is Environment.PROD:
-            msg = "trial: a trial cannot be PROD"
-            raise ValueError(msg)
-        return self
-
-    @model_validator(mode="after")
-    def _production_knows_its_proxies(self) -> Self:
-        # Behind a proxy that is not named every client has the proxy's address,
-        # and the wrong tries of one lock out all.
-        if self.environment is Environment.PROD and self.web.trusted_proxies is None:
-            msg = (
-                "web.trusted_proxies: PROD needs the networks of the proxies before "
-                "it, or [] where there is none"
-            )
-            raise ValueError(msg)
+    def _keys_fit_together(self) -> Self:
+        if faults := list(contradictions(self)):
+            raise ContradictionError(faults)
         return self
 
     @property
@@ -96,14 +85,6 @@ class Settings(Section):
             self.profile.tsa,
         )
 
-    @model_validator(mode="after")
-    def _authorities_are_known(self) -> Self:
-        unknown = [name for name in self.profile.tsa if name not in self.tsa_names]
-        if unknown:
-            msg = f"profile.tsa: {', '.join(unknown)}: not in timestamps.outside"
-            raise ValueError(msg)
-        return self
-
     @property
     def tsa_names(self) -> tuple[str, ...]:
         """Names that profiles may have for who makes timestamps."""
@@ -114,15 +95,18 @@ class Settings(Section):
         """Where the page of a signature is, without its code."""
         return self.stamp.verify_url or f"{self.web.base_url}/verificar"
 
-    @model_validator(mode="after")
-    def _address_fits_into_a_code(self) -> Self:
-        if len(self.verify_url) + 1 + CODE_LENGTH > CONTENT_AT_MOST:
-            msg = "stamp.verify_url: too long for a QR code"
-            raise ValueError(msg)
-        if not self.verify_url.isascii():
-            msg = "stamp.verify_url: its host must be written in ASCII (xn--…)"
-            raise ValueError(msg)
-        return self
+    def listen(self, role: str) -> str:
+        """Where a role listens; empty: it does not.
+
+        Args:
+            role: one of `FACES`, or `metrics`.
+        """
+        return self.metrics.listen if role == METRICS else self.web.listen(role)
+
+    @property
+    def metrics_dir(self) -> Path:
+        """Where each role has a folder for its figures."""
+        return self.metrics.folder or self.run_dir / "metrics"
 
     @property
     def sandbox_socket(self) -> Path:

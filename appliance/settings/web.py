@@ -11,9 +11,12 @@ from appliance.settings.section import Seconds, Section
 _ADDRESS = r"^https?://[^/?#\s]+(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$"
 _ORIGIN = r"^https?://[a-z0-9.-]+(:[0-9]{1,5})?$"
 
+_LAST_PORT: Final = 65535
 _NETWORKS: Final = (ipaddress.IPv4Network, ipaddress.IPv6Network)
 FACES: Final[tuple[str, ...]] = ("api", "embed", "admin")
 """Roles that answer HTTP, each on a listener of its own (`web.listen_…`)."""
+METRICS: Final = "metrics"
+"""The role that answers Prometheus, on `metrics.listen`."""
 
 
 def origin_of(url: str) -> str:
@@ -32,19 +35,57 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
+def checked_listener(given: str) -> str:
+    """An address to listen on, or nothing.
+
+    Args:
+        given: `host:port`, `unix:/path` or empty.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    host, colon, port = given.rpartition(":")
+    if not given or (given.startswith("unix:/") and given != "unix:/"):
+        return given
+    right = port.isascii() and port.isdigit() and 1 <= int(port) <= _LAST_PORT
+    if not colon or not host or host == "unix" or not right:
+        msg = (
+            f"{given!r}: must be host:port with a port from 1 to {_LAST_PORT}, "
+            "or unix:/path"
+        )
+        raise ValueError(msg)
+    return given
+
+
 class WebSettings(Section):
     """Addresses and limits of the HTTP faces."""
 
-    base_url: str = Field(default="http://127.0.0.1:8080", pattern=_ADDRESS)
+    base_url: str = Field(
+        default="http://127.0.0.1:8080",
+        pattern=_ADDRESS,
+        examples=["https://firma.example", "https://firma.example/firma-api"],
+    )
     """Public address of the REST API, without a final slash ({base_url}). It may have a
     path (`https://firma.example/firma-api`): all links carry it, and a web server
     before the role may keep it or strip it."""
-    web_url: str = Field(default="", pattern=rf"{_ADDRESS}|^$")
+    web_url: str = Field(
+        default="",
+        pattern=rf"{_ADDRESS}|^$",
+        examples=["https://sesiones.firma.example"],
+    )
     """Public address of the session API ({web_url}), served by the `api` role
     too; the default is `base_url`."""
-    iframe_url: str = Field(default="http://localhost:8081", pattern=_ORIGIN)
+    iframe_url: str = Field(
+        default="http://localhost:8081",
+        pattern=_ORIGIN,
+        examples=["https://marco.firma.example", "https://firma.example:8443"],
+    )
     """Origin of the iframe ({iframe_url}): no other address here may have it."""
-    admin_url: str = Field(default="http://127.0.0.1:8082", pattern=_ORIGIN)
+    admin_url: str = Field(
+        default="http://127.0.0.1:8082",
+        pattern=_ORIGIN,
+        examples=["https://consola.firma.example", "https://firma.example:8444"],
+    )
     """Origin of the console; best reachable from inside alone."""
     documentation_url: str = Field(default="", pattern=r"^(https?://[^\s]+)?$")
     """Where this installation's documentation is; the page at {base_url} links to
@@ -91,6 +132,11 @@ class WebSettings(Section):
         addresses = (self.listen_api, self.listen_embed, self.listen_admin)
         return dict(zip(FACES, addresses, strict=True))[face]
 
+    @field_validator("listen_api", "listen_embed", "listen_admin")
+    @classmethod
+    def _listens_somewhere(cls, given: str) -> str:
+        return checked_listener(given)
+
     @field_validator("trusted_proxies")
     @classmethod
     def _proxies_are_networks(
@@ -122,6 +168,9 @@ class WebSettings(Section):
             origin_of(url) for url in (self.base_url, self.web_url, self.admin_url)
         }
         if origin_of(self.iframe_url) in others:
-            msg = "iframe_url: must be an origin of its own"
+            msg = (
+                "iframe_url: must be an origin of its own: another host or port than "
+                "web.base_url, web.web_url and web.admin_url have"
+            )
             raise ValueError(msg)
         return self

@@ -32,10 +32,13 @@ class ConnectionTurns:
     """
 
     def __init__(self, engines: Engines) -> None:
-        self._readers = FairQueue(_limits(engines.reader))
+        self._readers = FairQueue(_limits(engines.reader), "database_turns")
         # On PostgreSQL both are one pool.
         is_one = engines.writer is engines.reader
-        self._writers = self._readers if is_one else FairQueue(_limits(engines.writer))
+        self._writers = self._readers
+        if not is_one:
+            limits = _limits(engines.writer)
+            self._writers = FairQueue(limits, "database_write_turns")
 
     def reading(self) -> AbstractAsyncContextManager[None]:
         """Hold a place among the readers.

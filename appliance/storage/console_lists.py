@@ -1,6 +1,7 @@
 """Lists of the console, with filters and cursors, in SQL that both databases take."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -217,6 +218,31 @@ class SqlConsoleLists:
         if row is None:
             return None
         return WriterRow(row.id, row.role, row.started, row.n, row.hash)
+
+    async def writers(
+        self, after: tuple[datetime, str] | None, limit: int
+    ) -> list[WriterRow]:
+        """Process starts that wrote to the audit, newest first."""
+        at = audit_writer.c
+        wanted = select(audit_writer).order_by(at.started.desc(), at.id.desc())
+        if after is not None:
+            started, ident = after
+            wanted = wanted.where(
+                or_(at.started < started, and_(at.started == started, at.id < ident))
+            )
+        rows = await self._connection.execute(wanted.limit(limit))
+        return [WriterRow(r.id, r.role, r.started, r.n, r.hash) for r in rows]
+
+    async def has_rows_beyond(self, writer: str) -> bool:
+        """Whether a writer has rows after the last that it knows of."""
+        # One statement: a row that is being written comes with its number.
+        found = await self._connection.execute(
+            select(audit_event.c.n)
+            .join(audit_writer, audit_writer.c.id == audit_event.c.writer)
+            .where(audit_writer.c.id == writer, audit_event.c.n > audit_writer.c.n)
+            .limit(1)
+        )
+        return found.first() is not None
 
     async def writer_rows(self, writer: str, above: int, limit: int) -> list[AuditRow]:
         """A writer's rows by number, those above a number."""

@@ -2,24 +2,36 @@
 
 SQLite runs in WAL mode with one writer at a time: `BEGIN IMMEDIATE`, because a
 transaction that first reads and then writes fails at once when another wrote
-meanwhile, whatever the time-out. Readers are `query_only`.
+meanwhile, whatever the time-out. Those who write take turns, in this process and
+among all. Readers are `query_only`.
 """
 
 import asyncio
 import contextlib
+import os
+import pwd
 import sqlite3
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from sqlalchemy import URL, event, make_url
 from sqlalchemy.engine import Connection
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import QueuePool
 
+from appliance.core import metrics
 from appliance.settings import Settings
+from appliance.storage.file_turn import FileTurn
+from appliance.storage.password_files import read_password
+from appliance.storage.tls import database_tls
 
 _LOOK_AGAIN_S = 0.01
+_PORT: Final = 5432
 _CONNECT_S: Final = 5
 _STATEMENT_S: Final = 30
 """Longest that a connection to PostgreSQL, and a statement there, may take."""
@@ -31,6 +43,23 @@ class Engines:
 
     reader: AsyncEngine
     writer: AsyncEngine
+    turn: FileTurn | None = None
+    """Among the processes that write; PostgreSQL needs none."""
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """A connection in a transaction that may write.
+
+        Raises:
+            TimeoutError: other processes kept on writing.
+            OSError, SQLAlchemyError: the database is away.
+        """
+        async with (
+            self.writer.connect() as connection,
+            self.turn or contextlib.nullcontext(),
+            connection.begin(),
+        ):
+            yield connection
 
     async def dispose(self) -> None:
         """Close every connection."""
@@ -40,16 +69,66 @@ class Engines:
 
 
 def database_url(settings: Settings) -> URL:
-    """The address of the record, its password read from its file."""
+    """The address of the record, its password read from its file.
+
+    Where it names no user, that is libpq's: `PGUSER`, or else the system's user, by
+    which PostgreSQL's `peer` knows a role on its socket.
+
+    Raises:
+        SettingsError: that file cannot be read.
+    """
     text = settings.database.url
     if text == "sqlite":
         path = settings.data_dir / "rubrica.db"
         return URL.create("sqlite+aiosqlite", database=str(path))
-    url = make_url(text).set(drivername="postgresql+asyncpg")
+    url = make_url(_without_further_hosts(text)).set(drivername="postgresql+asyncpg")
+    if url.username is None and "user" not in url.query:
+        url = url.set(username=os.environ.get("PGUSER") or _system_user())
     if settings.database.password_file is not None:
-        password = settings.database.password_file.read_text(encoding="utf-8")
-        url = url.set(password=password.strip())
+        url = url.set(password=read_password(settings.database.password_file))
     return url
+
+
+def _system_user() -> str | None:
+    """Who this process runs as, as libpq sees it; None for a number without a name."""
+    # asyncpg would believe `USER`, which sudo and setpriv leave as it was.
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return None
+
+
+def _netloc(text: str) -> tuple[str, list[str]]:
+    """User and hosts, each with its port, of a PostgreSQL URL."""
+    netloc = text.partition("://")[2].partition("?")[0].partition("/")[0]
+    user, _, hosts = netloc.rpartition("@")
+    return user, hosts.split(",")
+
+
+def _without_further_hosts(text: str) -> str:
+    """The same URL with its first host alone; SQLAlchemy reads no list there."""
+    _, (first, *others) = _netloc(text)
+    return text.replace(",".join((first, *others)), first, 1) if others else text
+
+
+def connect_options(settings: Settings) -> dict[str, Any]:
+    """What asyncpg is told beside the URL: limits, TLS, and the hosts of a failover.
+
+    Raises:
+        SettingsError: a file for TLS cannot be used.
+    """
+    options: dict[str, Any] = {
+        "timeout": _CONNECT_S,
+        "command_timeout": _STATEMENT_S,
+        "ssl": database_tls(settings.database),
+    }
+    _, hosts = _netloc(settings.database.url)
+    if len(hosts) > 1:
+        places = [urlsplit(f"//{host}") for host in hosts]
+        options["host"] = [place.hostname for place in places]
+        options["port"] = [place.port or _PORT for place in places]
+        options["target_session_attrs"] = "read-write"
+    return options
 
 
 def open_engines(settings: Settings) -> Engines:
@@ -64,8 +143,9 @@ def open_engines(settings: Settings) -> Engines:
         pool_timeout=settings.database.busy_timeout_s,
         pool_pre_ping=True,
         hide_parameters=True,
-        connect_args={"timeout": _CONNECT_S, "command_timeout": _STATEMENT_S},
+        connect_args=connect_options(settings),
     )
+    _watch(engine, "database")
     return Engines(engine, engine)
 
 
@@ -89,7 +169,20 @@ def _open_sqlite(url: URL, settings: Settings) -> Engines:
     )
     _prepare_sqlite(reader, wait_s, query_only=True)
     _prepare_sqlite(writer, wait_s, query_only=False)
-    return Engines(reader, writer)
+    _watch(reader, "database")
+    _watch(writer, "database_write")
+    turn = FileTurn(path.with_name(f"{path.name}-turn"), wait_s)
+    return Engines(reader, writer, turn)
+
+
+def _watch(engine: AsyncEngine, name: str) -> None:
+    """Show in `/metrics` how many connections are in use."""
+    if isinstance(engine.pool, QueuePool):
+        metrics.watch_pool(name, engine.pool, _pool_state, refuses=False)
+
+
+def _pool_state(pool: QueuePool) -> metrics.PoolState:
+    return metrics.PoolState(pool.size(), pool.checkedout())
 
 
 def _prepare_sqlite(engine: AsyncEngine, wait_s: float, *, query_only: bool) -> None:

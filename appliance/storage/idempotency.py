@@ -41,6 +41,17 @@ class SqlIdempotency:
         if await self.remembered(scope, key) != fingerprint:
             raise ApplianceError(ErrorCode.IDEMKEY_CONFLICT)
 
+    async def rebind(
+        self, scope: str, key: str, fingerprint: str, at: datetime
+    ) -> None:
+        """Have a key stand for something, whatever it stood for, from now on."""
+        now = {"fingerprint": fingerprint, "created": at}
+        await self._connection.execute(
+            insert_into(self._connection, idempotency)
+            .values(scope=scope, key=key, **now)
+            .on_conflict_do_update(index_elements=["scope", "key"], set_=now)
+        )
+
     async def forget(self, before: datetime, limit: int) -> int:
         """Delete keys that were first used before then, the oldest; how many."""
         named = idempotency.c.scope, idempotency.c.key

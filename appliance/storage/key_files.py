@@ -15,12 +15,10 @@ import stat
 from pathlib import Path
 from typing import Final
 
-import structlog
-
+from appliance.core.credential_files import bits_too_open, given_file
 from appliance.domain.key_ring import FIRST, LAST, KeyRing
 from appliance.settings import SettingsError
 
-_log: Final = structlog.get_logger(__name__)
 KEY_BYTES: Final = 32
 _HEAD: Final = '# version, key in hex; "next" is known and not in use yet\n'
 _NEXT: Final = "next"
@@ -31,11 +29,12 @@ def read_key_ring(path: Path) -> KeyRing:
     """Read a key file that only its owner can read.
 
     Args:
-        path: the file.
+        path: the file; a credential of its name is read in its place.
 
     Raises:
         SettingsError: not readable, readable by others, or not of the format.
     """
+    path = given_file(path)
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         text = path.read_text(encoding="ascii")
@@ -46,7 +45,7 @@ def read_key_ring(path: Path) -> KeyRing:
     except ValueError:
         # The cause would show what the file holds.
         ring = None
-    if mode & 0o077:
+    if mode & bits_too_open(path):
         msg = f"{path}: others may read it; set its mode to 0600 or 0400"
         raise SettingsError(msg)
     if ring is None:
@@ -96,6 +95,14 @@ def write_key_ring(path: Path, ring: KeyRing) -> None:
         raise SettingsError(msg) from exc
 
 
+def _tell(unusable: SettingsError) -> None:
+    # Commands read keys too, and have no log.
+    import structlog  # noqa: PLC0415 (heavy)
+
+    log = structlog.get_logger(__name__)
+    log.error("secrets.file_unusable", error=str(unusable))
+
+
 class KeyFile:
     """A key file that is read again when it was changed.
 
@@ -122,12 +129,12 @@ class KeyFile:
             try:
                 self._ring = read_key_ring(self._path)
             except SettingsError as exc:
-                _log.error("secrets.file_unusable", error=str(exc))
+                _tell(exc)
         return self._ring
 
     def _look(self) -> tuple[int, int, int] | None:
         try:
-            found = self._path.stat()
+            found = given_file(self._path).stat()
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,8 +1,9 @@
 """CRLs and OCSP answers in SQL."""
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, delete, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.certificates import (
@@ -61,15 +62,7 @@ class SqlPublications:
                 select(ocsp_response).where(ocsp_response.c.serial == serial)
             )
         ).one_or_none()
-        if row is None:
-            return None
-        return OcspAnswer(
-            row.serial,
-            CertificateState(row.state),
-            row.der,
-            row.this_update,
-            row.next_update,
-        )
+        return None if row is None else _answer_of(row)
 
     async def put_answer(self, new: OcspAnswer) -> bool:
         """Put an answer in the place of the one before it, if it is still true."""
@@ -118,12 +111,35 @@ class SqlPublications:
         )
         return (await self._connection.execute(query)).first() is not None
 
+    async def first_to_end(self, now: datetime) -> OcspAnswer | None:
+        """The answer that ends first, of certificates that have not."""
+        row = (
+            await self._connection.execute(
+                select(ocsp_response)
+                .join(certificate)
+                .where(certificate.c.not_after > now)
+                .order_by(ocsp_response.c.next_update)
+                .limit(1)
+            )
+        ).one_or_none()
+        return None if row is None else _answer_of(row)
+
     async def sweep(self, before: datetime) -> int:
         """Delete answers that were out of date by then; how many."""
         result = await self._connection.execute(
             delete(ocsp_response).where(ocsp_response.c.next_update < before)
         )
         return result.rowcount
+
+
+def _answer_of(row: Row[Any]) -> OcspAnswer:
+    return OcspAnswer(
+        row.serial,
+        CertificateState(row.state),
+        row.der,
+        row.this_update,
+        row.next_update,
+    )
 
 
 def _due(issuer: str, now: datetime, horizon: datetime) -> ColumnElement[bool]:

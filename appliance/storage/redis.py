@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 
 from appliance.domain.ids import ActivationId, TaskId
 from appliance.settings import Settings
+from appliance.storage.password_files import read_password
 
 QUEUE = "rubrica:ring"
 """arq's queue."""
@@ -59,9 +60,19 @@ def deserialize(raw: bytes) -> dict[str, Any]:
 
 
 def redis_settings(settings: Settings) -> RedisSettings:
-    """How to reach the doorbell; one try, since nothing waits for it."""
+    """How to reach the doorbell; one try, since nothing waits for it.
+
+    Raises:
+        SettingsError: the file of its password cannot be read.
+    """
     if settings.redis.url is not None:
         found = RedisSettings.from_dsn(settings.redis.url)
+        # Off by default in arq: any certificate of that authority would do.
+        found.ssl_check_hostname = found.ssl
+        if (ca := settings.redis.root_certificate_file) is not None:
+            found.ssl_ca_certs = str(ca)
+        if (file := settings.redis.password_file) is not None:
+            found.password = read_password(file)
     else:
         found = RedisSettings(unix_socket_path=str(settings.redis_socket))
     found.conn_retries = 1
@@ -242,6 +253,8 @@ def connect(settings: RedisSettings) -> Redis:
         username=settings.username,
         password=settings.password,
         ssl=settings.ssl,
+        ssl_ca_certs=settings.ssl_ca_certs,
+        ssl_check_hostname=settings.ssl_check_hostname,
         socket_connect_timeout=1,
     )
 

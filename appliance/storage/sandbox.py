@@ -72,7 +72,7 @@ class SandboxClient:
     ) -> None:
         self._path = str(socket_path)
         self._timeout_s = timeout_s
-        self._queue = FairQueue(limits)
+        self._queue = FairQueue(limits, "sandbox")
         # Threads of its own: they wait for as long as jobs take, and in asyncio's few
         # nobody could read a document or compute its hash meanwhile.
         self._threads = ThreadPoolExecutor(limits.places, thread_name_prefix="sandbox")

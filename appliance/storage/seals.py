@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from sqlalchemy import Column, ColumnElement, Table, delete, exists, insert, select
+from sqlalchemy import Column, ColumnElement, Table, delete, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.activation import Seal
@@ -50,8 +50,15 @@ async def erase_seals(
     await connection.execute(delete(table).where(wanted))
 
 
+def is_sealed(table: Table, subject: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether something is sealed to any host, as a condition."""
+    # By name: `SELECT *` needs a right on what is sealed as well.
+    return select(_subject(table)).where(_subject(table) == subject).exists()
+
+
 def is_sealed_to(
     table: Table, subject: ColumnElement[str], host: str
 ) -> ColumnElement[bool]:
     """Whether something is sealed to a host, as a condition."""
-    return exists().where(_subject(table) == subject, table.c.host == host)
+    which = (_subject(table) == subject, table.c.host == host)
+    return select(_subject(table)).where(*which).exists()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import structlog
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -15,6 +16,7 @@ from appliance.domain.ids import new_id
 from appliance.storage import tables
 from appliance.storage.activations import SqlActivations
 from appliance.storage.audit import SqlAudit
+from appliance.storage.backlog import SqlBacklog
 from appliance.storage.batches import SqlBatches
 from appliance.storage.certificates import SqlCertificates
 from appliance.storage.connection_turns import ConnectionTurns
@@ -49,9 +51,13 @@ from appliance.storage.trust import (
 )
 from appliance.storage.workers import SqlActivationKeys, SqlWorkers
 
+_log = structlog.get_logger(__name__)
 _AWAY = (OperationalError, InterfaceError, PoolTimeoutError, OSError)
 _AWAY_STATES = ("08", "40", "53", "57")
 """Classes of SQLSTATE: connection, deadlock, resources, a stop by an operator."""
+
+_DENIED = "42501"
+"""SQLSTATE of what the user of the database has no right to."""
 
 
 class SqlRecords:
@@ -68,6 +74,7 @@ class SqlRecords:
         self.trust = SqlTrust(connection)
         self.expiry = SqlExpiry(connection)
         self.outside = SqlOutsideStatus(connection)
+        self.backlog = SqlBacklog(connection)
         self.documents = SqlDocuments(connection)
         self.document_keys = SqlDocumentKeys(connection)
         self.requests = SqlRequests(connection)
@@ -107,6 +114,7 @@ class SqlStore:
         self._engines = engines
         self._clock = clock
         self._role = role
+        self._user = engines.reader.url.username
         self._writer = new_id()
         self._registered = False
         self._registering = asyncio.Lock()
@@ -119,7 +127,7 @@ class SqlStore:
         Raises:
             ApplianceError: `OVERLOADED`, `STORE_UNAVAILABLE`.
         """
-        with store_faults():
+        with store_faults(self._user):
             async with (
                 self._turns.reading(),
                 self._engines.reader.connect() as connection,
@@ -133,11 +141,11 @@ class SqlStore:
         Raises:
             ApplianceError: `OVERLOADED`, `STORE_UNAVAILABLE`.
         """
-        with store_faults():
+        with store_faults(self._user):
             await self._register()
             async with (
                 self._turns.writing(),
-                self._engines.writer.begin() as connection,
+                self._engines.writing() as connection,
             ):
                 records = SqlRecords(connection, self._writer, self._clock)
                 yield records
@@ -151,7 +159,7 @@ class SqlStore:
         async with self._registering:
             if self._registered:
                 return
-            async with self._engines.writer.begin() as connection:
+            async with self._engines.writing() as connection:
                 # A caller that left between commit and return left the row.
                 await connection.execute(
                     insert_into(connection, tables.audit_writer)
@@ -172,7 +180,16 @@ class SqlStore:
 
 
 class store_faults:  # noqa: N801 (used as a statement, like contextlib.suppress)
-    """Turn a database that is away into `STORE_UNAVAILABLE`."""
+    """Turn a database that is away into `STORE_UNAVAILABLE`.
+
+    So it does with a right that is missing, which is logged.
+
+    Args:
+        user: of the database, for the log.
+    """
+
+    def __init__(self, user: str | None = None) -> None:
+        self._user = user
 
     def __enter__(self) -> None:
         """Nothing to set up."""
@@ -180,8 +197,34 @@ class store_faults:  # noqa: N801 (used as a statement, like contextlib.suppress
     def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
         if isinstance(exc, IntegrityError):
             return
+        if (denied := denied_right(exc)) is not None:
+            # Not away, and no retry will do: an operator has to look.
+            _log.error("store.permission_denied", user=self._user, **denied)
+            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
         if isinstance(exc, _AWAY) or (isinstance(exc, DBAPIError) and _away(exc)):
             raise ApplianceError(ErrorCode.STORE_UNAVAILABLE) from exc
+
+
+def denied_right(exc: BaseException | None) -> dict[str, str] | None:
+    """What a right is missing for, in PostgreSQL's words, and what to do about it.
+
+    Args:
+        exc: of a statement.
+
+    Returns:
+        Fields for the log, or None for any other error.
+    """
+    if not isinstance(exc, DBAPIError) or exc.statement is None:
+        return None
+    if getattr(exc.orig, "sqlstate", None) != _DENIED:
+        return None
+    # "permission denied for table person": asyncpg's own error below SQLAlchemy's.
+    told = str(getattr(exc.orig, "__cause__", None) or exc.orig)
+    return {
+        "reason": told.partition("\n")[0],
+        "statement": exc.statement.split(maxsplit=1)[0],
+        "remedy": "run rubrica migrate",
+    }
 
 
 def _away(exc: DBAPIError) -> bool:

@@ -12,7 +12,6 @@ from sqlalchemy import (
     and_,
     case,
     delete,
-    exists,
     func,
     insert,
     or_,
@@ -28,7 +27,13 @@ from appliance.domain.ids import PersonId, TaskId
 from appliance.domain.records.tasks import EndedTask, TaskClaim, TaskStatus
 from appliance.domain.vocab import TaskKind, TaskState
 from appliance.storage.leases import claim_one, fenced_update, release
-from appliance.storage.seals import add_seals, erase_seals, is_sealed_to, seals_of
+from appliance.storage.seals import (
+    add_seals,
+    erase_seals,
+    is_sealed,
+    is_sealed_to,
+    seals_of,
+)
 from appliance.storage.tables import hsm_task, task_seal
 
 _OPEN = (TaskState.WAITING.value, TaskState.RUNNING.value)
@@ -209,7 +214,7 @@ class SqlTasks:
         self, at: datetime, before: datetime, reason: str
     ) -> list[EndedTask]:
         """End the tasks that nobody holds and whose seals nobody can open any more."""
-        sealed = exists().where(task_seal.c.task == hsm_task.c.id)
+        sealed = is_sealed(task_seal, hsm_task.c.id)
         late = _free(at) & sealed & (hsm_task.c.created <= before)
         return await self._fail(late, reason)
 
@@ -304,6 +309,6 @@ def _claimable(
 ) -> ColumnElement[bool]:
     """Free, not tried too often, and without seals or sealed to this host."""
     possible = hsm_task.c.kind.in_([kind.value for kind in kinds])
-    unsealed = ~exists().where(task_seal.c.task == hsm_task.c.id)
+    unsealed = ~is_sealed(task_seal, hsm_task.c.id)
     ours = unsealed | is_sealed_to(task_seal, hsm_task.c.id, host)
     return _free(at) & (hsm_task.c.fence < attempts) & possible & ours

@@ -11,13 +11,17 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, WebsocketScope
 from quart import Quart, Response, g, request
 from quart.typing import ResponseReturnValue
+from structlog.contextvars import bind_contextvars
 from werkzeug.exceptions import MethodNotAllowed
-from werkzeug.routing import BaseConverter
+from werkzeug.routing import BaseConverter, RequestRedirect
 
 from appliance.core.work_owner import WorkOwner, work_for
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -28,6 +32,7 @@ from appliance.web import body as bodies
 from appliance.web.body import BoundedRequest, Budget, Limits
 from appliance.web.client_address import Proxies, counted, full_address
 from appliance.web.lingering import LingeringConnection
+from appliance.web.pages import read_templates
 
 _ONCE: Final = (
     "Authorization",
@@ -131,6 +136,7 @@ def create_app(
     language.load()
     face = face or rest_face(settings)
     app = Quart(name, static_folder=None)
+    app.jinja_options = {"loader": read_templates(Path(app.root_path) / "templates")}
     limits = Limits(
         json=settings.web.body_limit_bytes,
         document=settings.documents.limit_bytes,
@@ -140,7 +146,7 @@ def create_app(
     app.asgi_http_class = LingeringConnection
     app.asgi_websocket_class = RefusedWebsocket
     app.config["RESPONSE_TIMEOUT"] = None
-    # A redirect would answer without any of our headers: an address is or is not.
+    # An address is or is not; of its last slash alone we remind: see `_slashed`.
     app.url_map.strict_slashes = True
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
@@ -168,6 +174,8 @@ def _install(app: Quart, settings: Settings, face: Face) -> None:
         address = f"address:{client_address()}"
         work_for(WorkOwner(address, address))
         _check_headers()
+        if isinstance(request.routing_exception, RequestRedirect):
+            return _slashed()
         if request.routing_exception is not None:
             return None
         if request.method == "OPTIONS" and request.url_rule is not None:
@@ -206,6 +214,21 @@ def _install(app: Quart, settings: Settings, face: Face) -> None:
     app.teardown_request(end)
 
 
+def _slashed() -> Response:
+    """Send a caller on to the same address with its last slash.
+
+    The framework would make the address of the `Host` header and of the scheme of
+    the connection: another one than the caller's behind a proxy, or of somebody
+    else's choice. This one is relative, so that what stands in the query goes
+    nowhere else.
+    """
+    last = quote(request.path.rpartition("/")[2])
+    query = request.query_string.decode("ascii", "replace")
+    response = Response(b"", status=HTTPStatus.PERMANENT_REDIRECT)
+    response.headers["Location"] = f"./{last}/" + (f"?{query}" if query else "")
+    return response
+
+
 async def _nobody(bearer: str) -> Signer:
     """The person of a bearer where no bearer is anybody's.
 
@@ -220,6 +243,8 @@ def _begin() -> None:
     """Give the present request its id, once."""
     if "request_id" not in g:
         g.request_id = secrets.token_hex(12)
+        # Each call is a task with a context of its own: it ends with it.
+        bind_contextvars(requestId=g.request_id)
         g.began = time.perf_counter()
 
 

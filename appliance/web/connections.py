@@ -21,6 +21,7 @@ from hypercorn.events import Closed, RawData, Updated
 from hypercorn.typing import ConnectionState
 from hypercorn.utils import parse_socket_addr
 
+from appliance.core import metrics
 from appliance.domain.errors import ErrorCode
 from appliance.web.bare import bare_answer
 from appliance.web.client_address import Proxies, counted
@@ -77,6 +78,11 @@ class Connections:
         self._all: set[Connection] = set()
         self._by_peer: defaultdict[str, set[Connection]] = defaultdict(set)
         self._full = Rarely("connections.full")
+        metrics.watch_pool("connections", self, Connections.state)
+
+    def state(self) -> metrics.PoolState:
+        """How many connections there may be, and how many are open."""
+        return metrics.PoolState(self._most, len(self._all))
 
     def enter(self, connection: "Connection") -> bool:
         """Let a connection in, where need be in the place of one that we wait for.
@@ -93,6 +99,7 @@ class Connections:
         if room and len(self._all) >= self._most:
             room = self._drop_one(self._all)
         if not room:
+            metrics.POOL_REFUSED.labels("connections", "full").inc()
             self._full.tell(open=len(self._all), address=connection.party)
             self._forget_if_empty(connection.party)
             return False

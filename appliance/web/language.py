@@ -15,43 +15,55 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from quart import request
 
+from appliance.domain.sentences import Sentence
+
 DEFAULT: Final = "es"
 LANGUAGES: Final = ("es", "en")
+SHARED: Final = "rubrica"
+"""Name of the file with what every face says."""
 _SOURCE = "en"
 _FOLDER = Path(__file__).resolve().parent.parent / "locale"
 
 
 @cache
-def catalogue(lang: str, first: str = "rubrica") -> gettext.NullTranslations:
+def catalogue(lang: str, first: str) -> gettext.NullTranslations:
     """The sentences of one language; English has none to look up.
 
     Args:
         lang: one of `LANGUAGES`.
         first: name of the file whose sentences hold where two files differ.
     """
-    if lang == _SOURCE:
-        return gettext.NullTranslations()
     whole = gettext.NullTranslations()
-    paths = sorted((_FOLDER / lang / "LC_MESSAGES").glob("*.po"))
-    for path in sorted(paths, key=lambda path: path.stem == first):
-        with path.open("rb") as source:
-            messages = read_po(source, locale=lang, abort_invalid=True)
-        compiled = io.BytesIO()
-        write_mo(compiled, messages)
-        compiled.seek(0)
-        part = gettext.GNUTranslations(compiled)
+    files = _compiled(lang)
+    for name in sorted(sorted(files), key=lambda name: name == first):
+        part = gettext.GNUTranslations(io.BytesIO(files[name]))
         part.add_fallback(whole)
         whole = part
     return whole
 
 
+@cache
+def _compiled(lang: str) -> dict[str, bytes]:
+    """A language's files by name, compiled; they are read once."""
+    files: dict[str, bytes] = {}
+    if lang == _SOURCE:
+        return files
+    for path in (_FOLDER / lang / "LC_MESSAGES").glob("*.po"):
+        with path.open("rb") as source:
+            messages = read_po(source, locale=lang, abort_invalid=True)
+        compiled = io.BytesIO()
+        write_mo(compiled, messages)
+        files[path.stem] = compiled.getvalue()
+    return files
+
+
 def load() -> None:
-    """Read every catalogue now, so that a broken one stops the start."""
+    """Read every file now: a broken one stops the start, and none is read later."""
     for lang in LANGUAGES:
-        catalogue(lang)
+        catalogue(lang, SHARED)
 
 
-def translate(lang: str, msgid: str, first: str = "rubrica") -> str:
+def translate(lang: str, msgid: str, first: str = SHARED) -> Sentence:
     """Say an English sentence in a language.
 
     Args:
@@ -59,7 +71,7 @@ def translate(lang: str, msgid: str, first: str = "rubrica") -> str:
         msgid: the English sentence.
         first: name of the file whose sentences hold where two files differ.
     """
-    return catalogue(lang, first).gettext(msgid)
+    return Sentence(catalogue(lang, first).gettext(msgid))
 
 
 def requested() -> str:

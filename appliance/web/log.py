@@ -5,10 +5,14 @@ tokens travel there. Addresses of the log are routes, not paths.
 """
 
 import traceback
-from typing import Final
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
 
 import structlog
 from quart import g, request
+
+from appliance.core import metrics
 
 FIELDS: Final = frozenset(
     {
@@ -39,8 +43,13 @@ FIELDS: Final = frozenset(
 _log = structlog.stdlib.get_logger("rubrica.http")
 EVENT: Final = "request"
 UNKNOWN: Final = "unknown_error"
+_PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 GONE: Final = 499
 """Logged, never sent: the client left before the answer."""
+_METHODS: Final = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+)
+_MS: Final = 1000
 
 
 def note(**fields: object) -> None:
@@ -106,4 +115,24 @@ def emit(ms: float, address: str) -> None:
         "ms": round(ms, 1),
         "address": address,
     }
-    _log.info(EVENT, **event)
+    _count(event, ms)
+    is_probe = rule is not None and rule.rule in _PROBES
+    if is_probe and event["status"] == HTTPStatus.OK:
+        # Asked every few seconds for years: what is well is not worth a line.
+        _log.debug(EVENT, **event)
+    elif event["status"] == HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error(EVENT, **event)
+    else:
+        _log.info(EVENT, **event)
+
+
+def _count(event: Mapping[str, Any], ms: float) -> None:
+    """Count a request; its labels are our words, whatever the client said."""
+    route, method = event["route"], event["method"]
+    status = event["status"]
+    metrics.HTTP_REQUESTS.labels(
+        route,
+        method if method in _METHODS else "other",
+        str(GONE) if status == GONE else f"{status // 100}xx",
+    ).inc()
+    metrics.HTTP_SECONDS.labels(route).observe(ms / _MS)

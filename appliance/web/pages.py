@@ -12,7 +12,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import DictLoader, Environment, StrictUndefined
 from quart import Response
 
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -31,6 +31,25 @@ _TYPES: Final = {
 _STATIC_AGE_S: Final = 300
 
 
+def read_templates(*folders: Path) -> DictLoader:
+    """The templates of some folders and those below them, read once.
+
+    They are compiled as they are first used, which takes the longest and needs no
+    file: an upgrade replaces those while the role runs.
+
+    Args:
+        folders: where they are, first found first.
+    """
+    return DictLoader(
+        {
+            str(path.relative_to(folder)): path.read_text(encoding="utf-8")
+            for folder in reversed(folders)
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+    )
+
+
 class Pages:
     """The templates of one face.
 
@@ -42,7 +61,7 @@ class Pages:
     def __init__(self, *folders: Path, csp: str = CSP) -> None:
         self._csp = csp
         self.templates = Environment(
-            loader=FileSystemLoader(folders),
+            loader=read_templates(*folders),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,

@@ -14,6 +14,8 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from quart import Quart
 
+from appliance.core.late_imports import FACES, load_late
+from appliance.core.metrics_file import handing_over
 from appliance.processes import stop_event
 from appliance.settings import Settings
 from appliance.web.client_address import Proxies
@@ -30,12 +32,17 @@ OpenApp: TypeAlias = Callable[[Settings], AbstractAsyncContextManager[Quart]]
 
 
 def run_face(
-    name: str, open_app: OpenApp, settings: Settings, listener: socket.socket | None
+    name: str,
+    number: int,
+    open_app: OpenApp,
+    settings: Settings,
+    listener: socket.socket | None,
 ) -> int:
     """Serve a face until it is told to stop; the process's exit status.
 
     Args:
         name: of the role, one of `FACES`.
+        number: among its kind, for its figures and its sign of life.
         open_app: opens what the face needs, and closes it after.
         settings: of the installation.
         listener: where to listen, bound already.
@@ -46,19 +53,33 @@ def run_face(
     if listener is None:
         msg = f"the {name} role needs a listener"
         raise ValueError(msg)
-    asyncio.run(_serve(name, open_app, settings, listener))
+    load_late(FACES)
+
+    async def serve() -> None:
+        async with handing_over(settings.metrics_dir, name, number):
+            await serve_app(name, open_app, settings, listener)
+
+    asyncio.run(serve())
     return 0
 
 
-async def _serve(
+async def serve_app(
     name: str, open_app: OpenApp, settings: Settings, listener: socket.socket
 ) -> None:
+    """Serve an app over a listener until told to stop.
+
+    Args:
+        name: of the role.
+        open_app: opens what it needs, and closes it after.
+        settings: of the installation.
+        listener: where to listen.
+    """
     # First: who is told to stop while it opens is stopping.
     stop = stop_event()
     async with open_app(settings) as app:
-        _log.info(f"{name}.listening", address=settings.web.listen(name))
         asyncio.get_running_loop().set_exception_handler(_LoopFaults())
         await app.startup()
+        _log.info(f"{name}.listening", address=settings.listen(name))
         await _Server(app, settings).run(listener, stop)
         await app.shutdown()
 

@@ -9,7 +9,6 @@ from typing import Final
 
 from appliance.settings import SettingsError, load_settings
 from embed.demo.config import HostConfig, read_config
-from embed.demo.host import DemoHost
 
 CONFIG_FILE: Final = "demo-host.json"
 """Name of the configuration in the data folder."""
@@ -66,6 +65,8 @@ def _host(args: argparse.Namespace) -> int:
     Raises:
         SettingsError: no configuration, or its address cannot be had.
     """
+    from embed.demo.host import DemoHost  # noqa: PLC0415 (heavy)
+
     config = _configured(args)
     try:
         server = DemoHost(config)

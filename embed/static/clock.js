@@ -23,9 +23,9 @@ export class SessionClock {
   set({ secondsLeft, expiresAt }) {
     this.#timers.forEach(clearTimeout);
     // Counted from the answer, not by the device's clock, which may be wrong.
-    // Who comes when less than the last one's time is left is warned at once.
+    // Who comes when less than the first one's time is left is warned at once.
     const warnings = WARN_S.filter((left) => left < secondsLeft);
-    if (!warnings.length) warnings.push(secondsLeft);
+    if (warnings.length < WARN_S.length) warnings.unshift(secondsLeft);
     this.#timers = warnings.map((left) =>
       setTimeout(() => this.#warn(left, expiresAt), (secondsLeft - left) * 1000),
     );

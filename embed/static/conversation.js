@@ -162,7 +162,7 @@ export class Conversation {
 
   /** From now on the document is the host's; a signer's own would be another one. */
   #take(file, prefix) {
-    return this.#flow.take(() => this.#bytesOf(file, prefix), file.fileName);
+    return this.#flow.take(() => this.#bytesOf(file, prefix), file.fileName, { prefix });
   }
 
   /**

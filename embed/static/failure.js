@@ -44,6 +44,9 @@ const OF_THE_PAGE = new Set([
 ]);
 const OF_ITS_DOCUMENT = new Set(["BASE64_INVALID", "DOCUMENT_EMPTY", "FILENAME", "MIME"]);
 
+/** Fields that a code alone names. */
+const FIELD_OF = { IDEMKEY_CONFLICT: "idemKey" };
+
 export class Failure extends Error {
   #language = currentLanguage();
   #values;
@@ -58,8 +61,20 @@ export class Failure extends Error {
     this.code = problem.code;
     this.category = problem.category;
     this.requestId = problem.requestId;
-    this.field = problem.field;
-    this.problem = problem;
+    this.problem = { field: FIELD_OF[problem.code], ...problem };
+    this.field = this.problem.field;
+  }
+
+  /**
+   * Say which field of the host's message was the document. The service, which gets
+   * bytes and a name, does not know it.
+   * @param {string} prefix of the fields' paths.
+   */
+  ofDocument(prefix) {
+    if (this.category !== "fix_request" || this.field) return this;
+    this.field = prefix + (this.code === "FILENAME" ? "fileName" : "base64");
+    this.problem = { ...this.problem, field: this.field };
+    return this;
   }
 
   /** Whether the page found it by itself. */

@@ -19,6 +19,8 @@ export class Flow extends Signature {
   /** Who the host says that the signer is. */
   claim = {};
   #own = false;
+  /** Whether the signer says who they are to refuse the document. */
+  #rejecting = false;
   /** Whether the signer typed who they are. */
   #typed = false;
   /** Fingerprint of the document that was read to its step's end. */
@@ -76,8 +78,7 @@ export class Flow extends Signature {
       this.finish();
       return this._told;
     }
-    if (session.state === "cancelled") return this.ended();
-    if (session.state === "rejected") return this.rejected();
+    if (this._isOver()) return undefined;
     if (session.state === "failed") return this.fail(this.recorded(session));
     if (session.document && !this.#shown()) await this.#reopen();
     if (session.state === "signing") return this.reconcile();
@@ -128,13 +129,14 @@ export class Flow extends Signature {
    * Take a document in; of several in a row the last one stays.
    * @param {() => Uint8Array} read its bytes, or a failure.
    * @param {string} name
-   * @param {{own?: boolean}} [how] whether the signer brought it.
+   * @param {{own?: boolean, prefix?: string}} [how] whether the signer brought it; else
+   *   the prefix of its fields' paths in the host's message.
    */
-  take(read, name, { own = false } = {}) {
-    return this.#inTurn((holds) => this.#takeNow(read, name, own, holds));
+  take(read, name, how = {}) {
+    return this.#inTurn((holds) => this.#takeNow(read, name, how, holds));
   }
 
-  async #takeNow(read, name, own, holds) {
+  async #takeNow(read, name, { own = false, prefix = "" }, holds) {
     this._machine.move("loading");
     this.step(() => steps.loading());
     // The host hears that it was understood before a large document is worked on.
@@ -147,13 +149,17 @@ export class Flow extends Signature {
       this.#own = own;
       this.#refusal = null;
       if (this.session.state === "signed") return this.finish();
+      if (this._isOver()) return undefined;
       await this.#open(await this.#kept(bytes));
       if (!holds()) return undefined;
       if (this.session.state === "authorised") return await this.authorised();
       return this.read();
     } catch (error) {
       if (!holds()) return undefined;
-      if (!own) return this.#refused(error, () => this.take(read, name));
+      if (!own) {
+        const failure = failureOf(error).ofDocument(prefix);
+        return this.#refused(failure, () => this.take(read, name, { prefix }));
+      }
       if (this.session.document && this.#shown()) this.read();
       else this.pick();
       return this.tell(error, { quiet: own });
@@ -250,7 +256,8 @@ export class Flow extends Signature {
   }
 
   read() {
-    if (this.session.proven) this._whoFirst = true;
+    // Of a document that the host brought, it was read first: the order stays.
+    if (this.session.proven && !this.#isHosts && !this.#own) this._whoFirst = true;
     if (this._machine.is("connected", "authorising")) this._machine.move("loading");
     this._machine.move("reviewing");
     this.step(() =>
@@ -259,12 +266,17 @@ export class Flow extends Signature {
         go: () => this.#leaveReading(),
         change: this.#own ? () => this.pick() : null,
         // A file of one's own is not rejected; of the host's it takes a proven signer.
-        reject: this.#own ? null : () => this.identified(() => this.reject(() => this.authorised())),
+        reject: this.#own ? null : () => this.#toReject(),
         list: this.#isPicked() ? () => this.guarded(() => this.#requests()) : null,
         cancel: () => this.leave(),
       }),
     );
     announce(() => t("The document is on the screen."));
+  }
+
+  /** Refuse the document that is read: whoever does says first who they are. */
+  #toReject() {
+    return this.identified(() => this.reject(() => this.authorised()), { rejecting: true });
   }
 
   /** On from the document, once it was on the screen. */
@@ -295,18 +307,22 @@ export class Flow extends Signature {
 
   /**
    * Match what the host said of the signer; ask only for what is missing.
-   * @param {() => unknown} [next] when there is no document yet.
+   * @param {() => unknown} [next] what it is for, where it is not to sign what is read.
+   * @param {{rejecting?: boolean}} [how] rejecting: it is to refuse the document.
    */
-  async identified(next) {
-    if (next) this._whoFirst = true;
+  async identified(next, { rejecting = false } = {}) {
+    this.#rejecting = rejecting;
+    if (next && !this.session.document) this._whoFirst = true;
     if (this.session.proven && next) return this.guarded(next);
     try {
       const { ask } = await call("identify", { body: this.claim });
       if (ask === "cuil") this.#ask(next);
       else this.#code(next);
     } catch (error) {
-      if (error.code === "IDENTITY_MISMATCH") this.#unknown(next);
-      this.tell(error);
+      // The signer mends it here, so it is no error of the host's.
+      const quiet = error.code === "IDENTITY_MISMATCH";
+      if (quiet) this.#unknown(next);
+      this.tell(error, { quiet });
     }
     return undefined;
   }
@@ -337,6 +353,7 @@ export class Flow extends Signature {
       steps.identify({
         claim: this.claim,
         unknown,
+        rejecting: this.#rejecting,
         integrator: this._boot.integrator,
         back: () => this.#back(),
         cancel: () => this.leave(),
@@ -356,12 +373,14 @@ export class Flow extends Signature {
       }
       return this.guarded(() => this.#proven(next));
     };
-    this.step(() => steps.code({ claim: this.claim, back: () => this.#back(), cancel: () => this.leave(), go: prove }));
+    this.step(() => steps.code({ claim: this.claim, rejecting: this.#rejecting, back: () => this.#back(), cancel: () => this.leave(), go: prove }));
   }
 
   #proven(next) {
+    // The key of this order may have come to its end in an earlier session.
     if (this.session.state === "signed") return this.finish();
     if (this.session.state === "signing") return this.reconcile();
+    if (this._isOver()) return undefined;
     if (this.session.state !== "authorised") return next?.();
     if (this.session.document && next) {
       this._machine.move("authorising");
@@ -376,6 +395,7 @@ export class Flow extends Signature {
     const choose = (request) =>
       this.guarded(async () => {
         this.session = await call("choose", { body: { request } });
+        if (this._isOver()) return;
         this.#picked = this.session.document.sha256;
         await this.#reopen();
         await this.#proven();

@@ -29,10 +29,20 @@ export function currentLanguage() {
  * @param {Object<string, unknown>} [values] for its {places}.
  */
 export function t(msgid, values = {}) {
-  const text = messages[msgid] ?? msgid;
-  return text.replace(/\{(\w+)\}/g, (whole, name) =>
-    name in values ? String(values[name]) : whole,
-  );
+  return filled(messages[msgid] ?? msgid, (name, whole) => values[name] ?? whole);
+}
+
+/**
+ * Put values into the places of a sentence. A name that ends with a dot ("S.A.") brings
+ * the full stop of the sentence along.
+ * @param {string} text
+ * @param {(name: string, whole: string) => unknown} valueOf
+ */
+function filled(text, valueOf) {
+  return text.replace(/\{(\w+)\}(\.(?!\.))?/g, (whole, name, stop = "") => {
+    const value = String(valueOf(name, `{${name}}`));
+    return value.endsWith(".") ? value : value + stop;
+  });
 }
 
 /**
@@ -41,7 +51,7 @@ export function t(msgid, values = {}) {
  * @param {Object<string, unknown>} [values]
  */
 export function errorSentence(code, values = {}) {
-  return (errors[code] ?? code).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "?");
+  return filled(errors[code] ?? code, (name) => values[name] ?? "?");
 }
 
 /**

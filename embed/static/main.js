@@ -15,6 +15,8 @@ import { alone, expiring, unheard, waiting } from "./steps.js";
 import { Viewer } from "./viewer.js";
 
 const RESIZE_STEP_PX = 8;
+const LEAST_PX = 500; // as docs/embedding.md has it
+const READING_PX = 720; // a document, its toolbar and its buttons
 const UNHEARD_MS = 10_000;
 const NOTES_MOST = 20; // of errors that the page finds, in its life
 const boot = JSON.parse(byId("boot").textContent);
@@ -74,17 +76,34 @@ function dress() {
   byId("progress").setAttribute("aria-label", t("Steps"));
 }
 
-/** Tell a host that wants to know how high the content would be. */
+/**
+ * The height at which the present step can be used. It depends on what is shown and
+ * on the width, never on the height that there is: who follows it comes to an end.
+ */
+function neededHeight() {
+  const [top, messages, main, panel, form, bar] = ["top", "messages", "main", "panel", "form", "bar"].map(byId);
+  const px = (element, ...names) =>
+    names.reduce((sum, name) => sum + (parseFloat(getComputedStyle(element)[name]) || 0), 0);
+  const asked =
+    form.getBoundingClientRect().bottom - panel.getBoundingClientRect().top + panel.scrollTop +
+    px(panel, "marginTop", "paddingBottom") + px(main, "paddingTop", "paddingBottom");
+  const all = [top, messages, bar].reduce((sum, part) => sum + part.offsetHeight, asked);
+  const least = document.querySelector(".page") ? READING_PX : LEAST_PX;
+  return Math.max(Math.ceil(all), least);
+}
+
+/** Tell a host that wants to know how high the frame should be. */
 function watchHeight() {
   let told = 0;
-  const parts = ["top", "notice", "alert", "panel", "bar"].map(byId);
-  const observer = new ResizeObserver(() => {
-    const height = Math.ceil(parts.reduce((sum, part) => sum + part.scrollHeight, 0));
-    if (!host.connected || Math.abs(height - told) < RESIZE_STEP_PX) return;
+  const tell = () => {
+    if (!host.connected) return;
+    const height = neededHeight();
+    if (Math.abs(height - told) < RESIZE_STEP_PX) return;
     told = height;
     host.post("resize", { height });
-  });
-  parts.forEach((part) => observer.observe(part));
+  };
+  const observer = new ResizeObserver(tell);
+  for (const id of ["top", "messages", "panel", "form", "bar", "viewer"]) observer.observe(byId(id));
 }
 
 /** Nothing that we read came from the page around: said to both who can do something. */
@@ -113,6 +132,6 @@ if (Host.present) {
   watchHeight();
   setTimeout(tellUnheard, UNHEARD_MS);
 } else {
-  flow.step(alone);
+  flow.step(() => alone({ boot }));
 }
 document.documentElement.dataset.ready = "";

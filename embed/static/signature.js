@@ -217,10 +217,15 @@ export class Signature extends Stage {
     return this.session.state === "signed" ? this.finish() : this.reconcile();
   }
 
-  #refused(error) {
+  async #refused(error) {
     if (MADE_ELSEWHERE.has(error.code)) return this.reconcile();
     if (CANNOT_BE_SIGNED.has(error.code)) return this.fail(error);
     this._machine.move("authorising");
+    // Rejected or withdrawn elsewhere, while the password was typed here.
+    if (error.code === "SESSION_IN_USE") {
+      this.session = await this.persist(() => call("state"));
+      if (this._isOver()) return undefined;
+    }
     this.password();
     this.tell(error, { field: "password" });
     return undefined;

@@ -253,11 +253,21 @@ export class Stage {
     this._host.post("rejected", { ...(idemKey && { idemKey }), ...(reason && { reason }) });
   }
 
-  /** Somebody left without a signature. */
+  /** Show that a session came to its end without a signature; whether it did. */
+  _isOver() {
+    const { state, withdrawn } = this.session;
+    if (state === "rejected") this.rejected();
+    else if (state === "cancelled") this.ended(withdrawn ? "host" : "signer");
+    return state === "rejected" || state === "cancelled";
+  }
+
+  /** Somebody left without a signature, or what they were to sign is withdrawn. */
   ended(reason = "signer") {
     notice(null);
     this._machine.move("cancelled");
-    this.step(() => steps.cancelled());
+    const { integrator } = this._boot;
+    const withdrawn = this.session?.withdrawn === true;
+    this.step(() => steps.cancelled({ integrator, withdrawn }));
     this._host.post("cancelled", { reason });
   }
 }

@@ -29,11 +29,22 @@ export function unheard({ integrator, cancel }) {
 }
 
 /** The page was opened by itself. */
-export function alone() {
+export function alone({ boot: { integrator, origins, home, kind } }) {
+  const site = origins.length === 1 ? origins[0] : null;
+  const expired = kind === "expired";
   return {
     name: "alone",
-    title: t("Open it from your provider's page"),
-    body: [h("p", {}, t("This page works inside the page of whoever sends the document."))],
+    title: expired ? t("The time has run out") : t("This page does not open by itself"),
+    body: [
+      h("p", {}, expired
+        ? t("The session that {integrator} opened for you to sign has expired.", { integrator })
+        : t("It is part of the site of {integrator}, where you are asked to sign a document.", { integrator })),
+      h("p", {}, expired
+        ? t("Go back to {integrator} and start again; what you signed stays signed.", { integrator })
+        : t("Go to that site and open the document there. If you were sent this address alone, tell {integrator}.", { integrator })),
+      site ? h("p", {}, h("a", { href: site }, t("Go to {site}", { site: new URL(site).host }))) : null,
+      h("p", {}, h("a", { href: home }, t("Verify a signature, or revoke your certificate"))),
+    ],
   };
 }
 
@@ -117,11 +128,12 @@ export function read({ session, go, change, list, reject, cancel }) {
 }
 
 /** Who signs, when the host's data do not tell. */
-export function identify({ claim, unknown, integrator, go, back, cancel }) {
+export function identify({ claim, unknown, rejecting, integrator, go, back, cancel }) {
   return {
     name: "identify",
     title: t("Who are you?"),
     body: [
+      toReject(rejecting),
       h("p", {}, unknown
         ? t("We did not find you among the people who may sign here. Check what you typed; if it is right, ask {integrator} to have you enrolled.", { integrator })
         : t("We will look you up among the people who can sign here.")),
@@ -144,13 +156,20 @@ export function identify({ claim, unknown, integrator, go, back, cancel }) {
   };
 }
 
+/** What a step is for that says nothing of refusing by itself. */
+function toReject(rejecting) {
+  if (!rejecting) return null;
+  return h("p", {}, t("To reject the document, first confirm that it is you. Nothing is rejected yet."));
+}
+
 /** The second factor. */
-export function code({ claim, go, back, cancel }) {
+export function code({ claim, rejecting, go, back, cancel }) {
   return {
     name: "code",
     focus: "code",
     title: t("Your code"),
     body: [
+      toReject(rejecting),
       claim.email ? h("p", {}, t("For {who}.", { who: claim.name || claim.email })) : null,
       input("code", t("Code"), {
         inputmode: "numeric",
@@ -297,12 +316,14 @@ function verification(url) {
     t("Verification page"));
 }
 
-/** Somebody left without a signature. */
-export function cancelled() {
+/** Somebody left without a signature, or what was to be signed is withdrawn. */
+export function cancelled({ integrator, withdrawn }) {
   return {
     name: "cancelled",
     title: t("You did not sign"),
-    body: [h("p", {}, t("Nothing was signed, and nothing was rejected. You can close this page."))],
+    body: [h("p", {}, withdrawn
+      ? t("This document can no longer be signed: it was withdrawn, or its time ran out. Ask {integrator} about it.", { integrator })
+      : t("Nothing was signed, and nothing was rejected. You can close this page."))],
   };
 }
 

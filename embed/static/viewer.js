@@ -27,6 +27,10 @@ export class Viewer {
   #room = 0;
   /** The page that was last told of. */
   #told = 1;
+  /** What is read, as last seen; and what is kept in view until somebody scrolls. */
+  #spot = null;
+  #held = null;
+  #still = "";
   /** Called with the page that is most on the screen, when that changes. */
   turned = () => {};
 
@@ -57,12 +61,66 @@ export class Viewer {
   get current() {
     // Where nothing is shown, no page is on the screen.
     if (!this.#root.clientWidth) return this.#told;
-    const { top, bottom } = this.#root.parentElement.getBoundingClientRect();
-    const middle = (Math.max(top, 0) + Math.min(bottom, window.innerHeight)) / 2;
+    if (this.#held && this.#isSeen(this.#held.number)) return this.#held.number;
+    return this.#at(this.#seen().middle);
+  }
+
+  /** What of the window shows the document, in its pixels. */
+  #seen() {
+    const area = this.#root.parentElement.getBoundingClientRect();
+    const top = Math.max(area.top, 0);
+    const bottom = Math.min(area.bottom, window.innerHeight);
+    return { top, bottom, middle: (top + bottom) / 2 };
+  }
+
+  /** The page at a height of the window. */
+  #at(height) {
     const index = this.#pages.findIndex(
-      (page) => page.element.getBoundingClientRect().bottom > middle,
+      (page) => page.element.getBoundingClientRect().bottom > height,
     );
     return index < 0 ? Math.max(this.#pages.length, 1) : index + 1;
+  }
+
+  #isSeen(number) {
+    const { top, bottom } = this.#seen();
+    const page = this.#pages[number - 1]?.element.getBoundingClientRect();
+    return page !== undefined && page.bottom > top && page.top < bottom;
+  }
+
+  /** The page in the middle of what is seen, and how far down and across that is. */
+  #spotNow() {
+    const { top, middle } = this.#seen();
+    const number = this.#at(middle);
+    const box = this.#pages[number - 1].element.getBoundingClientRect();
+    const { scrollLeft, clientWidth, scrollWidth } = this.#root;
+    return {
+      number,
+      down: (middle - box.top) / box.height,
+      across: (scrollLeft + clientWidth / 2) / scrollWidth,
+      isTop: this.#pages[0].element.getBoundingClientRect().top >= top,
+    };
+  }
+
+  /** Bring back what was read, after pages have got another size. */
+  #return({ number, down, across, isTop }) {
+    this.#root.scrollLeft = across * this.#root.scrollWidth - this.#root.clientWidth / 2;
+    // Who is at the beginning stays there, with what stands above it.
+    if (!isTop) {
+      const box = this.#pages[number - 1].element.getBoundingClientRect();
+      this.#scroller.scrollTop += box.top + down * box.height - this.#seen().middle;
+    }
+    this.#still = this.#position;
+  }
+
+  /** The document's own area where it scrolls by itself, else the whole page. */
+  get #scroller() {
+    const area = this.#root.parentElement;
+    const isOwn = getComputedStyle(area).overflowY !== "visible";
+    return isOwn ? area : document.scrollingElement;
+  }
+
+  get #position() {
+    return `${this.#root.parentElement.scrollTop} ${document.scrollingElement.scrollTop}`;
   }
 
   /**
@@ -107,6 +165,7 @@ export class Viewer {
     this.place = null;
     this.turned = () => {};
     this.#told = 1;
+    this.#spot = this.#held = null;
     this.#fields = [];
     for (const page of this.#pages) page.work?.cancel();
     this.#pages = [];
@@ -120,6 +179,7 @@ export class Viewer {
   zoom(steps) {
     const index = ZOOMS.indexOf(this.#zoom) + steps;
     this.#zoom = ZOOMS[Math.min(Math.max(index, 0), ZOOMS.length - 1)];
+    if (this.#pages.length) this.#held ??= this.#spotNow();
     this.#layout();
     return this.#zoom;
   }
@@ -127,6 +187,7 @@ export class Viewer {
   /** @param {number} number bring that page, or the nearest there is, on the screen. */
   go(number) {
     const index = Math.min(Math.max(Math.trunc(number) || 1, 1), this.#pages.length) - 1;
+    this.#held = null;
     this.#pages[index]?.element.scrollIntoView({ block: "start" });
   }
 
@@ -146,6 +207,8 @@ export class Viewer {
   }
 
   #look() {
+    if (this.#held && this.#position !== this.#still) this.#held = null;
+    if (this.#root.clientWidth && this.#pages.length) this.#spot = this.#spotNow();
     const current = this.current;
     if (current === this.#told) return;
     this.#told = current;
@@ -269,7 +332,11 @@ export class Viewer {
 
   #layout() {
     const room = this.#root.clientWidth;
+    const before = this.#room;
+    this.#room = room;
     if (!room) return;
+    // As it was seen before the frame got another size, which may have moved it.
+    if (before && room !== before) this.#held ??= this.#spot;
     const widest = Math.max(...this.#pages.map((page) => page.width), 1);
     for (const page of this.#pages) {
       const scale = (Math.min(room, 1000) * this.#zoom) / widest;
@@ -280,8 +347,8 @@ export class Viewer {
       if (page.drawn && page.drawn !== scale) this.#draw(page);
     }
     // Shown only now, or turned on its side: what is being placed stays in view.
-    if (room !== this.#room && this.#place) this.bring({ anew: true });
-    this.#room = room;
+    if (room !== before && this.#place) this.bring({ anew: true });
+    else if (before && this.#held) this.#return(this.#held);
     this.#look();
   }
 
@@ -375,7 +442,7 @@ export function toolbar(viewer, { pages, size: bytes }, save) {
       shown,
       h("button", { type: "button", onclick: change(1), "aria-label": t("Bigger") }, "+"),
     ),
-    h("button", { type: "button", class: "plain save", onclick: save }, t("Download")),
+    h("button", { type: "button", class: "plain save", onclick: save }, h("span", {}, t("Download"))),
   );
 }
 
@@ -387,7 +454,7 @@ function turner(viewer, pages) {
     autocomplete: "off",
     maxlength: String(pages).length,
     value: viewer.current,
-    "aria-label": t("Page that is read, of {pages}", { pages }),
+    "aria-label": t("Page you are reading, of {pages}", { pages }),
     onchange: () => go(),
     onkeydown: (event) => event.key === "Enter" && go(),
   });
@@ -403,7 +470,7 @@ function turner(viewer, pages) {
   return h(
     "span",
     { class: "turner" },
-    h("button", { type: "button", onclick: turn(-1), "aria-label": t("Page before") }, "‹"),
+    h("button", { type: "button", onclick: turn(-1), "aria-label": t("Previous page") }, "‹"),
     at,
     h("span", { class: "counter" }, t("of {pages}", { pages })),
     h("button", { type: "button", onclick: turn(1), "aria-label": t("Next page") }, "›"),

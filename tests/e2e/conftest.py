@@ -1,6 +1,7 @@
 """Browsers for a run, pages for a test.
 
-One Chromium and at most one Firefox a run; each test has contexts of its own.
+One Chromium and at most one Firefox a run; each test has contexts of its own. What is
+told in `test_whole_story` is done in a Chromium with all that people have.
 Screenshots go to the folder that RUBRICA_SCREENSHOTS names; without it none is taken.
 """
 
@@ -9,7 +10,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, Playwright, async_playwright
+from playwright.async_api import (
+    Browser,
+    Page,
+    Playwright,
+    async_playwright,
+    expect,
+)
 
 from tests.parts import browsers
 from tests.parts.appliance import Appliance, TestPerson
@@ -29,15 +36,26 @@ def _need(program: str) -> None:
 @pytest.fixture(scope="session")
 async def playwright() -> AsyncIterator[Playwright]:
     """Playwright, which drives the browsers."""
+    expect.set_options(timeout=browsers.PATIENCE_MS)
     async with async_playwright() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 async def chromium(playwright: Playwright) -> AsyncIterator[Browser]:
-    """The run's Chromium."""
+    """The run's Chromium, of which nobody sees more than the page."""
     _need(browsers.CHROMIUM)
     async with browsers.chromium(playwright) as browser:
+        yield browser
+
+
+@pytest.fixture
+async def whole_chromium(playwright: Playwright) -> AsyncIterator[Browser]:
+    """A Chromium as people have it."""
+    _need(browsers.WHOLE_CHROMIUM)
+    async with browsers.chromium(
+        playwright, program=browsers.WHOLE_CHROMIUM
+    ) as browser:
         yield browser
 
 

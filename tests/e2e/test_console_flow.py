@@ -3,13 +3,12 @@
 import re
 
 import httpx
-import pyotp
 import pytest
 from playwright.async_api import Locator, Page, expect
 
 from appliance.bootstrap import Front
 from tests import pdfs
-from tests.parts.administrators import Administrator, new_administrator
+from tests.parts.administrators import Administrator, enrol, new_administrator
 from tests.parts.appliance import Appliance
 from tests.parts.browsers import (
     SIZES,
@@ -251,7 +250,7 @@ async def test_blocked_origin_shows_by_itself(
     appliance.do(lambda front: front.sessions.note_blocked(code, tried))
 
     row = page.get_by_role("row", name=tried)
-    await expect(row).to_be_visible(timeout=15_000)
+    await expect(row).to_be_visible()
     await expect(page.get_by_label("Origen", exact=True)).to_be_focused()
     await expect(page.get_by_label("Origen", exact=True)).to_have_value(
         "https://a medio"
@@ -288,25 +287,12 @@ async def test_invited_person_enrols(
 
     theirs = await open_page("phone")
     await theirs.goto(link)
-    await _enrol(theirs)
+    await enrol(theirs)
 
     await page.reload()
     issuer = page.get_by_role("definition").filter(has_text="DEMO SIN VALIDEZ")
-    await expect(issuer).to_be_visible(timeout=30_000)
+    await expect(issuer).to_be_visible()
     await expect(page.get_by_text("Activa", exact=True)).to_be_visible()
-
-
-async def _enrol(page: Page) -> None:
-    """Choose both passwords and give a code, as the person does."""
-    seed = await page.locator("#seed").text_content()
-    assert seed is not None
-    words = {"login": "contraseña de ingreso", "signing": "contraseña de firma"}
-    for kind, password in words.items():
-        for again in ("", "_again"):
-            await page.locator(f"#{kind}_password{again}").fill(password)
-    await page.locator("#totp_code").fill(pyotp.TOTP("".join(seed.split())).now())
-    await page.locator("button[type=submit]").click()
-    await expect(page.locator("#pin")).to_be_visible(timeout=30_000)
 
 
 async def test_request_is_made_and_followed(
@@ -328,7 +314,7 @@ async def test_request_is_made_and_followed(
         order = {"solicitudId": number, "password": signer.signing_password}
         assert client.post("/solicitudes/firmar", json=order).status_code == 200
 
-    await expect(page.get_by_text("Firmada", exact=True)).to_be_visible(timeout=10_000)
+    await expect(page.get_by_text("Firmada", exact=True)).to_be_visible()
     await expect(page.get_by_text("Clave usada")).to_be_visible()
     await page.get_by_role("link", name="En la auditoría").click()
     await (
@@ -487,7 +473,7 @@ async def test_certificate_is_revoked_by_keyboard(
     await press_on(page, button(page, "Revocar"))
 
     await expect(card).to_contain_text("Alguien más podría usar la clave")
-    await expect(card).to_contain_text("Ya no es válido", timeout=60_000)
+    await expect(card).to_contain_text("Ya no es válido")
     await expect(card.get_by_role("link", name="Revocar")).to_have_count(0)
     assert await axe(page) == []
 

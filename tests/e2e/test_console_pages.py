@@ -89,6 +89,8 @@ def tour(town: Town) -> list[Stop]:
         Stop("request-signed", f"/admin/requests/{town.signed}"),
         Stop("audit", "/admin/audit"),
         Stop("audit-filtered", "/admin/audit?event=domain.added"),
+        Stop("audit-chains", "/admin/audit/chains"),
+        Stop("person-confirmed", f"{signer}?done=enabled"),
         Stop("health", "/admin/health"),
         Stop("administrators", "/admin/administrators"),
         Stop("administrator", other),

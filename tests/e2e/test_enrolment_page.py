@@ -45,6 +45,19 @@ async def _seed(page: Page) -> str:
     return (await page.locator("#seed").inner_text()).replace(" ", "")
 
 
+async def test_page_reaches_the_lower_edge_of_a_telephone(
+    open_page: Opener, appliance: Appliance
+) -> None:
+    """No band of another colour under the card, however little stands on it."""
+    page = await open_page("phone")
+    for address in ("/", "/verificar", "/nada", "/alta/nada"):
+        await page.goto(f"{appliance.base_url}{address}")
+        ends = await page.locator("main").evaluate(
+            "(e) => e.getBoundingClientRect().bottom"
+        )
+        assert ends >= await page.evaluate("innerHeight") - 1, address
+
+
 @pytest.mark.parametrize("size", [*SIZES, "narrow"])
 async def test_pages_are_sound(
     size: str, open_page: Opener, appliance: Appliance
@@ -84,6 +97,13 @@ async def test_mistakes_cost_no_typing(
     copied = await page.evaluate("navigator.clipboard.readText()")
     assert copied.replace(" ", "") == await _seed(page)
 
+    scanned = await _seed(page)
+    await page.reload()
+    assert await _seed(page) == scanned
+    other = await open_page("desktop")
+    await other.goto(page.url)
+    assert await _seed(other) != scanned
+
     await page.locator("#login_password").fill(LOGIN)
     await page.locator("#signing_password").fill("corta7")
     await page.locator("#totp_code").fill("12345")
@@ -98,6 +118,7 @@ async def test_mistakes_cost_no_typing(
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Choose how")
     assert "lang=en" in page.url
     assert await page.locator("#login_password").input_value() == LOGIN
+    assert await _seed(page) == scanned
     await page.get_by_label("Show what I type").first.check()
     await expect(page.locator("#login_password")).to_have_attribute("type", "text")
 
@@ -107,7 +128,7 @@ async def test_mistakes_cost_no_typing(
     await page.locator("#totp_code").fill(pyotp.TOTP(await _seed(page)).now())
     await page.get_by_role("button", name="Finish the enrolment").click()
     pin = page.locator("#pin")
-    await expect(pin).to_be_visible(timeout=30_000)
+    await expect(pin).to_be_visible()
     await _sound(page, open_page, "public-enrolment-done-phone")
 
     await page.get_by_role("button", name="Copy", exact=True).click()
@@ -150,16 +171,16 @@ async def test_page_waits_for_the_key_and_keeps_the_pin(
     await page.route(link, pending, times=1)
     await page.get_by_role("button", name="Terminar el alta").click()
     pin = page.locator("#pin")
-    await expect(pin).to_be_visible(timeout=30_000)
+    await expect(pin).to_be_visible()
     shown = await pin.inner_text()
-    await expect(page.locator("[data-waits]")).to_have_count(0, timeout=30_000)
+    await expect(page.locator("[data-waits]")).to_have_count(0)
     assert await pin.inner_text() == shown
     title = page.get_by_role("heading", level=1)
     await expect(title).to_have_text("Listo: ya podés firmar")
 
     await page.route(link, pending, times=1)
     await page.reload()
-    await expect(page.locator("[data-waits]")).to_have_count(0, timeout=30_000)
+    await expect(page.locator("[data-waits]")).to_have_count(0)
     await expect(title).to_have_text("Listo: ya podés firmar")
     await expect(pin).to_have_count(0)
     await expect(page.locator("main")).to_contain_text("pedile uno nuevo")
@@ -190,7 +211,7 @@ async def test_faults_go_while_the_form_is_sent(
     await expect(page.locator(".error:visible")).to_have_count(0)
     go_on.set()
 
-    await expect(page.locator("#pin")).to_be_visible(timeout=30_000)
+    await expect(page.locator("#pin")).to_be_visible()
 
 
 async def test_enrolment_needs_no_script(
@@ -209,4 +230,4 @@ async def test_enrolment_needs_no_script(
     await page.locator("#totp_code").fill(pyotp.TOTP(seed).now())
     await page.get_by_role("button", name="Terminar el alta").click()
 
-    await expect(page.locator("#pin")).to_be_visible(timeout=30_000)
+    await expect(page.locator("#pin")).to_be_visible()

@@ -293,6 +293,23 @@ async def test_other_mime_is_refused(
     assert (await site.wait(page, "error"))["code"] == "MIME"
 
 
+@pytest.mark.parametrize("way", ["autoLoadFile", "load.file"])
+async def test_name_of_a_document_is_refused_at_its_field(
+    site: FrameSite, person: TestPerson, page: Page, way: str
+) -> None:
+    """The service does not see the message; the frame says which field it was."""
+    file = {**file_of(PDF), "fileName": "../contrato.pdf"}
+    if way == "autoLoadFile":
+        await site.open(page, person, autoLoadFile=file)
+    else:
+        await site.open(page, person)
+        await site.send(page, "load.file", file)
+
+    error = await site.wait(page, "error")
+    prefix = "autoLoadFile." if way == "autoLoadFile" else ""
+    assert (error["code"], error["field"]) == ("FILENAME", f"{prefix}fileName")
+
+
 async def test_document_that_cannot_be_signed_is_told(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:

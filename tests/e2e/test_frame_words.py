@@ -284,3 +284,70 @@ async def test_progress_goes_on_by_way_of_the_list(
     await look()
 
     assert seen == [1, 2, 2, 3, 4]
+
+
+@pytest.mark.parametrize("lang", ["es", "en"])
+async def test_name_that_ends_with_a_dot_ends_its_sentence(
+    site: FrameSite, person: TestPerson, page: Page, lang: str
+) -> None:
+    """No second full stop, in the frame or in what the host is told."""
+    site.rename("Mi Tienda S.A.")
+    init = site.init(await site.ready(page), person)
+    del init["nonce"]
+    await site.send(page, "init", init)
+    frame = site.frame(page)
+    await at(frame, "refused")
+    if lang == "en":
+        await frame.get_by_role("button", name="English").click()
+
+    told = "Avisale a Mi Tienda S.A." if lang == "es" else "Tell Mi Tienda S.A."
+    panel = frame.locator("#panel")
+    await expect(panel).to_contain_text(told)
+    await expect(panel).not_to_contain_text("S.A..")
+    assert ".." not in (await site.wait(page, "error"))["message"]
+
+
+@pytest.mark.parametrize("expired", [False, True])
+async def test_frame_that_is_opened_alone_says_whose_it_is(
+    site: FrameSite, page: Page, *, expired: bool
+) -> None:
+    """Who sent it, what to do, and that its time is over where it is."""
+    token = site.token()
+    if expired:
+        site.expire(token)
+    await page.goto(site.src(token))
+    await at(page.main_frame, "alone")
+    panel = page.locator("#panel")
+
+    await expect(panel).to_contain_text("Estudio Contable Sur")
+    title = "Se terminó el tiempo" if expired else "Esta página no se abre sola"
+    await expect(panel.get_by_role("heading")).to_have_text(title)
+    if expired:
+        await expect(panel).to_contain_text("ya venció")
+    there = panel.get_by_role("link", name="Ir a ")
+    assert await there.get_attribute("href") == site.origin
+    await expect(panel.get_by_role("link", name="Verificar una firma")).to_be_visible()
+    await page.get_by_role("button", name="English").click()
+    await expect(panel).to_contain_text("expired" if expired else "Go to that site")
+
+
+async def test_rejecting_from_reading_says_what_the_code_is_for(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """And the steps keep their order, there and back."""
+    await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await at(frame, "read")
+    names = await frame.locator("#progress li").all_inner_texts()
+    await frame.get_by_role("button", name="Rechazar…").click()
+    await at(frame, "code")
+    await expect(frame.locator("#panel")).to_contain_text("Para rechazar el documento")
+    assert await frame.locator("#progress li").all_inner_texts() == names
+    await ceremony.give_code(frame, person)
+    await at(frame, "reject")
+    await frame.get_by_role("button", name="Volver").click()
+    await at(frame, "read")
+    assert await frame.locator("#progress li").all_inner_texts() == names
+    await go(frame)
+    await at(frame, "place")
+    assert await frame.locator("#progress li").all_inner_texts() == names

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Frame, Page, expect
+from playwright.async_api import Browser, Frame, Page, expect
 
 from appliance.commands.demo_setup import PEOPLE
 from tests import pdfs
@@ -285,6 +285,12 @@ async def tell(
             signed.append(completed["signedDocId"])
 
     await read_audit(console, trial, signed, look)
+
+
+@pytest.fixture
+def chromium(whole_chromium: Browser) -> Browser:
+    """The browser that people have."""
+    return whole_chromium
 
 
 @pytest.fixture(scope="module")

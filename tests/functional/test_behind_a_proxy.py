@@ -1,4 +1,4 @@
-"""Behind a real nginx, set up as the documentation's sample says."""
+"""Behind real web servers, set up as the documentation's samples say."""
 
 import hashlib
 import json
@@ -12,8 +12,9 @@ import pytest
 from tests import pdfs
 from tests.functional.calls import problem
 from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.nginx import API, CONSOLE, FRAME, Nginx, new_port, nginx_before
+from tests.parts.nginx import API, CONSOLE, FRAME, Proxy, new_port
 from tests.parts.places import short_folder
+from tests.parts.proxies import PROXIES
 
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
 TRIES = 4
@@ -22,19 +23,26 @@ MB = 1_000_000
 
 @dataclass(frozen=True)
 class Place:
-    """An appliance and the nginx before it."""
+    """An appliance and what stands before it."""
 
     appliance: Appliance
-    nginx: Nginx
+    proxy: Proxy
     signer: TestPerson
 
     def client(self, host: str, address: str = OTHER) -> httpx.Client:
         """A client of one of the names."""
-        return self.nginx.client(host, address)
+        return self.proxy.client(host, address)
 
 
-@pytest.fixture(scope="module")
-def place() -> Iterator[Place]:
+@pytest.fixture(
+    scope="module",
+    params=[
+        "nginx",
+        pytest.param("caddy", marks=pytest.mark.full),
+        pytest.param("haproxy", marks=pytest.mark.full),
+    ],
+)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """Both, with few tries an address."""
     port = new_port()
     with (
@@ -48,9 +56,9 @@ def place() -> Iterator[Place]:
             web='trusted_proxies = ["127.0.0.1"]',
             tries=str(TRIES),
         ) as appliance,
-        nginx_before(appliance, beside, port) as nginx,
+        PROXIES[request.param](appliance, beside, port) as proxy,
     ):
-        yield Place(appliance, nginx, appliance.new_person())
+        yield Place(appliance, proxy, appliance.new_person())
 
 
 def sign_in(client: httpx.Client, user: str, password: str) -> httpx.Response:
@@ -151,7 +159,7 @@ def test_large_document_passes_both_ways(place: Place) -> None:
 
 
 def test_refusals_pass_unchanged(place: Place) -> None:
-    """The service's own words, and nginx's own refusals in the same form."""
+    """The service's own words, and the proxy's own refusals in the same form."""
     with place.client(API) as client:
         ours = client.get("/solicitudes")
         head = {"Content-Type": "application/json"}
@@ -164,3 +172,32 @@ def test_refusals_pass_unchanged(place: Place) -> None:
     assert theirs.headers["Content-Type"] == "application/problem+json"
     assert theirs.json()["code"] == "BODY_TOO_LARGE"
     assert "frame-ancestors" in page.headers["Content-Security-Policy"]
+
+
+def test_service_that_is_away_is_told_in_its_own_form(place: Place) -> None:
+    """With when to come again, and not as a page of the proxy's."""
+    place.appliance.stop()
+    try:
+        with place.client(API) as client:
+            answer = client.get("/healthz")
+    finally:
+        place.appliance.start()
+
+    assert answer.status_code == 503
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.headers["Retry-After"] == "5"
+    assert answer.json()["code"] == "OVERLOADED"
+
+
+def test_nothing_is_upgraded(place: Place) -> None:
+    """Neither to HTTP/2 in clear text behind the proxy, nor to a socket."""
+    socket = {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Connection": "Upgrade"}
+    http2 = {"HTTP2-Settings": "AAMAAABk", "Connection": "Upgrade, HTTP2-Settings"}
+    with place.client(API) as client:
+        for protocol, head in (
+            ("websocket", {**socket, "Sec-WebSocket-Version": "13"}),
+            ("h2c", http2),
+        ):
+            answer = client.get("/healthz", headers={**head, "Upgrade": protocol})
+
+            assert answer.status_code == 200, protocol

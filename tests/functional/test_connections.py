@@ -33,7 +33,9 @@ def crowded() -> Iterator[Appliance]:
     with (
         short_folder() as folder,
         Appliance.made(
-            folder, web="connections = 300\nconnections_address = 100"
+            folder,
+            web="connections = 300\nconnections_address = 100",
+            execute=True,  # its memory is measured
         ) as running,
     ):
         yield running
@@ -87,21 +89,32 @@ def test_half_requests_keep_nobody_out(crowded: Appliance) -> None:
     assert "Traceback" not in crowded.log.read_text()
 
 
-def test_one_address_has_its_share(crowded: Appliance) -> None:
-    """Its next one takes the place of its oldest that waits; others lose nothing."""
-    half = (
-        b"POST /auth/login HTTP/1.1\r\nHost: a\r\n"
-        b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
-    )
-    with connected(crowded, "127.0.0.44") as other, contextlib.ExitStack() as held:
-        other.sendall(half)
-        first = held.enter_context(connected(crowded, SHARING))
-        first.sendall(half)
+HALF_BODY = (
+    b"POST /auth/login HTTP/1.1\r\nHost: a\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"
+)
+
+
+def dropped_and_served(appliance: Appliance) -> tuple[bytes, bytes]:
+    """What the oldest of one address is told, and a client of another address."""
+    with connected(appliance, "127.0.0.44") as other, contextlib.ExitStack() as held:
+        other.sendall(HALF_BODY)
+        first = held.enter_context(connected(appliance, SHARING))
+        first.sendall(HALF_BODY)
         for _ in range(100):
-            held.enter_context(connected(crowded, SHARING)).sendall(half)
+            held.enter_context(connected(appliance, SHARING)).sendall(HALF_BODY)
         dropped = read_all(first)
         other.settimeout(60)
-        served = other.recv(100)
+        return dropped, other.recv(100)
+
+
+def test_one_address_has_its_share(crowded: Appliance) -> None:
+    """Its next one takes the place of its oldest that waits; others lose nothing."""
+    for _ in range(3):
+        dropped, served = dropped_and_served(crowded)
+        # Where a machine takes 15 s for 100 connections, bodies end for their time.
+        if not dropped.startswith(b"HTTP/1.1 408"):
+            break
 
     assert dropped == b""
     assert served.startswith(b"HTTP/1.1 408")

@@ -34,6 +34,8 @@ def test_invited_person_enrols_and_signs(appliance: Appliance) -> None:
     page = httpx.get(url).text
     seed = re.search(r"<code[^>]*>([A-Z2-7 ]+)</code>", page)
     assert seed is not None
+    opening = re.search(r'name="opening" value="([^"]+)"', page)
+    assert opening is not None
     totp = pyotp.TOTP(seed[1].replace(" ", ""))
     login, signing = "una clave de ingreso", "una clave de firma"
     done = httpx.post(
@@ -44,6 +46,7 @@ def test_invited_person_enrols_and_signs(appliance: Appliance) -> None:
             "signing_password": signing,
             "signing_password_again": signing,
             "totp_code": totp.now(),
+            "opening": opening[1],
         },
         timeout=60,
     )

@@ -97,7 +97,11 @@ class Target:
 @pytest.fixture(scope="module")
 def target() -> Iterator[Target]:
     """An appliance with the limits that it has by itself."""
-    with short_folder() as folder, Appliance.made(Path(folder), tries="10") as made:
+    with (
+        short_folder() as folder,
+        # Executed: its memory is measured.
+        Appliance.made(Path(folder), tries="10", execute=True) as made,
+    ):
         target = Target(made)
         try:
             yield target

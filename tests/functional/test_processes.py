@@ -19,7 +19,7 @@ from tests import pdfs
 from tests.parts.appliance import Appliance, TestPerson
 
 MODULE = "libsofthsm2"
-WITHOUT_HSM = ("api", "embed", "admin", "chores", "sandbox")
+WITHOUT_HSM = ("api", "embed", "admin", "metrics", "chores", "sandbox")
 FACES = ("api", "embed", "admin")
 READERS = {
     "pepper": ("api", "embed"),

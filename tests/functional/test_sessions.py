@@ -409,10 +409,11 @@ def test_env_sealed(backend: Backend) -> None:
             params={"id": "demo"},
             headers={"X-Api-Key": backend.key.secret},
         )
-        made = backend.appliance.rubrica(
-            *("--settings", settings_file),
-            *("integrator", "key", "create"),
-            *("demo", "prod"),
+        made = subprocess.run(
+            [*_PROD, settings_file, "integrator", "key", "create", "demo", "prod"],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         live = made.stdout.splitlines()[-1]
         there = httpx.post(
@@ -430,6 +431,19 @@ def test_env_sealed(backend: Backend) -> None:
     assert token != there.json()["tokenSession"]
 
 
+# PROD refuses the SQLite and the plain HTTP of this trial, and whatever root would
+# make; they do here.
+_PROGRAM = """\
+import os, sys
+from appliance.settings import root
+root.contradictions = lambda settings: []
+os.geteuid = lambda: 1
+from appliance.commands import main
+sys.exit(main())
+"""
+_PROD = (sys.executable, "-c", _PROGRAM, "--settings")
+
+
 @contextmanager
 def _prod_face(appliance: Appliance) -> Iterator[tuple[str, str]]:
     """An `api` role of PROD over the same record, on another port."""
@@ -442,12 +456,7 @@ def _prod_face(appliance: Appliance) -> Iterator[tuple[str, str]]:
     settings_file = appliance.folder / "prod.toml"
     settings_file.write_text(text)
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from appliance.commands import main; import sys; sys.exit(main())",
-            *("--settings", str(settings_file), "serve", "api"),
-        ],
+        [*_PROD, str(settings_file), "serve", "api"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

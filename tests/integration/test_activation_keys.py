@@ -446,6 +446,29 @@ def test_folder_of_others_is_refused(tmp_path: Path) -> None:
             open_folder(path, Environment.PREPROD)
 
 
+def test_folder_that_was_swapped_is_not_used(tmp_path: Path) -> None:
+    """Whoever may rename what stands beside it gets no key, and gives none."""
+    folder = folder_in(tmp_path)
+    path = tmp_path / "activation"
+    folder.make(5)
+    path.rename(tmp_path / "taken")
+    path.symlink_to(tmp_path / "taken")
+
+    with pytest.raises(ApplianceError) as through_a_link:
+        folder.make(6)
+    with pytest.raises(ApplianceError):
+        folder.private(5)
+    path.unlink()
+    path.mkdir(mode=0o770)
+    path.chmod(0o770)
+    with pytest.raises(ApplianceError) as open_to_others:
+        folder.make(6)
+
+    assert through_a_link.value.code is open_to_others.value.code
+    assert through_a_link.value.code is ErrorCode.STORE_UNAVAILABLE
+    assert [*path.iterdir()] == []
+
+
 def test_folder_on_a_disk_is_refused_in_production(tmp_path: Path) -> None:
     """A disk has backups; a trial is only warned."""
     if filesystem_of(tmp_path) == "tmpfs":

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import Connection, event
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import RequestId
@@ -225,6 +226,25 @@ async def test_no_slot_free_is_rate_limited(sqlite_desk: Desk) -> None:
     assert refusal.extras == {"retryAfter": 5}
     assert 0.3 <= time.monotonic() - begun < 30
     assert (await sqlite_desk.secret()).counted == 0
+
+
+async def test_of_those_who_wait_one_looks(sqlite_desk: Desk) -> None:
+    """Each of thirty callers of a process looks once, and from then on the first."""
+    await sqlite_desk.take_slots(10)
+    looks = 0
+    engine = sqlite_desk.core.store._engines.writer.sync_engine
+
+    def note(_connection: Connection) -> None:
+        nonlocal looks
+        looks += 1
+
+    event.listen(engine, "begin", note)
+
+    refusals = await asyncio.gather(*(sqlite_desk.attempt(PASSWORD) for _ in range(30)))
+
+    event.remove(engine, "begin", note)
+    assert {refusal and refusal.code for refusal in refusals} == {C.RATE_LIMITED}
+    assert 30 <= looks < 45
 
 
 async def test_counted_and_running_share_the_limit(sqlite_desk: Desk) -> None:

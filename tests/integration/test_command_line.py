@@ -1,14 +1,49 @@
 """The command line's ways to say no."""
 
+import json
+import shutil
+import socket
 import sqlite3
+import subprocess
+import sys
+import threading
 from contextlib import closing
+from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from appliance.commands import main
+from appliance.commands import _told, main
+from appliance.commands.terminal import ask
+from appliance.domain.errors import (
+    SENTENCES,
+    SIGNER_REPEATED,
+    ApplianceError,
+    CheckDigitError,
+    DocumentRefusedError,
+    ErrorCode,
+    FieldInvalidError,
+    HsmUnavailableError,
+    SignersInvalidError,
+)
+from appliance.processes import bind
+from appliance.settings import SettingsError, load_settings
 from tests.parts.command_place import make_place, start_command
+from tests.parts.places import free_port
+from worker.main import _slot
 
+_LOADED = """\
+import contextlib, json, sys
+from appliance.commands import main
+for line in sys.stdin:
+    with contextlib.suppress(SystemExit):
+        main(["--settings", sys.argv[1], *line.split()])
+heavy = {"alembic", "arq", "asyncio", "asyncpg", "cryptography", "hypercorn", "jinja2",
+    "pikepdf", "pkcs11", "pyhanko", "quart", "redis", "sqlalchemy", "structlog"}
+print(json.dumps(sorted(heavy & set(sys.modules))))
+"""
+"""Runs the commands of its input; its last line has the heavy libraries loaded."""
 GOOD = """\
 data_dir = "."
 run_dir = "run"
@@ -27,9 +62,23 @@ lookup_key_file = "c"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Path:
-    """A settings file that is good."""
+    """A settings file that is good, whose files are not there."""
     path = tmp_path / "settings.toml"
     path.write_text(GOOD, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A settings file that is good, and all the files that it names."""
+    make_place(tmp_path)
+    pin = tmp_path / "pin"
+    pin.write_text("1234")
+    pin.chmod(0o600)
+    fonts = tmp_path / "fonts"
+    fonts.mkdir()
+    path = tmp_path / "settings.toml"
+    path.write_text(f'fonts_dir = "fonts"\n{path.read_text()}')
     return path
 
 
@@ -40,14 +89,154 @@ def command(settings: Path, *words: str) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+def test_what_needs_no_record_loads_none(place: Path) -> None:
+    """Words on the terminal come at once: no library is loaded that takes its time.
+
+    Whoever types `rubrica` waits for what it imports before it says anything.
+    """
+    said = subprocess.run(
+        [sys.executable, "-c", _LOADED, str(place)],
+        input="""\
+--version
+--help
+person create --help
+hsm rotate-master --help
+demo host --help
+check-config
+""",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert f"{place}: good (PREPROD)" in said
+    assert json.loads(said.splitlines()[-1]) == []
+
+
 def test_good_settings_are_said_to_be_good(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 0, the file and the environment; of a role, its name."""
+    assert main(["--settings", str(place), "check-config"]) == 0
+    assert main(["--settings", str(place), "check-config", "--role", "api"]) == 0
+
+    assert capsys.readouterr().out == (
+        f"{place}: good (PREPROD)\n{place}: good (PREPROD, api)\n"
+    )
+
+
+def faults(
+    settings: Path, capsys: pytest.CaptureFixture[str], *words: str
+) -> dict[str, str]:
+    """What `check-config` finds, by key."""
+    assert main(["--settings", str(settings), "check-config", *words]) == 78
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = [line.removeprefix(f"{settings}: ") for line in err.splitlines()]
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def test_files_that_are_missing_are_named(
     settings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit 0, the file and the environment."""
-    status = main(["--settings", str(settings), "check-config"])
+    """All at once, each by its key and path, and where it comes from."""
+    found = faults(settings, capsys)
 
-    assert status == 0
-    assert capsys.readouterr().out == f"{settings}: good (PREPROD)\n"
+    assert set(found) - {"fonts_dir"} == {
+        "secrets.pepper_file",
+        "secrets.data_key_file",
+        "secrets.document_key_file",
+        "secrets.lookup_key_file",
+        "hsm.firma.pin_file",
+        "hsm.pki.pin_file",
+    }
+    folder = settings.parent
+    assert found["secrets.pepper_file"] == (
+        f"{folder / 'a'}: cannot be read (No such file or directory); bring it back "
+        "from a backup; `rubrica init FOLDER` makes a first one"
+    )
+    assert "`rubrica hsm init` makes missing ones" in found["hsm.pki.pin_file"]
+
+
+@pytest.mark.parametrize(
+    ("role", "reads"),
+    [
+        ("api", {"pepper", "data_key", "document_key", "lookup_key"}),
+        ("admin", {"data_key", "document_key", "lookup_key"}),
+        ("chores", {"document_key"}),
+    ],
+)
+def test_role_is_told_of_its_own_files_alone(
+    settings: Path, capsys: pytest.CaptureFixture[str], role: str, reads: set[str]
+) -> None:
+    """What others read is not its business, and often not readable to it."""
+    found = faults(settings, capsys, "--role", role)
+
+    assert set(found) == {f"secrets.{name}_file" for name in reads}
+
+
+def test_signing_is_told_of_pins(
+    settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And of no key of the fronts."""
+    found = faults(settings, capsys, "--role", "signing")
+
+    assert set(found) - {"fonts_dir"} == {
+        "secrets.document_key_file",
+        "hsm.firma.pin_file",
+        "hsm.pki.pin_file",
+    }
+    assert main(["--settings", str(settings), "check-config", "--role", "sandbox"]) == 0
+
+
+def test_credential_is_looked_at_in_the_place_of_its_file(
+    settings: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A role that systemd hands a copy of a file is told nothing of the file."""
+    handed = tmp_path / "credentials"
+    handed.mkdir()
+    for name in ("a", "b"):
+        (handed / name).write_text("ab" * 32)
+        (handed / name).chmod(0o400)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(handed))
+
+    found = faults(settings, capsys, "--role", "api")
+
+    read = load_settings(settings).secrets
+    assert (read.pepper_file.name, read.data_key_file.name) == ("a", "b")
+    assert set(found) == {"secrets.document_key_file", "secrets.lookup_key_file"}
+
+
+def test_files_that_hold_something_else_are_named(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Open to others, no key in it, no password, no profile of that name."""
+    folder = place.parent
+    (folder / "pepper").chmod(0o644)
+    (folder / "data-key").write_text("hunter2")
+    (folder / "pg").write_text("\n")
+    text = place.read_text().replace(
+        'url = "sqlite"', 'url = "postgresql://r@h/r"\npassword_file = "pg"'
+    )
+    place.write_text(
+        text.replace("[hsm.firma]", '[hsm]\nprofile = "softhsm3"\n[hsm.firma]')
+    )
+
+    found = faults(place, capsys)
+
+    assert set(found) == {
+        "secrets.pepper_file",
+        "secrets.data_key_file",
+        "database.password_file",
+        "hsm.profile",
+    }
+    assert "set its mode to 0600" in found["secrets.pepper_file"]
+    assert "hunter2" not in found["secrets.data_key_file"]
+    assert found["database.password_file"].startswith(f"{folder / 'pg'}: must hold")
+    assert "profiles here: aws-cloudhsm, luna" in found["hsm.profile"]
 
 
 def test_bad_settings_exit_78_with_one_line(settings: Path) -> None:
@@ -88,6 +277,18 @@ def test_missing_document_key_exits_78_with_one_line(settings: Path) -> None:
     assert err == f"{path}: cannot be read (No such file or directory)\n"
 
 
+def test_worker_without_its_folder_is_told_which(place: Path) -> None:
+    """`run_dir` is made by the installation: it is named, without a traceback."""
+    settings = load_settings(place)
+    shutil.rmtree(settings.run_dir, ignore_errors=True)
+
+    with (
+        pytest.raises(SettingsError, match=r"signing-1\.lock: .*; is run_dir as it"),
+        _slot(settings, "signing", 1),
+    ):
+        pass
+
+
 def test_invitation_refused_says_what_is_so(tmp_path: Path) -> None:
     """A wrong digit, nobody there, enrolled already: each in its words."""
     make_place(tmp_path)
@@ -97,7 +298,8 @@ def test_invitation_refused_says_what_is_so(tmp_path: Path) -> None:
 
     status, _, err = command(settings, *ana[:-1], "20-05536168-3")
     assert status == 1
-    assert "the check digit does not match" in err
+    assert "The check digit of cuil does not fit" in err
+    assert "digits is wrong" not in err
     status, _, err = command(settings, *ana)
     assert status == 1
     assert "--name and --email" in err
@@ -111,12 +313,148 @@ def test_invitation_refused_says_what_is_so(tmp_path: Path) -> None:
 
 
 def test_settings_named_by_the_variable(
-    settings: Path,
+    place: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`RUBRICA_SETTINGS` names the file where the option does not."""
-    monkeypatch.setenv("RUBRICA_SETTINGS", str(settings))
+    monkeypatch.setenv("RUBRICA_SETTINGS", str(place))
 
     assert main(["check-config"]) == 0
-    assert str(settings) in capsys.readouterr().out
+    assert str(place) in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (("request", "create", "a.pdf", "--days", "9" * 12), "--days"),
+        (("request", "create", "a.pdf", "--days", "0"), "--days"),
+        (("integrator", "key", "create", "acme", "x", "--days", "9" * 12), "--days"),
+        (("integrator", "key", "rotate", "k", "--overlap", "inf"), "--overlap"),
+        (("integrator", "key", "rotate", "k", "--overlap", "nan"), "--overlap"),
+        (("request", "cancel", "9" * 20), "id"),
+        (("request", "list", "--limit", "-1"), "--limit"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(
+    settings: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    wrong: str,
+) -> None:
+    """Before anything is opened: what may be written, and where."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--settings", str(settings), *words])
+
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert f"argument {wrong}: " in said
+    assert " from " in said
+
+
+def test_reader_that_has_read_enough_is_no_error(place: Path) -> None:
+    """As in `rubrica … | head -1`: no trace, and the status that a shell expects."""
+    with start_command(place, "check-config") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+        status = process.wait(timeout=120)
+
+    assert (status, said) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            FieldInvalidError("--person", "XX-XXXXXXXX-X"),
+            (
+                "FIELD_INVALID: The field --person has a value that is not allowed. "
+                "Allowed: XX-XXXXXXXX-X."
+            ),
+        ),
+        (
+            CheckDigitError("--person", "XX-XXXXXXXX-X"),
+            (
+                "FIELD_INVALID: The check digit of --person does not fit: "
+                "look at its digits again."
+            ),
+        ),
+        (
+            SignersInvalidError(SIGNER_REPEATED, cuil="20-26756539-3"),
+            (
+                "FIELD_INVALID: 20-26756539-3 is there more than once: "
+                "each person signs once."
+            ),
+        ),
+        (
+            DocumentRefusedError(ErrorCode.PDF_MALFORMED, "PdfReadError"),
+            f"PDF_MALFORMED: {SENTENCES[ErrorCode.PDF_MALFORMED]}",
+        ),
+        (
+            HsmUnavailableError("no token of that label"),
+            (
+                f"HSM_UNAVAILABLE: {SENTENCES[ErrorCode.HSM_UNAVAILABLE]} "
+                "(no token of that label)"
+            ),
+        ),
+    ],
+)
+def test_errors_say_what_is_wrong_once(error: ApplianceError, said: str) -> None:
+    """What may be written, nothing twice, and no name of our own code."""
+    assert _told(error) == said
+
+
+def test_piped_password_is_taken_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A line for each that is asked for; an end before that is said in words."""
+    monkeypatch.setattr(sys, "stdin", StringIO("una clave\r\notra clave\n"))
+
+    assert [ask("login password"), ask("signing password")] == [
+        "una clave",
+        "otra clave",
+    ]
+    with pytest.raises(SettingsError, match="signing password: nothing came"):
+        ask("signing password")
+
+
+def test_version_needs_no_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    """The version of what is installed, and nothing else."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"rubrica {version('rubrica')}\n"
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_ready_asks_where_the_api_listens(
+    place: Path, short_dir: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """Not at the public address, which may be shut to this machine."""
+    path = short_dir / "api"
+    address = f"unix:{path}" if kind == "unix" else f"127.0.0.1:{free_port()}"
+    text = place.read_text()
+    place.write_text(
+        f"{text}[web]\nbase_url = 'https://nowhere.invalid'\nlisten_api = '{address}'\n"
+    )
+    words = ["--settings", str(place), "ready"]
+
+    assert main(words) == 1
+    assert address in capsys.readouterr().out
+    with bind(address, 5) as listener:
+        answering = threading.Thread(target=_answer_once, args=(listener,))
+        answering.start()
+        assert main([*words, "--wait", "5"]) == 0
+        answering.join()
+    assert capsys.readouterr().out == "well\n"
+
+
+def _answer_once(listener: socket.socket) -> None:
+    """Be ready once, over HTTP."""
+    client, _ = listener.accept()
+    with client:
+        assert client.recv(65536).startswith(b"GET /readyz HTTP/1.1\r\n")
+        client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell")

@@ -52,6 +52,13 @@ async def settled(holders: Holders, count: int) -> None:
             await asyncio.sleep(0.01)
 
 
+async def open_all(core: CoreParts) -> None:
+    """Open every connection: how long that takes would pass for a turn."""
+    async with AsyncExitStack() as held:
+        for _ in range(core.settings.database.pool_size):
+            await held.enter_async_context(core.store.read())
+
+
 async def test_one_party_holds_half_of_the_connections(core: CoreParts) -> None:
     """However many of its calls wait, the others' go on."""
     half = core.settings.database.pool_size // 2
@@ -112,6 +119,7 @@ async def test_who_holds_one_gets_another(core: CoreParts) -> None:
 
 async def test_writers_take_turns(core: CoreParts) -> None:
     """A hundred writes of one are passed by another's at its turn."""
+    await open_all(core)
     order: list[str] = []
 
     async def write(share: str) -> None:

@@ -86,7 +86,8 @@ async def test_attempts_on_a_person_are_forgotten(site: Site, address: str) -> N
 
     assert asked.status == 200
     assert "Ana María Núñez" in asked.text
-    assert answer.location == here
+    assert answer.location == f"{here}?done=forgotten"
+    assert "quedaron olvidados" in (await site.get(answer.location)).text
     assert "/tries" not in (await site.get(here)).text
     assert "Cuentas atacadas" not in (await site.get("/admin/health")).text
     event = await audited(site, EventKind.PERSON_TRIES_FORGOTTEN)

@@ -10,7 +10,6 @@ import pyotp
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.serialization import Encoding
 from werkzeug.datastructures import FileStorage
 
 from appliance.domain.audit import AuditEvent
@@ -26,15 +25,17 @@ from appliance.domain.vocab import (
     TaskKind,
 )
 from appliance.services.console import SignIn
+from appliance.services.enrolment import Choice
 from tests.fakes import NOON
-from tests.parts.console import NAME, PASSWORD, Answer, Site, open_site
+from tests.parts.console import NAME, PASSWORD, Answer, Site, open_site, write_pki
 from tests.parts.held import Held, hold
 from tests.parts.outside_ca import OutsideCa, bundle, der, ec_key, spki_of
 
 CUIL = "20055361682"
 OUTSIDE = OutsideCa(NOON)
 SHA256 = OUTSIDE.root.fingerprint(hashes.SHA256()).hex()
-PIN = re.compile(r"\b[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}\b")
+# Not the middle of a UUID, which may be of digits alone.
+PIN = re.compile(r"(?<![\w-])[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}(?![\w-])")
 
 
 @pytest.fixture
@@ -233,6 +234,38 @@ async def test_forgotten_password_begins_anew(site: Site) -> None:
     assert (await site.post(here, code=site.code())).status == 409
 
 
+async def test_revoked_certificate_is_not_revoked_again(site: Site) -> None:
+    """The page says what is so, and offers what helps; a key in the making as well."""
+    person, held = await somebody(site)
+    here = f"/admin/people/{person}"
+    before = (await site.get(here)).text
+    assert "Una contraseña olvidada" in before
+    assert "Empezar un alta nueva" not in before
+    await site.post(f"{here}/credentials/{held.id}/revoke", reason="keyCompromise")
+
+    text = (await site.get(here)).text
+    assert "El certificado está revocado: esta persona no puede firmar." in text
+    assert "Empezar un alta nueva" in text
+    assert "Una contraseña olvidada" not in text
+    assert "Generar un PIN nuevo" not in text
+    asked = (await site.get(f"{here}/credentials/reissue")).text
+    assert "el certificado ya está revocado" in asked
+    assert "se revoca" not in asked
+    assert "Revocar y generar" not in asked
+
+    made = await site.post(f"{here}/credentials/reissue", code=site.code())
+    (code,) = set(re.findall(r"/alta/([A-Za-z0-9_-]{43})", made.text))
+    site.clock.forward(30)
+    await site.desk.host.beat(site.desk.store, site.clock.now())
+    view = await site.desk.enrolment.look(code)
+    totp = pyotp.TOTP(view.totp_secret).at(site.clock.now())
+    choice = Choice("clave de ingreso", "clave de firma", totp, view.opening)
+    await site.desk.enrolment.complete(code, choice)
+    text = (await site.get(here)).text
+    assert "El HSM está creando la clave" in text
+    assert "Empezar un alta nueva" not in text
+
+
 async def test_beginning_anew_needs_the_officers_code(site: Site) -> None:
     """A wrong or used code changes nothing."""
     person, held = await somebody(site)
@@ -320,16 +353,6 @@ async def test_ends_are_listed_with_the_time_left(site: Site) -> None:
     assert "Certificados por vencer" in health
     assert "1 firmante" in health
     assert (await site.get("/admin/certificates?cursor=x")).status == 400
-
-
-def write_pki(site: Site) -> OutsideCa:
-    """Put the files of an internal CA where `hsm init` would."""
-    ca = OutsideCa(NOON, "Rúbrica CA interna")
-    settings = site.front.settings
-    settings.root_file.parent.mkdir(parents=True)
-    settings.root_file.write_bytes(ca.root.public_bytes(Encoding.PEM))
-    settings.ca_file.write_bytes(ca.issuing.public_bytes(Encoding.PEM))
-    return ca
 
 
 async def test_authority_tells_certificates_and_crls(site: Site) -> None:

@@ -1,10 +1,12 @@
 """Integrators, keys and domains in the console: changes, refusals, audit rows."""
 
 from collections.abc import AsyncIterator
+from html import unescape
 from pathlib import Path
 
 import pytest
 
+from appliance.commands.demo_setup import PEOPLE
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from tests.parts.console import Site
@@ -312,6 +314,7 @@ async def test_disabled_integrator_opens_no_session(site: Site) -> None:
     """Open ones end, a good key is told why, a bad one as ever; and back again."""
     here = "/admin/integrators/acme"
     made = await site.front.integrators.create_key("operator", "acme", "backend")
+    other = "y" if made.secret.endswith("x") else "x"
     sessions = site.desk.sessions
     await sessions.open("acme", made.secret)
     assert "terminan ahora" in (await site.get(f"{here}/disable")).text
@@ -327,8 +330,26 @@ async def test_disabled_integrator_opens_no_session(site: Site) -> None:
         await sessions.open("acme", made.secret)
     assert refused.value.code is ErrorCode.INTEGRATOR_DISABLED
     with pytest.raises(ApplianceError) as refused:
-        await sessions.open("acme", made.secret[:-1] + "x")
+        await sessions.open("acme", made.secret[:-1] + other)
     assert refused.value.code is ErrorCode.API_KEY_INVALID
     await site.post(f"{here}/enable")
     await sessions.open("acme", made.secret)
     assert told not in (await site.get(here)).text
+
+
+async def test_what_is_to_be_copied_works_as_it_is(site: Site) -> None:
+    """The pair of the trial and of the guide, its whole policy, and an end."""
+    await site.front.integrators.create("operator", "copia", "Copia S.A.")
+    text = unescape((await site.get("/admin/integrators/copia")).text)
+    guide = Path(__file__).parents[2] / "docs" / "embedding.md"
+    pair = 'cuil: "20-26756539-3", email: "bruno@demo.example"'
+
+    assert pair in text
+    assert pair in guide.read_text("utf-8")
+    assert ("20267565393", "bruno@demo.example") in [
+        (cuil, email) for cuil, _, email in PEOPLE
+    ]
+    web = site.front.settings.web
+    assert f"frame-src {web.iframe_url}; connect-src 'self' {web.base_url}" in text
+    assert ".cancelled" in text
+    assert "ana@example.com" not in text

@@ -14,7 +14,7 @@ from appliance.domain.console import AuditFilter, PeopleFilter, RequestFilter
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.vocab import EventKind, PersonState, RequestState
-from appliance.services import console_views
+from appliance.services import audit_chains, console_views
 from appliance.storage import tables
 from appliance.storage.engines import open_engines
 from tests.parts.console import Site, open_site
@@ -202,7 +202,7 @@ async def test_whole_chain_is_said_to_be_whole(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every row of a process is read again, in steps."""
-    monkeypatch.setattr(console_views, "_CHAIN_STEP", 2)
+    monkeypatch.setattr(audit_chains, "_STEP", 2)
     writer = await _writer(site)
 
     view = await site.front.views.chain(writer)
@@ -287,6 +287,21 @@ async def test_made_up_filters_are_refused_in_words(site: Site) -> None:
         "/admin/requests?q=%00",
     ):
         assert (await site.get(path)).status in {400, 404}, path
+
+
+@pytest.mark.parametrize("address", ["/admin/requests", "/admin/audit"])
+async def test_any_day_can_be_asked_for(site: Site, address: str) -> None:
+    """The first and the last day that there are, each way round."""
+    await site.request(ANA)
+    await site.sign_in()
+    days = ("", "0001-01-01", "9999-12-31")
+    for since in days:
+        for until in days:
+            answer = await site.get(f"{address}?since={since}&until={until}")
+
+            assert answer.status == 200, (since, until)
+            found = since != "9999-12-31" and until != "0001-01-01"
+            assert ("Nada coincide" in answer.text) is not found, (since, until)
 
 
 async def test_filters_show_as_chips_that_come_off(site: Site) -> None:

@@ -157,11 +157,29 @@ async def test_lock_is_lifted_after_the_officers_code(site: Site) -> None:
 
     answer = await site.post(f"/admin/people/{person}/unlock", code=site.code())
 
-    assert answer.location == f"/admin/people/{person}"
+    assert answer.location == f"/admin/people/{person}?done=unlocked"
     event = await audited(site, EventKind.PERSON_UNLOCKED)
     assert event.detail["before"] == {"counted": 10, "locked": True}
     assert event.detail["after"] == {"counted": 0, "locked": False}
     assert (await site.front.views.person(person)).row.locked_at is None
+
+
+async def test_what_was_done_is_confirmed_while_it_is_so(site: Site) -> None:
+    """Once, on the page that follows; no address makes the page say what is not."""
+    person = await with_secret(site)
+    here = f"/admin/people/{person}"
+    told = "La contraseña de firma quedó desbloqueada."
+    await lock(site, person)
+    assert told not in (await site.get(f"{here}?done=unlocked")).text
+
+    answer = await site.post(f"{here}/unlock", code=site.code())
+
+    assert told in (await site.get(answer.location)).text
+    assert told not in (await site.get(here)).text
+    assert "quedó" not in (await site.get(f"{here}?done=disabled")).text
+    assert "quedó" not in (await site.get(f"{here}?done=x")).text
+    stopped = await site.post(f"{here}/disable")
+    assert "La persona quedó deshabilitada." in (await site.get(stopped.location)).text
 
 
 @pytest.mark.parametrize("code", ["", "000000", "abc"])

@@ -83,6 +83,33 @@ async def test_request_of_several_signers(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
+    ("cuil", "then", "told"),
+    [
+        (
+            ANA,
+            ANA,
+            "20-05536168-2 está más de una vez: cada persona firma una sola vez.",
+        ),
+        (ANA, f"{LUIS}, {LUIS}", "está más de una vez"),
+        (ANA, ",".join([LUIS] * 60), "Son 61 firmantes"),
+        (ANA, "1, 2", "separados por comas"),
+    ],
+)
+async def test_signers_are_refused_for_what_they_are(
+    site: Site, cuil: str, then: str, told: str
+) -> None:
+    """Well-written CUILs are not said to be written wrong."""
+    await site.person()
+    await site.person(LUIS)
+    typed = {"integrator": "acme", "cuil": cuil, "then": then, "days": ""}
+
+    answer = await site.upload("/admin/requests", PDF, "a.pdf", **typed)
+
+    assert answer.status == 422
+    assert told in answer.fault_of("then")
+
+
+@pytest.mark.parametrize(
     ("content", "name", "fields", "field"),
     [
         (PDF, "a.pdf", {"then": ANA}, "then"),

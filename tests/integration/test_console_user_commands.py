@@ -83,6 +83,15 @@ def test_nobody_by_that_name_is_said_in_words(run: Run, command: str) -> None:
     assert "Traceback" not in said
 
 
+def test_requests_are_listed_with_their_signers(run: Run) -> None:
+    """Whose each of them is stands in a column of its own."""
+    status, said = run("request", "list")
+
+    assert status == 0
+    head = said.splitlines()[-1].split()
+    assert head[:5] == ["id", "estado", "reason", "signer", "integrator"]
+
+
 def test_wrong_tries_are_forgotten_at_the_command_line(run: Run) -> None:
     """How many is told; an address that is none is refused before anything."""
     status, said = run("console-user", "unblock", "eva", "--address", "192.0.2.1")

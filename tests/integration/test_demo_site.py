@@ -4,7 +4,6 @@ import http.client
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,6 +22,7 @@ from embed.demo.config import read_config
 from tests.parts.demo_site import DemoSite, demo_site
 from tests.parts.fake_frame import API_KEY, INTEGRATOR
 from tests.parts.places import free_port
+from tests.parts.rubrica import run_rubrica, start_rubrica
 
 
 @pytest.fixture(scope="module")
@@ -189,15 +189,9 @@ def test_integrator_without_its_key_is_refused(tmp_path: Path) -> None:
     """Nobody's key is sent in another integrator's name."""
     with demo_site(tmp_path) as site:
         pass
-    script = "from appliance.commands import main; import sys; sys.exit(main())"
     told = ["--config", str(site.config_file), "--integrator", "otro"]
 
-    done = subprocess.run(
-        [sys.executable, "-c", script, "demo", "host", *told],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_rubrica("demo", "host", *told)
 
     assert done.returncode != 0
     assert "--integrator and --api-key-file go together" in done.stderr
@@ -209,12 +203,8 @@ def test_command_serves_until_it_is_told_to_stop(
     """`rubrica demo host` says where it is, and ends with status 0."""
     with demo_site(tmp_path) as site:
         pass
-    script = "from appliance.commands import main; import sys; sys.exit(main())"
-    with subprocess.Popen(
-        [sys.executable, "-c", script, "demo", "host", "--config", site.config_file],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
+    with start_rubrica(
+        *("demo", "host", "--config", str(site.config_file)), stderr=subprocess.DEVNULL
     ) as process:
         assert process.stdout is not None
         try:

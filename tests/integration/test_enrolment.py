@@ -51,6 +51,7 @@ async def fields(parts: Parts, link: Invitation, **other: str) -> dict[str, str]
         "signing_password": SIGNING,
         "signing_password_again": SIGNING,
         "totp_code": pyotp.TOTP(view.totp_secret).at(parts.clock.now()),
+        "opening": view.opening,
         **other,
     }
 
@@ -68,7 +69,6 @@ async def test_link_leads_to_the_api_and_shows_once(parts: Parts) -> None:
 async def test_page_shows_person_qr_and_key(parts: Parts, client: HttpClient) -> None:
     """The form shows whose it is, escaped, and the seed as QR and as text."""
     link = await invite(parts)
-    view = await parts.enrolment.look(link.code)
 
     answer = await client.get(f"/alta/{link.code}")
     page = await answer.get_data(as_text=True)
@@ -77,14 +77,100 @@ async def test_page_shows_person_qr_and_key(parts: Parts, client: HttpClient) ->
     assert "Ana &lt;Núñez&gt;" in page
     assert "20-26756539-3" in page
     assert "<svg" in page
-    assert view.totp_secret in page.replace(" ", "")
+    opened = await parts.enrolment.look(link.code, opening_of(page))
+    assert opened.totp_secret == seed_of(page)
     assert "PREPROD" in page
-    # The same at every look, so that a scan before a reload still serves.
-    assert (await parts.enrolment.look(link.code)).totp_secret == view.totp_secret
+
+
+def seed_of(page: str) -> str:
+    """The seed that a page shows."""
+    (shown,) = re.findall(r'id="seed">([A-Z2-7 ]+)<', page)
+    return str(shown).replace(" ", "")
+
+
+def opening_of(page: str) -> str:
+    """What its form carries along."""
+    (hidden,) = re.findall(r'name="opening" value="([^"]+)"', page)
+    return str(hidden)
+
+
+async def test_each_browser_is_shown_its_own_seed(parts: Parts) -> None:
+    """Who opened the link before has a seed that is worth nothing afterwards."""
+    link = await invite(parts)
+    thief, owner = (create_api(parts).test_client() for _ in range(2))
+
+    async def opened(browser: HttpClient) -> str:
+        answer = await browser.get(f"/alta/{link.code}")
+        return str(await answer.get_data(as_text=True))
+
+    known = seed_of(await opened(thief))
+    page = await opened(owner)
+    assert seed_of(page) != known
+    assert seed_of(
+        await opened(create_api(parts).test_client(use_cookies=False))
+    ) not in {
+        known,
+        seed_of(page),
+    }
+
+    now = parts.clock.now()
+    form = await fields(parts, link, opening=opening_of(page))
+    stolen = await owner.post(
+        f"/alta/{link.code}", form={**form, "totp_code": pyotp.TOTP(known).at(now)}
+    )
+    assert stolen.status_code == 422
+    mine = pyotp.TOTP(seed_of(page))
+    done = await owner.post(
+        f"/alta/{link.code}", form={**form, "totp_code": mine.at(now)}
+    )
+    assert done.status_code == 200
+
+    parts.clock.forward(60)
+    later = parts.clock.now()
+    challenge = await parts.login.login(CUIL, LOGIN.encode(), "192.0.2.1")
+    code = pyotp.TOTP(known).at(later)
+    with pytest.raises(ApplianceError, match="OTP_INVALID"):
+        await parts.login.otp(challenge.login_token, code, "192.0.2.1")
+    await parts.login.otp(challenge.login_token, mine.at(later), "192.0.2.1")
+
+
+async def test_same_browser_need_not_scan_again(parts: Parts) -> None:
+    """A reload and another language by its cookie; a mistake even without one."""
+    link = await invite(parts)
+    address = f"https://localhost/alta/{link.code}"
+    browser = create_api(parts).test_client()
+    bare = create_api(parts).test_client(use_cookies=False)
+    first = await (await browser.get(address)).get_data(as_text=True)
+    form = await fields(parts, link, opening=opening_of(first), totp_code="12")
+
+    for answer in (
+        await browser.get(address),
+        await browser.get(f"{address}?lang=en"),
+        await browser.post(address, form=form),
+        await bare.post(address, form=form),
+        await browser.get(address),
+    ):
+        page = await answer.get_data(as_text=True)
+        assert (seed_of(page), opening_of(page)) == (seed_of(first), opening_of(first))
+
+
+@pytest.mark.parametrize("opening", ["", "x", "x" * 44, "ñ" * 43])
+async def test_opening_that_is_none_opens_nothing(
+    parts: Parts, client: HttpClient, opening: str
+) -> None:
+    """The form comes back with a seed that the server made."""
+    link = await invite(parts)
+    form = await fields(parts, link)
+
+    answer = await client.post(f"/alta/{link.code}", form=form | {"opening": opening})
+    page = await answer.get_data(as_text=True)
+
+    assert answer.status_code == 422
+    assert opening_of(page) not in {opening, form["opening"]}
 
 
 async def test_page_is_under_a_strict_policy(parts: Parts, client: HttpClient) -> None:
-    """Nothing inline, nothing from elsewhere, no frame, no cache, no cookie."""
+    """Nothing inline, nothing from elsewhere, no frame, no cache."""
     link = await invite(parts)
 
     answer = await client.get(f"/alta/{link.code}")
@@ -96,7 +182,10 @@ async def test_page_is_under_a_strict_policy(parts: Parts, client: HttpClient) -
     assert answer.headers["X-Frame-Options"] == "DENY"
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["Referrer-Policy"] == "no-referrer"
-    assert "Set-Cookie" not in answer.headers
+    (cookie,) = answer.headers.getlist("Set-Cookie")
+    name, *attributes = cookie.split("; ")
+    assert name.startswith("__Host-")
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= set(attributes)
     page = await answer.get_data(as_text=True)
     assert "style=" not in page
     assert not re.search(r"<script(?![^>]* src=)", page)
@@ -137,7 +226,7 @@ def test_every_sentence_of_the_page_is_there_in_spanish() -> None:
         for template in (_HERE / "templates").glob("*.html")
         for sentence in _SAID.findall(template.read_text(encoding="utf-8"))
     }
-    said |= {enrolment._DIFFER, *enrolment._BY_FIELD.values()}
+    said |= {enrolment._DIFFER, *enrolment._BY_FAULT.values()}
 
     assert len(said) > 30
     assert [s for s in said if language.translate("es", s) == s] == []
@@ -293,8 +382,44 @@ async def test_mistake_is_shown_at_its_field_and_changes_nothing(
     assert answer.status_code == 422
     assert f'id="{field}-error"' in page
     assert f'href="#{field}"' in page
-    assert not any(value in page for value in form.values() if len(value) > 5)
+    typed = {name: value for name, value in form.items() if name != "opening"}
+    assert not any(value in page for value in typed.values() if len(value) > 5)
     await parts.enrolment.look(link.code)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"totp_code": ""}, "El código tiene 6 dígitos."),
+        ({"totp_code": "12345"}, "El código tiene 6 dígitos."),
+        ({"totp_code": "000000"}, "El código no es correcto o ya se usó."),
+        (
+            {"signing_password": LOGIN, "signing_password_again": LOGIN},
+            "Es la misma que la de ingreso: elegí otra para firmar.",
+        ),
+        (
+            {"signing_password": "corta", "signing_password_again": "corta"},
+            "Usá 8 caracteres o más.",
+        ),
+        (
+            {"login_password": "ñ" * 600, "login_password_again": "ñ" * 600},
+            "Esa contraseña es demasiado larga.",
+        ),
+    ],
+)
+async def test_mistake_is_said_as_it_is(
+    parts: Parts, client: HttpClient, wrong: dict[str, str], told: str
+) -> None:
+    """What is missing is not called wrong, nor what is equal short."""
+    link = await invite(parts)
+    answer = await client.post(
+        f"/alta/{link.code}", form=await fields(parts, link, **wrong)
+    )
+
+    said = re.findall(
+        r'class="error"[^>]*>([^<]+)<', await answer.get_data(as_text=True)
+    )
+    assert said == [told]
 
 
 async def test_form_that_is_none_is_refused_in_words(
@@ -440,6 +565,6 @@ async def test_seed_and_code_stand_nowhere_in_the_record(parts: Parts) -> None:
 
     kept = (parts.settings.data_dir / "rubrica.db").read_bytes()
     kept += (parts.settings.data_dir / "rubrica.db-wal").read_bytes()
-    for secret in (link.code, view.totp_secret, EMAIL):
+    for secret in (link.code, view.totp_secret, view.opening, EMAIL):
         assert secret.encode() not in kept
     assert view.totp_secret not in repr(view)

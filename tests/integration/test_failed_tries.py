@@ -58,7 +58,7 @@ async def enrolled(parts: Parts) -> PersonId:
     )
     view = await parts.enrolment.look(link.code)
     code = pyotp.TOTP(view.totp_secret).at(parts.clock.now())
-    choice = Choice(LOGIN_PASSWORD, "una clave de firma", code)
+    choice = Choice(LOGIN_PASSWORD, "una clave de firma", code, view.opening)
     await parts.enrolment.complete(link.code, choice, HERE)
     return link.person
 

@@ -9,10 +9,11 @@ import pytest
 
 from appliance.core.work_owner import WorkOwner, work_owner
 from appliance.domain.document import Inspection
+from appliance.domain.vocab import RequestState
 from appliance.web.auth import is_public
 from embed.api import LATE
 from embed.reports import ADDRESS_MOST, SESSION_MOST
-from tests.parts.frame_desk import FakeInspector
+from tests.parts.frame_desk import CODE, FakeInspector
 from tests.parts.frame_role import ORIGINS, Frame, init_of, problem
 
 PDF = b"%PDF one"
@@ -416,3 +417,31 @@ async def test_work_counts_in_the_integrators_share(
         session = await records.sessions.by_public_id(told["id"])
     assert session is not None
     assert owners == [WorkOwner(session.integrator.id, f"session:{session.id}")]
+
+
+@pytest.mark.parametrize("path", ["state", "completed", "download", "renew"])
+async def test_revoked_key_leaves_nothing_to_ask(frame: Frame, path: str) -> None:
+    """Nor where a session that is only over by time is told its outcome."""
+    bearer, _ = await frame.opened()
+    (key,) = await frame.desk.desk.integrators.keys(CODE)
+    fresh = await frame.desk.token()
+    body = {"sessionToken": fresh} if path == "renew" else None
+    await frame.desk.desk.integrators.revoke_key("operator", key.id)
+
+    answer = await frame.call(path, bearer, body)
+
+    assert await problem(answer) == (401, "SESSION_TOKEN_EXPIRED")
+
+
+async def test_revoked_key_does_not_hide_what_was_submitted(frame: Frame) -> None:
+    """A signature that is being made is told of, whatever became of the key."""
+    token = await frame.desk.token()
+    session = await frame.desk.proven(await frame.desk.add_person(), token=token)
+    opened = await frame.desk.open(token)
+    await frame.desk.move(session.request, RequestState.IN_PROGRESS)
+    (key,) = await frame.desk.desk.integrators.keys(CODE)
+    await frame.desk.desk.integrators.revoke_key("operator", key.id)
+
+    answer = await frame.call("state", opened.bearer)
+
+    assert (await answer.get_json())["state"] == "signing"

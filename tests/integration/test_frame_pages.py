@@ -23,7 +23,7 @@ from embed.app import create_embed
 from embed.assets import Assets
 from embed.reports import SESSION_MOST
 from tests.parts.frame_desk import CODE, open_frame_desk
-from tests.parts.frame_role import ORIGINS, SECURITY, Frame, text
+from tests.parts.frame_role import ORIGINS, SECURITY, Frame, problem, text
 from tests.parts.played_sandbox import PlayedSandbox
 
 
@@ -112,6 +112,58 @@ async def test_who_opens_the_frame_by_itself_is_told_where_to_go(
     assert program.status_code == (404 if address == "/" else 401)
 
 
+@pytest.mark.parametrize("address", ["/nada", "/embed/nada", "/embed/api/nada"])
+async def test_unknown_address_is_a_page_for_a_person(
+    frame: Frame, address: str
+) -> None:
+    """In their language, with a way on; a program gets its problem."""
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    answer = await frame.client.get(address, headers=browser)
+    body = await text(answer)
+    english = await text(await frame.client.get(f"{address}?lang=en", headers=browser))
+
+    assert answer.status_code == 404
+    assert answer.headers["Content-Type"].startswith("text/html")
+    assert "<script" not in body
+    assert '<html lang="es-AR"' in body
+    assert 'href="https://firma.example"' in body
+    assert "Referencia: " in body
+    assert '<html lang="en"' in english
+    assert "Reference: " in english
+    assert await problem(await frame.client.get(address)) == (404, "NOT_FOUND")
+
+
+async def test_pages_without_a_session_have_the_same_dress(frame: Frame) -> None:
+    """Whose service it is, the other language, and a way on."""
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    unknown = f"/embed/?sessionToken={'x' * 43}"
+    for address in ("/", "/embed/", unknown, "/nada"):
+        body = await text(await frame.client.get(address, headers=browser))
+        assert 'class="mark"' in body
+        assert frame.desk.desk.settings.installation in body
+        assert 'hreflang="en"' in body
+        assert 'href="https://firma.example"' in body
+    # The other language of this page is this page.
+    body = await text(await frame.client.get("/embed/?s=-&lang=en", headers=browser))
+    assert "This session does not exist" in body
+    assert "?s=-&amp;lang=es" in body
+
+
+async def test_missing_slash_leads_to_the_same_origin(frame: Frame) -> None:
+    """Whatever host and scheme the call names, the token goes nowhere else."""
+    answer = await frame.client.get(
+        "/embed?sessionToken=a%26b&x=1",
+        headers={"Host": "mala.example", "X-Forwarded-Proto": "http"},
+    )
+
+    assert answer.status_code == 308
+    assert answer.headers["Location"] == "./embed/?sessionToken=a%26b&x=1"
+    assert await text(answer) == ""
+    assert {name: answer.headers[name] for name in ("Cache-Control",)} == {
+        "Cache-Control": "no-store"
+    }
+
+
 async def test_token_is_stripped_by_the_first_line_of_the_first_script(
     frame: Frame, assets: Assets
 ) -> None:
@@ -169,6 +221,7 @@ async def test_boot_data_are_no_secret(frame: Frame) -> None:
         "maxDocumentBytes",
         "statics",
         "pdfjs",
+        "home",
     }
     assert boot["prefix"] == "svc"
 
@@ -268,12 +321,16 @@ async def test_nothing_beside_the_files_is_served(
 
 @pytest.mark.parametrize("environment", ["PREPROD", "PROD"])
 async def test_page_is_under_embed_in_both_environments(
-    tmp_path: Path, assets: Assets, environment: str
+    tmp_path: Path, migrated_url: str, assets: Assets, environment: str
 ) -> None:
     """The path is `/embed/`, and the page says which environment it is of."""
     top: dict[str, Any] = {"environment": environment, "trial": False}
-    top["web"] = {"trusted_proxies": []}
-    async with open_frame_desk(tmp_path, **top) as desk:
+    top["web"] = {
+        "trusted_proxies": [],
+        "base_url": "https://firma.example",
+        "iframe_url": "https://marco.firma.example",
+    }
+    async with open_frame_desk(tmp_path, migrated_url, **top) as desk:
         front = SimpleNamespace(
             settings=desk.desk.settings,
             clock=desk.desk.clock,

@@ -12,10 +12,13 @@ import pytest
 
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
-from appliance.domain.frame import FrameState, PlaceChoice
+from appliance.domain.frame import FrameState, PlaceChoice, SignOrder
+from appliance.domain.ids import PersonId, RequestId
 from appliance.domain.presets import Corner
+from appliance.domain.records.requests import NewRequest
 from appliance.domain.vocab import EventKind, RequestState
 from tests.parts.frame_desk import (
+    ADDRESS,
     CERTIFIED,
     FULL,
     FakeInspector,
@@ -33,6 +36,38 @@ async def desk(tmp_path: Path, each_url: str) -> AsyncIterator[FrameDesk]:
     """The frame's services on a fresh database."""
     async with open_frame_desk(tmp_path, each_url) as made:
         yield made
+
+
+async def end_pending(
+    desk: FrameDesk, request: RequestId | None, then: RequestState
+) -> None:
+    """Have a request that nobody has begun to sign end."""
+    if then is RequestState.FAILED:
+        return await desk.move(request, then, "SIGNING_FAILED")
+    assert request is not None
+    async with desk.desk.store.write() as records:
+        assert await records.requests.move(request, RequestState.PENDING, then)
+    return None
+
+
+async def pending(desk: FrameDesk, person: PersonId) -> RequestId:
+    """A request of the integrator that waits in the person's list."""
+    opened = await desk.open()
+    taken = await desk.framing.take_document(opened.view.session, "a.pdf", PDF)
+    document = taken.session.document
+    assert document is not None
+    async with desk.desk.store.write() as records:
+        return await records.requests.add(
+            NewRequest(
+                person=person,
+                integrator=taken.session.integrator.id,
+                document=document,
+                name="a.pdf",
+                origin="api",
+                created=desk.desk.clock.now(),
+                expires=None,
+            )
+        )
 
 
 async def test_document_is_fixed_by_the_request(desk: FrameDesk) -> None:
@@ -101,18 +136,87 @@ async def test_key_of_another_integrator_is_another_key(desk: FrameDesk) -> None
     assert session.request is not None
 
 
-async def test_key_of_an_ended_request_makes_a_new_one(desk: FrameDesk) -> None:
-    """An expired attempt is no signature: the key may be used again for it."""
+@pytest.mark.parametrize("end", [RequestState.EXPIRED, RequestState.FAILED])
+async def test_key_of_a_request_that_came_to_nothing_makes_a_new_one(
+    desk: FrameDesk, end: RequestState
+) -> None:
+    """Nobody decided about it: the key may be used again for its document."""
     someone = await desk.add_person()
     first = await desk.proven(someone, PDF, idem_key="k")
-    assert first.request is not None
-    async with desk.desk.store.write() as records:
-        await records.requests.move(
-            first.request, RequestState.PENDING, RequestState.EXPIRED
-        )
+    await end_pending(desk, first.request, end)
     second = await desk.proven(someone, PDF, idem_key="k")
 
     assert second.request not in {None, first.request}
+    assert (await desk.signing.view(second)).state is FrameState.AUTHORISED
+
+
+@pytest.mark.parametrize("brings", [PDF, None], ids=["document", "no-document"])
+@pytest.mark.parametrize(
+    ("end", "state"),
+    [
+        (RequestState.REJECTED, FrameState.REJECTED),
+        (RequestState.CANCELLED, FrameState.CANCELLED),
+    ],
+)
+async def test_key_of_a_decided_request_shows_what_was_decided(
+    desk: FrameDesk, end: RequestState, state: FrameState, brings: bytes | None
+) -> None:
+    """Refused is for good, also for a session that comes a week later."""
+    someone = await desk.add_person()
+    first = await desk.proven(someone, PDF, idem_key="k")
+    if end is RequestState.REJECTED:
+        await desk.signing.reject(first, "No")
+    else:
+        await end_pending(desk, first.request, end)
+    desk.desk.clock.forward(7 * 24 * 3600)
+    async with desk.desk.store.write() as records:
+        await records.sessions.sweep(desk.desk.clock.now())
+    again = await desk.proven(someone, brings, idem_key="k")
+
+    assert again.request == first.request
+    view = await desk.signing.view(again)
+    assert (view.state, view.withdrawn) == (state, end is RequestState.CANCELLED)
+    order = SignOrder(TOP_LEFT, "", "a password that is right")
+    await refused(desk.signing.sign(again, order), ErrorCode.SESSION_IN_USE)
+    assert len(await desk.desk.audited(EventKind.REQUEST_CREATED)) == 1
+
+
+async def test_rejected_key_is_nobody_elses(desk: FrameDesk) -> None:
+    """What one person refused is not asked of another under the same key."""
+    someone = await desk.add_person()
+    other = await desk.add_person("20055361682")
+    await desk.signing.reject(await desk.proven(someone, PDF, idem_key="k"), "")
+
+    for brings in (PDF, None):
+        work = desk.proven(other, brings, idem_key="k")
+        await refused(work, ErrorCode.IDEMKEY_CONFLICT)
+
+
+async def test_rejected_key_picks_nothing_else_from_the_list(desk: FrameDesk) -> None:
+    """Of two tabs with one key, what one refused the other does not put right."""
+    someone = await desk.add_person()
+    listed = [await pending(desk, someone.id) for _ in range(2)]
+    one = await desk.proven(someone, None, idem_key="k")
+    two = await desk.proven(someone, None, idem_key="k")
+    chosen = await desk.framing.choose(one, listed[0])
+    await desk.signing.reject(chosen.session, "")
+
+    view = await desk.framing.choose(two, listed[1])
+    assert (view.session.request, view.state) == (listed[0], FrameState.REJECTED)
+
+
+async def test_rejection_and_code_at_once_sign_nothing(desk: FrameDesk) -> None:
+    """Whichever is first: both sessions show that the signer refused."""
+    someone = await desk.add_person()
+    one = await desk.proven(someone, PDF, idem_key="k")
+    two = await desk.proven(someone, None, idem_key="k")
+    await asyncio.gather(
+        desk.signing.reject(one, ""),
+        desk.framing.take_document(two, "a.pdf", PDF),
+    )
+
+    states = {(await desk.signing.view(session)).state for session in (one, two)}
+    assert states == {FrameState.REJECTED}
 
 
 async def test_event_is_one_for_all_sessions_of_a_request(desk: FrameDesk) -> None:
@@ -283,6 +387,22 @@ async def test_session_that_is_being_signed_cannot_be_cancelled(
 
     await refused(desk.signing.cancel(session, by_signer=False), ErrorCode.STATE)
     assert (await desk.again(session)).state.value == "open"
+
+
+async def test_session_that_was_left_is_said_to_be_over(desk: FrameDesk) -> None:
+    """Neither its documents nor its codes are too many: it is over."""
+    someone = await desk.add_person()
+    opened = await desk.open()
+    session = opened.view.session
+    await desk.framing.identify(session, desk.claim(someone), ADDRESS)
+    session = await desk.again(session)
+    await desk.signing.cancel(session, by_signer=True)
+
+    for work in (
+        desk.framing.take_document(session, "a.pdf", PDF),
+        desk.framing.prove(session, desk.code(someone), ADDRESS),
+    ):
+        await refused(work, ErrorCode.SESSION_IN_USE)
 
 
 async def test_session_brings_so_many_documents_and_no_more(

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import shutil
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
@@ -127,13 +126,10 @@ async def test_killed_join_is_gone_on_with(tmp_path: Path) -> None:
         Masters(session).make(2, to_travel=True)
     both = HsmInstallation(tmp_path, members=2)
 
-    process = await asyncio.create_subprocess_exec(
-        *both.rubrica_line("join"), stdout=PIPE, stderr=PIPE
-    )
-    assert process.stderr is not None
-    await process.stderr.readline()
-    process.kill()
-    await process.communicate()
+    with both.start_apart("join") as process:
+        assert process.stderr is not None
+        await asyncio.to_thread(process.stderr.readline)
+        process.kill()
     said = await both.rubrica("join")
 
     assert "going on with master key 2" in said

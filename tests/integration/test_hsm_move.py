@@ -2,8 +2,6 @@
 
 import asyncio
 import hashlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,10 +23,10 @@ from hsm_config.provision import provision
 from hsm_config.signatures import verify
 from tests.parts.hsm import HsmInstallation
 from tests.parts.nss import NssTokens
+from tests.parts.rubrica import run_rubrica
 from tests.parts.wrapped import SCHEME, add_keys, read_keys
 from worker.hsm.session import HsmSession
 
-MAIN = "import sys; from appliance.commands import main; sys.exit(main())"
 DIGEST = hashlib.sha256(b"a document").digest()
 
 
@@ -52,13 +50,8 @@ def successor_of(hsm: HsmInstallation) -> Path:
 async def move(hsm: HsmInstallation, to: Path, status: int) -> str:
     """Run `rubrica hsm move`; what it says."""
     words = ["--settings", str(hsm.file), "hsm", "move", "--to", str(to)]
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-c", MAIN, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # In this process's environment, which has what the other module wants.
+    done = await asyncio.to_thread(run_rubrica, *words)
     said = f"{done.stdout}{done.stderr}"
     assert done.returncode == status, said
     return said

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pkcs11
 import pytest
 from cryptography.exceptions import InvalidSignature
+from structlog.contextvars import bound_contextvars, get_contextvars
 
 from appliance.domain.errors import (
     ErrorCode,
@@ -318,3 +319,13 @@ async def test_closed_session_is_unavailable(keyed: HsmInstallation) -> None:
 
     with pytest.raises(HsmUnavailableError):
         await session.sign(KEY, DIGEST, PKCS1)
+
+
+async def test_lines_of_the_thread_name_whom_they_are_for(session: HsmSession) -> None:
+    """Two callers at once: each line has the ids that were bound by its caller."""
+
+    async def call(task: str) -> object:
+        with bound_contextvars(task=task):
+            return await session._call(lambda _link: get_contextvars()["task"])
+
+    assert list(await asyncio.gather(call("a"), call("b"))) == ["a", "b"]

@@ -1,6 +1,7 @@
 """The REST API's sign-in, previews and documents, over real sign-in and links."""
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,13 @@ from appliance.domain.vocab import RequestState
 from tests.fakes import PDF, PNG, SHA256, SIGNED_PDF, SIGNED_SHA256, request_view
 from tests.parts.api_caller import SIGN, Caller, code
 from tests.web_parts import BASE_URL, CUIL, Parts, open_parts
+
+OVER = {
+    RequestState.REJECTED,
+    RequestState.CANCELLED,
+    RequestState.EXPIRED,
+    RequestState.FAILED,
+}
 
 
 async def test_wrong_sign_in_told(parts: Parts) -> None:
@@ -172,7 +180,7 @@ async def test_document_is_pdf_for_usual_accept(caller: Caller) -> None:
     ("sha256", "status"),
     [
         ("{own}", 200),
-        ("0" * 64, 409),
+        ("0" * 64, 404),
         ("1", 400),
         ("{own}&sha256={own}", 400),
     ],
@@ -193,6 +201,22 @@ async def test_document_not_signed_yet(caller: Caller) -> None:
     response = await caller.get("/solicitudes/7/documento")
 
     assert (await code(response, 409))["code"] == "NOT_SIGNED_YET"
+
+
+@pytest.mark.parametrize("state", sorted(OVER))
+async def test_document_that_will_never_be(
+    parts: Parts, caller: Caller, state: RequestState
+) -> None:
+    """Nobody is told to ask again for what is over."""
+    parts.requests.views = [replace(parts.requests.views[0], state=state)]
+
+    answer = await code(
+        await caller.get(f"/solicitudes/{parts.requests.views[0].id}/documento"), 409
+    )
+
+    assert (answer["code"], answer["category"]) == ("STATE", "terminal")
+    assert "retryAfter" not in answer
+    assert state.value in answer["detail"]
 
 
 async def test_keys_published(parts: Parts, caller: Caller) -> None:

@@ -339,6 +339,7 @@ async def test_unknown_error_is_silent(parts: Parts, client: Client) -> None:
     members = await problem(response, 500, "INTERNAL")
     assert "secreto" not in json.dumps(members)
     fault = next(entry for entry in logs if entry["event"] == "unknown_error")
+    assert {entry["log_level"] for entry in logs} == {"error"}
     assert fault["requestId"] == members["requestId"]
     assert "RuntimeError" in fault["trace"]
     assert "secreto" not in repr(logs)
@@ -362,6 +363,18 @@ async def test_one_event_a_request_of_listed_fields(
     assert (event["person"], event["solicitudId"]) == (person, 7)
     assert "SECRETO" not in repr(logs)
     assert headers["Authorization"].split()[1] not in repr(logs)
+
+
+async def test_probe_that_finds_all_well_is_no_news(client: Client) -> None:
+    """Whoever watches asks every few seconds: its line is for who looks for it."""
+    with capture_logs() as logs:
+        await client.get("/healthz")
+        await client.get("/clave")
+
+    assert [(each["route"], each["log_level"]) for each in logs] == [
+        ("/healthz", "debug"),
+        ("(none)", "info"),
+    ]
 
 
 async def test_event_of_unknown_address_says_no_path(

@@ -36,8 +36,8 @@ async def test_migrations_make_the_tables_and_keep_rows(desk: Desk) -> None:
     await engines.dispose()
 
 
-async def test_rows_of_the_first_version_get_the_defaults(tmp_path: Path) -> None:
-    """An integrator recorded before this version is delivered as decided."""
+async def test_row_without_them_gets_the_defaults(tmp_path: Path) -> None:
+    """An integrator whose row says nothing else is delivered as decided."""
     settings = desk_settings(tmp_path)
     await migrate(settings)
     engines = open_engines(settings)

@@ -2,19 +2,36 @@
 
 import io
 from typing import Any
+from unittest.mock import Mock, PropertyMock
 
 import pytest
+from pyhanko.pdf_utils import layout
+from pyhanko.pdf_utils.content import RawContent
 from pyhanko.pdf_utils.generic import NameObject
 from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 from pyhanko.pdf_utils.misc import IndirectObjectExpected
+from pyhanko.sign import PdfSignatureMetadata, PdfSigner
+from pyhanko.sign.fields import SigFieldSpec
+from pyhanko.stamp import TextStampStyle
 
+from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.levels import ValidationData
+from tests import pdfs
+from tests.parts.attacks import ATTACKS, form_drawn_anew
 from tests.parts.field_pdfs import check_box_without_state
+from tests.parts.loops import run_apart
 from tests.signers import signed, software_signer
 from tests.tools.pdf_validation import read_pdf
 from tests.validators import pyhanko_verdicts
 from worker.pdf import Validated, add_dss
-from worker.sandbox.verify import has_broken, verify
+from worker.sandbox.proof import is_whole_stamp
+from worker.sandbox.verify import (
+    _Found,
+    _is_broken,
+    _signatures,
+    has_broken,
+    verify,
+)
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +88,113 @@ def test_form_may_still_be_filled_in(kept: bytes) -> None:
 
     assert not has_broken(out.getvalue())
     assert not verify(out.getvalue(), [software_signer().root]).valid
+
+
+@pytest.mark.parametrize(
+    "attack", ["SSA: second mark", "SSA: mark shown twice", "stamp: junk unseen"]
+)
+def test_next_signer_is_told_of_marks_that_are_nobodys(attack: str) -> None:
+    """Before they sign: what is there is no field that a signature needs."""
+    assert has_broken(ATTACKS[attack](signed))
+
+
+def test_timestamps_after_it_hide_no_broken_signature(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of each kind the newest are looked at, however many there are of the other."""
+    broken = ATTACKS["shadow: font"](signed)
+    found = _Found("stamp", None, is_timestamp=True, reason="")
+    monkeypatch.setattr(
+        "worker.sandbox.verify._signatures",
+        lambda reader: [*_signatures(reader), *[found] * 20],
+    )
+    monkeypatch.setattr("worker.sandbox.verify._is_broken", _broken_signature)
+
+    assert has_broken(broken)
+
+
+def _broken_signature(each: _Found) -> bool:
+    """The verdict, of a timestamp that none is wrong with."""
+    return not each.is_timestamp and _is_broken(each)
+
+
+def test_pages_that_cannot_be_walked_get_a_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And no exception in its place."""
+    twice = signed_with_mark(signed(pdfs.one_page()), (9, 9, 40, 20))
+    refused = DocumentRefusedError(ErrorCode.PDF_MALFORMED, "page tree loop")
+    monkeypatch.setattr(
+        "worker.sandbox.verify.covers_signed_text", Mock(side_effect=refused)
+    )
+
+    report = verify(twice, [software_signer().root])
+
+    assert not report.valid
+    assert report.signatures[-1].reason == ("marks not checkable: DocumentRefusedError")
+
+
+def test_timestamp_without_a_certificate_gets_a_verdict(kept: bytes) -> None:
+    """Whatever stands in it: it is broken, and the others are told of."""
+    (signature,) = read_pdf(kept).embedded_signatures
+    bare = Mock(spec=type(signature))
+    type(bare).signer_cert = PropertyMock(side_effect=ValueError)
+
+    assert not is_whole_stamp(bare)
+
+
+@pytest.mark.parametrize("later", [b"/NeedAppearances false", b"/DA(/F 9 Tf)/Q 0"])
+def test_form_that_says_the_same_leaves_it_valid(later: bytes) -> None:
+    """Readers write forms anew, and draw them as before."""
+    pdf = form_drawn_anew(later)(signed)
+
+    assert verify(pdf, [software_signer().root]).valid
+
+
+def test_broken_bytes_are_told_alone(kept: bytes) -> None:
+    """Whose they were, and when they were stamped, says nothing of these."""
+    (report,) = verify(
+        kept.replace(b"/MediaBox", b"/MediaBux", 1), [software_signer().root]
+    ).signatures
+
+    assert (report.intact, report.level, report.timestamp) == (False, "", None)
+    assert report.reason == "the signed bytes were changed"
+
+
+def signed_with_mark(pdf: bytes, box: tuple[int, int, int, int]) -> bytes:
+    """A document that is signed once more, with a mark of white paper."""
+    paper = RawContent(
+        b"1 g 0 0 595 842 re f", box=layout.BoxConstraints(width=595, height=842)
+    )
+    whole = layout.SimpleBoxLayoutRule(
+        layout.AxisAlignment.ALIGN_MID,
+        layout.AxisAlignment.ALIGN_MID,
+        inner_content_scaling=layout.InnerScaling.STRETCH_FILL,
+    )
+    style = TextStampStyle(
+        stamp_text="b", background=paper, background_opacity=1, background_layout=whole
+    )
+    signer = PdfSigner(
+        PdfSignatureMetadata("b", md_algorithm="sha256"),
+        signer=software_signer().signer,
+        stamp_style=style,
+        new_field_spec=SigFieldSpec("b", box=box),
+    )
+    out = io.BytesIO()
+    writer = IncrementalPdfFileWriter(io.BytesIO(pdf))
+    run_apart(signer.async_sign_pdf(writer, output=out))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("rect", "hides"), [((0, 0, 595, 842), True), ((9, 9, 40, 20), False)]
+)
+def test_mark_over_signed_text_is_told(
+    rect: tuple[int, int, int, int], hides: bool
+) -> None:
+    """It may be there, and readers no longer show what the first signer saw."""
+    pdf = signed_with_mark(signed(pdfs.one_page()), rect)
+
+    report = verify(pdf, [software_signer().root])
+
+    assert (report.valid, report.text_covered) == (True, hides)

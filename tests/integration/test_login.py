@@ -21,6 +21,8 @@ from tests.web_parts import CUIL, EMAIL, LOGIN_PASSWORD, Parts, open_parts
 
 PASSWORD = LOGIN_PASSWORD.encode()
 HERE = "192.0.2.1"
+_FREE_S = 2.0
+"""Less than anybody waits for a lock."""
 
 
 @pytest.fixture
@@ -452,6 +454,25 @@ async def test_eleventh_try_from_address_waits(strict: Parts) -> None:
         await code_of(strict, f"nadie{number}@example.com")
 
     assert await code_of(strict, "otro@example.com") is ErrorCode.RATE_LIMITED
+
+
+@pytest.mark.parametrize("account", ["one address", "many addresses"])
+async def test_refused_tries_wait_for_no_lock(strict: Parts, account: str) -> None:
+    """Guesses past a limit keep nobody from writing, and answer while others write."""
+    _, seed = await strict.add_person()
+    await sign_in(strict, seed)
+    for number in range(31):
+        at = HERE if account == "one address" else f"203.0.113.{number}"
+        with pytest.raises(ApplianceError):
+            await strict.login.login(CUIL, b"otra clave", at)
+
+    async with strict.store.write() as records:
+        await records.logins.lock(at, f"{AttemptKind.PASSWORD}|{CUIL}")
+        with pytest.raises(ApplianceError) as caught:
+            async with asyncio.timeout(_FREE_S):
+                await strict.login.login(CUIL, PASSWORD, at)
+
+    assert caught.value.code is ErrorCode.RATE_LIMITED
 
 
 async def test_parallel_tries_stay_within_the_limit(strict: Parts) -> None:

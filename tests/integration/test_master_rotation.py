@@ -4,8 +4,6 @@ import asyncio
 import hashlib
 import os
 import signal
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +22,10 @@ from hsm_config.masters import Masters
 from hsm_config.pairs import load_spki
 from hsm_config.signatures import verify
 from tests.parts.hsm import HsmInstallation
+from tests.parts.started import Running
 from tests.parts.wrapped import SCHEME, add_keys, read_keys
 from worker.hsm.session import HsmSession
 
-MAIN = "import sys; from appliance.commands import main; sys.exit(main())"
 DIGEST = hashlib.sha256(b"a document").digest()
 
 
@@ -37,13 +35,9 @@ class Place:
 
     hsm: HsmInstallation
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
+    def begin(self, *words: str) -> Running:
         """Start `rubrica hsm rotate-master …`."""
-        return subprocess.Popen(
-            [sys.executable, "-c", MAIN, "--settings", str(self.hsm.file),
-             "hsm", "rotate-master", *words],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        return self.hsm.start_apart("rotate-master", *words)
 
     async def run(self, *words: str, status: int = 0) -> str:
         """Run it to its end; what it says."""

@@ -98,7 +98,7 @@ async def test_log_tells_of_it_every_hour(sqlite_core: CoreParts) -> None:
         await overdue.run()
 
     told = [entry for entry in logs if entry["event"] == "upkeep.overdue"]
-    by_code = sorted((e["code"], e["what"], e["level"], e["documents"]) for e in told)
+    by_code = sorted((e["code"], e["what"], e["wanted"], e["documents"]) for e in told)
     assert by_code == sorted(
         [
             ("NOT_TRIED", "raise", "B-LTA", 1),

@@ -4,9 +4,10 @@ import asyncio
 import fcntl
 import os
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psutil
@@ -196,6 +197,35 @@ def test_malformed_request_gets_no_answer(
     """The connection is closed, and the next job is served."""
     assert answer_to(sandbox, [], request_bytes) == b""
     assert sandbox.probe("environment")
+
+
+def test_wall_time_ends_no_job_that_hardly_had_a_processor() -> None:
+    """On a machine that others use up a document is read late, and not refused."""
+    with running_sandbox(wall_s=1) as server, ExitStack() as held:
+        server.probe("environment")
+        processor = os.sched_getaffinity(0).pop()
+        os.sched_setaffinity(server.process.pid, {processor})
+        for _ in range(2):
+            held.enter_context(endless(processor))
+        begun = time.monotonic()
+
+        assert server.probe("compute") == {}
+
+    assert time.monotonic() - begun > 1.2
+
+
+@contextmanager
+def endless(processor: int) -> Iterator[None]:
+    """A process that keeps a processor busy, with the priority of a job."""
+    process = subprocess.Popen(
+        ["nice", "-n", "5", "taskset", "-c", str(processor), "yes"],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 async def test_client_that_leaves_takes_its_job_along() -> None:

@@ -6,7 +6,6 @@ it reads the same key files and notices by itself.
 
 import os
 import signal
-import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from appliance.storage.engines import open_engines
 from appliance.storage.key_files import read_key_ring
 from appliance.storage.secret_versions import SEALED
 from tests.parts.command_place import CommandPlace, make_place
+from tests.parts.started import Running
 from tests.parts.stores import Desk, open_desk
 
 EMAIL = "maria@acme.example"
@@ -35,7 +35,7 @@ class Place(CommandPlace):
 
     desk: Desk
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
+    def begin(self, *words: str) -> Running:
         """Start `rubrica secrets …`."""
         return super().begin("secrets", *words)
 

@@ -237,7 +237,7 @@ async def scene_of(
         doorbell=core.doorbell,
         outcomes=core.outcomes,
         bell=bell,
-        migrated=cast("Any", None),
+        tables=cast("Any", None),
         clock_check=clock_check or ClockCheck(core.clock, no_time, lambda: None),
     )
     worker = SigningWorker(

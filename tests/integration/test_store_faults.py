@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from appliance.bootstrap.core import _migrated
+from appliance.bootstrap.core import _tables_state
 from appliance.core.clock_check import ClockCheck
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import SystemClock
@@ -163,7 +163,9 @@ async def test_readiness_tells_that_postgres_refuses(tmp_path: Path) -> None:
     store = SqlStore(engines, SystemClock(), "test")
     clock = SystemClock()
     check = ClockCheck(clock, lambda: database_time(engines))
-    health = Health(store, PlayedSandbox(), clock, lambda: _migrated(engines), check)
+    health = Health(
+        store, PlayedSandbox(), clock, lambda: _tables_state(engines), check
+    )
 
     checks = await health.ready()
 

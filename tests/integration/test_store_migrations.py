@@ -2,22 +2,29 @@
 
 import asyncio
 import sys
-from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
 
+import pytest
 from alembic import command
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from sqlalchemy import Connection, insert, text
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect
 
-from appliance.settings import Settings
+from appliance.bootstrap import open_core
+from appliance.settings import Settings, SettingsError
 from appliance.storage import migrate
 from appliance.storage.engines import open_engines
-from appliance.storage.table_version import is_current, newest
-from appliance.storage.tables import metadata
+from appliance.storage.table_version import (
+    MIGRATIONS,
+    Standing,
+    TableVersion,
+    newest,
+    table_version,
+)
 from tests.core_parts import CoreParts, core_settings
+from tests.parts.command_place import CommandPlace, make_place
+from tests.parts.next_version import next_versions
 
 MIGRATE = """
 import asyncio, sys
@@ -27,6 +34,13 @@ from tests.core_parts import core_settings
 settings = core_settings(Path(sys.argv[1]), sys.argv[2])
 print(asyncio.run(migrate(settings)))
 """
+
+RELEASED = {
+    "0001_tables_of_0_1_0.py": (
+        "518e1b1272914ca363ddc560a8338e9fab70b2196a70a7d81721050f153f1d1d"
+    ),
+}
+"""Migrations of releases: file name → SHA-256 of its content."""
 
 
 async def differences(settings: Settings) -> list[object]:
@@ -70,14 +84,15 @@ async def test_current_told_from_empty(tmp_path: Path, database_url: str) -> Non
     engines = open_engines(settings)
     try:
         async with engines.reader.connect() as connection:
-            before = await is_current(connection)
+            before = await table_version(connection)
         await migrate.migrate(settings)
         async with engines.reader.connect() as connection:
-            after = await is_current(connection)
+            after = await table_version(connection)
     finally:
         await engines.dispose()
 
-    assert (before, after) == (False, True)
+    assert (before.standing, after.standing) == (Standing.OLDER, Standing.CURRENT)
+    assert (before.is_usable, after.is_usable) == (False, True)
 
 
 async def test_two_migrations_at_once_make_one(
@@ -100,100 +115,148 @@ async def test_two_migrations_at_once_make_one(
     assert await differences(core_settings(tmp_path, database_url)) == []
 
 
-async def test_keys_of_before_are_superseded(tmp_path: Path, database_url: str) -> None:
-    """Up with a credential and a task of the second version, down, and up again."""
+async def test_down_to_nothing_and_up_again(tmp_path: Path, database_url: str) -> None:
+    """Every migration can be taken back, and none leaves anything behind."""
     settings = core_settings(tmp_path, database_url)
+    await migrate.migrate(settings)
     engines = open_engines(settings)
-    key = rsa.generate_private_key(65537, 2048)
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    spki = key.public_key().public_bytes(
-        Encoding.DER, PublicFormat.SubjectPublicKeyInfo
-    )
-    rows: dict[str, dict[str, object]] = {
-        "person": {
-            **dict.fromkeys(("email_index", "locale", "vouched_by", "name"), "x"),
-            "id": "p",
-            "cuil": "20",
-            "state": "active",
-            "email_sealed": b"x",
-            "created": now,
-        },
-        "credential": {
-            "id": "c",
-            "person": "p",
-            "key_mode": "resident",
-            "key_token": "firma",
-            "cka_id": b"k",
-            "spki_sha256": "00",
-            "chain": b"",
-            "state": "active",
-            "certificate": certificate_of(key, now),
-            "vouched_by": "demo",
-            **dict.fromkeys(("not_before", "not_after", "created"), now),
-        },
-        "activation": {
-            "id": "a",
-            "person": "p",
-            "credential": "c",
-            "state": "done",
-            "factors": [],
-            "fence": 1,
-            "reason": "",
-            **dict.fromkeys(("created", "claim_by"), now),
-        },
-        "hsm_task": {
-            "id": "t",
-            "kind": "issue",
-            "input": {"person": "p"},
-            "fence": 0,
-            "state": "waiting",
-            "created": now,
-            "reason": "",
-        },
-    }
     try:
         async with engines.writer.begin() as connection:
-            await connection.run_sync(migrate_to, "0002", "upgrade")
-            for name, values in rows.items():
-                table = metadata.tables[name]
-                await connection.execute(insert(table).values(**values))
-        told = []
-        for version, way in (
-            ("0003", "upgrade"),
-            ("0002", "downgrade"),
-            ("0003", "upgrade"),
-        ):
-            async with engines.writer.begin() as connection:
-                await connection.run_sync(migrate_to, version, way)
-                row = (await connection.execute(text("SELECT * FROM credential"))).one()
-                told.append((row.state, bytes(row.cka_id)))
-        async with engines.reader.connect() as connection:
-            task = (await connection.execute(text("SELECT * FROM hsm_task"))).one()
+            await connection.run_sync(migrate_to, "base", "downgrade")
+            left = await connection.run_sync(lambda to: inspect(to).get_table_names())
     finally:
         await engines.dispose()
 
-    assert told == [("superseded", b"k")] * 3
-    assert (row.algorithm, bytes(row.spki), row.master) == ("rsa-2048", spki, None)
-    assert bytes(row.outer) == b""
-    assert (task.person, task.swept) == ("p", None)
+    assert left == ["alembic_version"]
+    assert await migrate.migrate(settings) == (None, newest())
+    assert await differences(settings) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "oldest", "standing"),
+    [
+        (None, None, Standing.OLDER),
+        ("0001", "0001", Standing.CURRENT),
+        ("0002", "0001", Standing.NEWER),
+        ("0002", "0002", Standing.TOO_NEW),
+        ("0010", "0009", Standing.TOO_NEW),
+        # Numbers, not words: "10" stands before "9" and "1" before "0002".
+        ("10", "1", Standing.NEWER),
+        ("0002", None, Standing.TOO_NEW),
+        ("0002", "", Standing.TOO_NEW),
+        ("ae1027a6acf", "0001", Standing.TOO_NEW),
+    ],
+)
+def test_who_may_use_which_tables(
+    version: str | None, oldest: str | None, standing: Standing
+) -> None:
+    """By the tables' own version, and the oldest that they say may use them."""
+    assert newest() == "0001"
+    assert TableVersion(version, oldest).standing is standing
+
+
+def test_every_migration_states_who_may_use_its_tables() -> None:
+    """By a version that there is already when it comes."""
+    files = sorted((MIGRATIONS / "versions").glob("[0-9]*.py"))
+    config = migrate._config(None)  # type: ignore[arg-type]  # nothing is connected
+    found = {
+        each.revision: each.module.oldest_reader
+        for each in ScriptDirectory.from_config(config).walk_revisions()
+    }
+
+    assert {*found} == {file.name.partition("_")[0] for file in files}
+    for version, oldest in found.items():
+        assert oldest in found
+        assert int(oldest) <= int(version)
+
+
+async def test_newer_tables_that_may_be_used_stay_as_they_are(
+    core: CoreParts, tmp_path: Path
+) -> None:
+    """An older version migrates nothing, and reads and writes."""
+    with next_versions(tmp_path, {"0002": "0001", "0003": "0001"}):
+        assert await migrate.migrate(core.settings) == ("0001", "0003")
+    made = repr(await differences(core.settings))
+
+    assert await migrate.migrate(core.settings) == ("0003", "0003")
+    found, amiss = await migrate.look(core.settings)
+
+    assert found == TableVersion("0003", "0001")
+    assert amiss == []
+    assert repr(await differences(core.settings)) == made
+    signer = await core.add_signer()
+    async with core.store.read() as records:
+        assert await records.people.get(signer.person) is not None
+
+
+async def test_newer_tables_that_may_not_be_used_are_refused(
+    core: CoreParts, tmp_path: Path
+) -> None:
+    """It is said which version they are of, and what to do."""
+    # The second needs what the first made, whatever it says of itself.
+    with next_versions(tmp_path, {"0002": "0002", "0003": "0001"}):
+        await migrate.migrate(core.settings)
+
+    with pytest.raises(SettingsError, match=r"version 0003.*0002.*or a newer one"):
+        await migrate.migrate(core.settings)
+    found, amiss = await migrate.look(core.settings)
+    assert found == TableVersion("0003", "0002")
+    assert amiss == [found.refusal]
+    with pytest.raises(SettingsError, match=r"version 0003.*or a newer one"):
+        async with open_core(core.settings, core.clock, "test"):
+            pass
+
+
+async def test_who_may_use_them_is_said_again_with_each_version(
+    core: CoreParts, tmp_path: Path
+) -> None:
+    """A migration after which the version before is left behind takes its leave."""
+    with next_versions(tmp_path, {"0002": "0001"}):
+        await migrate.migrate(core.settings)
+        second, _ = await migrate.look(core.settings)
+    with next_versions(tmp_path, {"0002": "0001", "0003": "0002"}):
+        await migrate.migrate(core.settings)
+        third, _ = await migrate.look(core.settings)
+
+    assert (second, third) == (
+        TableVersion("0002", "0001"),
+        TableVersion("0003", "0002"),
+    )
+
+
+def test_migration_waits_for_the_database(tmp_path: Path, postgres_url: str) -> None:
+    """As long as it is told to; it says once what it waits for."""
+    server = parse_qs(urlsplit(postgres_url).query)["host"][0]
+    later = tmp_path / "later"
+    make_place(
+        tmp_path,
+        postgres_url.replace(quote(server, safe=""), str(later)).replace(
+            server, str(later)
+        ),
+    )
+    place = CommandPlace(tmp_path)
+
+    refused = place.begin("migrate")
+    assert "STORE_UNAVAILABLE" in refused.communicate()[1]
+    assert refused.returncode == 75
+    waiting = place.begin("migrate", "--wait", "300")
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline().startswith("waiting for the database: ")
+    later.symlink_to(server)
+    out, err = waiting.communicate()
+
+    assert (waiting.returncode, out, err) == (0, f"tables: none -> {newest()}\n", "")
+
+
+def test_released_migrations_stay_as_they_are() -> None:
+    """What ran on somebody's database is never written again."""
+    folder = MIGRATIONS / "versions"
+
+    assert {
+        name: sha256((folder / name).read_bytes()).hexdigest() for name in RELEASED
+    } == RELEASED
 
 
 def migrate_to(connection: Connection, version: str, way: str) -> None:
     """Bring the tables to a version, up or down."""
     getattr(command, way)(migrate._config(connection), version)
-
-
-def certificate_of(key: rsa.RSAPrivateKey, now: datetime) -> bytes:
-    """A certificate of a key, DER."""
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now)
-        .not_valid_after(now + timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    return made.public_bytes(Encoding.DER)

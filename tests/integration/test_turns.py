@@ -113,6 +113,19 @@ class Scene:
         signed = replace(signed_view(view), sha256=f"{at + 10:064x}")
         assert await worker.finished(work.claim, item, signed, inspection)
 
+    async def no_document(self, at: int) -> tuple[ErrorCode, object]:
+        """Why one has no signed document, for its signer and by a link alike."""
+        told = []
+        for person in (self.people[at].person, None):
+            with pytest.raises(ApplianceError) as refused:
+                await self.desk.signed(person, self.requests[at])
+            told.append((refused.value.code, refused.value.params.get("estado")))
+        with pytest.raises(ApplianceError) as refused:
+            await self.desk.download("operator", self.requests[at], signed=True)
+        told.append((refused.value.code, refused.value.params.get("estado")))
+        assert len(set(told)) == 1
+        return told[0]
+
     async def fail(self, at: int) -> None:
         """A worker gives one up."""
         await self.core.begin(self.people[at], [self.requests[at]])
@@ -269,6 +282,8 @@ async def test_end_of_one_ends_the_rest(
         await Sweeping(core.store, core.outcomes, core.clock).expire_requests()
 
     assert await scene.states() == [R.SIGNED, first, rest]
+    for at, state in ((1, first), (2, rest)):
+        assert await scene.no_document(at) == (ErrorCode.STATE, state)
     (_, reason), told = (
         (await core.request_states(scene.requests[2:]))[0],
         (await core.audit())[-1].event,
@@ -276,6 +291,28 @@ async def test_end_of_one_ends_the_rest(
     assert reason in (PROCESS_ENDED, "")
     assert told.request == scene.requests[2]
     assert await scene.turns.give_on() == 0
+
+
+async def test_document_may_still_come_while_it_can_be_signed(scene: Scene) -> None:
+    """Pending, waiting and being signed; over by its time before it is swept."""
+    core = scene.core
+    not_yet = (ErrorCode.NOT_SIGNED_YET, None)
+    assert [await scene.no_document(at) for at in range(3)] == [not_yet] * 3
+    await core.begin(scene.people[0], [scene.requests[0]])
+    assert await scene.no_document(0) == not_yet
+
+    core.clock.forward(86_400)
+
+    over = (ErrorCode.STATE, R.EXPIRED)
+    assert [await scene.no_document(at) for at in range(3)] == [not_yet, over, over]
+
+
+async def test_signed_document_has_no_other_version(scene: Scene) -> None:
+    """A hash that none of its versions has is nowhere, and will not come."""
+    await scene.sign(0)
+
+    with pytest.raises(ApplianceError, match="NOT_FOUND"):
+        await scene.desk.signed(scene.people[0].person, scene.requests[0], "0" * 64)
 
 
 async def test_order_names_each_signer_once(core: CoreParts) -> None:

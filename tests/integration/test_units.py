@@ -1,11 +1,16 @@
 """The systemd units: valid, and exposed no more than stated here."""
 
+import os
+import re
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from appliance.settings.web import WebSettings
 
 UNITS: Final = Path(__file__).resolve().parents[2] / "systemd"
 PROGRAM: Final = "/opt/rubrica/.venv/bin/rubrica"
@@ -19,20 +24,23 @@ THRESHOLDS: Final = {
     "rubrica-embed.service": 10,
     "rubrica-admin.service": 10,
     "rubrica-migrate.service": 10,
+    "rubrica-metrics.service": 10,
     "rubrica-sandbox.service": 3,
     "rubrica-signing@.service": 10,
 }
 
-COPIES: Final = {
-    "rubrica-api.service": set(),
+CREDENTIALS: Final = {
+    "rubrica-api.service": {"pepper", "data-key", "document-key", "lookup-key"},
     "rubrica-embed.service": {"pepper", "data-key", "document-key", "lookup-key"},
     "rubrica-admin.service": {"data-key", "document-key", "lookup-key"},
     "rubrica-signing@.service": {"document-key"},
     "rubrica-chores.service": {"document-key"},
+    "rubrica-metrics.service": set(),
     "rubrica-sandbox.service": set(),
     "rubrica-migrate.service": set(),
 }
-"""Secrets that a unit gets a copy of; the originals are the API's alone."""
+"""Secrets that a unit is handed; the files are root's alone."""
+SOCKETS: Final = ("api", "embed", "admin", "sandbox")
 
 pytestmark = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None,
@@ -60,7 +68,10 @@ def analyze(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("unit", [*SERVICES, "rubrica.target"])
+@pytest.mark.parametrize(
+    "unit",
+    [*SERVICES, *(f"rubrica-{role}.socket" for role in SOCKETS), "rubrica.target"],
+)
 def test_unit_is_valid(installed: Path, unit: str) -> None:
     """Systemd reads the unit and has nothing to say about it."""
     done = analyze(installed, "verify", f"./{unit}")
@@ -100,12 +111,108 @@ def test_unit_has_a_user_of_its_own(unit: str) -> None:
 
 
 @pytest.mark.parametrize("unit", SERVICES)
-def test_unit_has_copies_of_its_own_secrets_alone(unit: str) -> None:
-    """Each one is put where the settings file has it; a worker has no data key."""
-    role = unit.removeprefix("rubrica-").removesuffix(".service").removesuffix("@")
+def test_unit_is_handed_its_own_secrets_alone(unit: str) -> None:
+    """By the name that the settings have them by; a worker has no data key."""
     folder = "/etc/rubrica/secrets"
-    wanted = {f"{folder}/{role}/{name}:{folder}/{name}" for name in COPIES[unit]}
-
     lines = (UNITS / unit).read_text("utf-8").splitlines()
-    bound = [line for line in lines if line.startswith("BindReadOnlyPaths=")]
-    assert {line.partition("=")[2] for line in bound} == wanted
+    loaded = {line for line in lines if line.startswith("LoadCredential=")}
+
+    assert loaded == {f"LoadCredential={n}:{folder}/{n}" for n in CREDENTIALS[unit]}
+
+
+@pytest.mark.parametrize("role", SOCKETS)
+def test_socket_is_there_before_its_service(role: str) -> None:
+    """And stays while that one restarts: it is no part of its service's restart."""
+    service = (UNITS / f"rubrica-{role}.service").read_text("utf-8")
+    socket = (UNITS / f"rubrica-{role}.socket").read_text("utf-8")
+    target = (UNITS / "rubrica.target").read_text("utf-8")
+
+    for key in ("After", "Requires"):
+        lines = re.findall(rf"^{key}=.*$", service, re.MULTILINE)
+        assert any(f"rubrica-{role}.socket" in line for line in lines), key
+    assert f"rubrica-{role}.service" not in socket
+    assert f"rubrica-{role}.socket" in target
+
+
+@pytest.mark.parametrize("role", ["api", "embed", "admin"])
+def test_socket_listens_where_the_documented_settings_say(role: str) -> None:
+    """With as many that may wait as the settings have by themselves."""
+    socket = (UNITS / f"rubrica-{role}.socket").read_text("utf-8")
+    manual = (UNITS.parent / "docs" / "operations.md").read_text("utf-8")
+    (address,) = re.findall(rf'^ *listen_{role} = "(.*)"$', manual, re.MULTILINE)
+
+    assert f"ListenStream={address}\n" in socket
+    assert f"Backlog={WebSettings.model_fields['backlog'].default}\n" in socket
+
+
+@pytest.mark.parametrize("unit", SERVICES)
+def test_unit_has_a_share_of_the_machine_alone(unit: str) -> None:
+    """Files, tasks and memory end somewhere, and wrong settings are no loop."""
+    lines = (UNITS / unit).read_text("utf-8").splitlines()
+    keys = {line.partition("=")[0] for line in lines}
+
+    assert {"LimitNOFILE", "TasksMax", "MemoryMax"} <= keys
+    assert "RestartPreventExitStatus=78" in lines
+
+
+def test_workers_stop_after_those_who_wait_for_them() -> None:
+    """Systemd stops in the reverse order of the start."""
+    fronts = {"rubrica-api.service", "rubrica-embed.service", "rubrica-admin.service"}
+    for unit in ("rubrica-signing@.service", "rubrica-chores.service"):
+        lines = (UNITS / unit).read_text("utf-8").splitlines()
+        (before,) = [line for line in lines if line.startswith("Before=")]
+
+        assert set(before.removeprefix("Before=").split()) == fronts
+        assert "After=rubrica-sandbox.service" in lines
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A file system's root with our users and folders, made by systemd's own tools."""
+    if os.geteuid() != 0:
+        pytest.skip("who is not root can make no users and owners")
+    (tmp_path / "etc").mkdir()
+    for program, conf in (
+        (("systemd-sysusers",), "sysusers.conf"),
+        (("systemd-tmpfiles", "--create"), "tmpfiles.conf"),
+    ):
+        command = [*program, f"--root={tmp_path}", str(UNITS / conf)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def test_users_are_in_the_group_that_roles_share(root: Path) -> None:
+    """So that `--init-groups` gives it to whoever runs a command as one of them."""
+    groups = {
+        line.split(":")[0]: line.split(":")[3].split(",")
+        for line in (root / "etc" / "group").read_text("utf-8").splitlines()
+    }
+    roles = ("api", "embed", "admin", "signing", "chores", "sandbox")
+
+    assert groups["rubrica"] == sorted(f"rubrica-{role}" for role in roles)
+
+
+def test_folders_keep_roles_apart(root: Path) -> None:
+    """What one role alone may have is its own, and cannot be swapped by another."""
+    users = {
+        line.split(":")[0]: int(line.split(":")[2])
+        for line in (root / "etc" / "passwd").read_text("utf-8").splitlines()
+    }
+
+    def stands(path: str) -> tuple[str, int]:
+        found = (root / path).stat()
+        return oct(stat.S_IMODE(found.st_mode)), found.st_uid
+
+    signing = users["rubrica-signing"]
+    assert stands("run/rubrica") == ("0o3770", 0)
+    assert stands("run/rubrica/activation") == ("0o700", signing)
+    assert stands("run/rubrica/metrics") == ("0o755", 0)
+    for role in ("api", "embed", "admin", "signing", "chores", "sandbox"):
+        own = users[f"rubrica-{role}"]
+        assert stands(f"run/rubrica/metrics/{role}") == ("0o2750", own)
+    assert stands("var/lib/rubrica") == ("0o3770", 0)
+    assert stands("var/lib/rubrica/pki") == ("0o2750", signing)
+    assert stands("var/lib/rubrica/tokens") == ("0o700", signing)
+    assert stands("etc/rubrica/hsm") == ("0o700", signing)
+    assert stands("etc/rubrica/secrets") == ("0o700", users["rubrica-migrate"])

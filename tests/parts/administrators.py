@@ -14,7 +14,7 @@ from typing import Final
 
 import pyotp
 from cryptography.hazmat.primitives import hashes
-from playwright.async_api import Page
+from playwright.async_api import Page, expect
 
 from appliance.bootstrap import Front
 from appliance.domain.ids import PersonId
@@ -61,6 +61,23 @@ class Administrator:
         await page.get_by_label("Código").fill(self.code())
         await page.get_by_role("button", name="Ingresar").click()
         await page.wait_for_url(self.url(then))
+
+
+async def enrol(page: Page) -> None:
+    """Choose both passwords and give a code, as an invited person does.
+
+    Args:
+        page: that their link leads to; at the end it shows their revocation PIN.
+    """
+    seed = await page.locator("#seed").text_content()
+    assert seed is not None
+    words = {"login": "contraseña de ingreso", "signing": "contraseña de firma"}
+    for kind, password in words.items():
+        for again in ("", "_again"):
+            await page.locator(f"#{kind}_password{again}").fill(password)
+    await page.locator("#totp_code").fill(pyotp.TOTP("".join(seed.split())).now())
+    await page.locator("button[type=submit]").click()
+    await expect(page.locator("#pin")).to_be_visible()
 
 
 def new_administrator(appliance: Appliance) -> Administrator:

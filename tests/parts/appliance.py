@@ -14,11 +14,9 @@ import asyncio
 import itertools
 import os
 import secrets
-import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -46,19 +44,12 @@ from appliance.settings import Settings, load_settings
 from tests.parts.places import free_port
 from tests.parts.plain_http import NO_TLS, answers
 from tests.parts.prepared import copy_installation, prepared
+from tests.parts.rubrica import command_line, run_rubrica, start_rubrica
+from tests.parts.started import Running
 
 Result = TypeVar("Result")
 _INTEGRATOR = "demo"
 _READY_S = 300.0
-_MAIN = "from appliance.commands import main; import sys; sys.exit(main())"
-_ALL = """\
-import shlex, sys
-from appliance.commands import main
-for line in sys.stdin:
-    if status := main([*sys.argv[1:], *shlex.split(line)]):
-        sys.exit(status)
-"""
-"""Runs the commands of its input one after the other: loaded once for all."""
 _PROFILE = "softhsm2"
 _MIGRATE = ("migrate",)
 _HSM_INIT = ("hsm", "init")
@@ -80,6 +71,8 @@ listen_embed = "127.0.0.1:{embed_port}"
 admin_url = "{admin_url}"
 listen_admin = "127.0.0.1:{admin_port}"
 {web}
+[metrics]
+listen = "127.0.0.1:{metrics_port}"
 [database]
 url = "{database}"
 [hsm]
@@ -132,6 +125,8 @@ class Appliance:
             and `admin_url` where clients reach it through a proxy; `tries`, the
             sign-ins a minute from one address.
         environment: more variables of the process.
+        execute: whether Python is started for it in any case, as for measurements of
+            its memory; see `tests.parts.rubrica`.
     """
 
     def __init__(
@@ -140,17 +135,21 @@ class Appliance:
         *,
         database: str = "sqlite",
         environment: dict[str, str] | None = None,
+        execute: bool = False,
         **sections: str,
     ) -> None:
         self.folder = folder
         self.settings_file = folder / "settings.toml"
         self.log = folder / "rubrica.log"
         port, embed_port, admin_port = free_port(), free_port(), free_port()
+        metrics_port = free_port()
+        self.metrics_url = f"http://127.0.0.1:{metrics_port}/metrics"
         self.base_url = f"http://127.0.0.1:{port}"
         self.iframe_url = f"http://localhost:{embed_port}"
         self.admin_url = f"http://127.0.0.1:{admin_port}"
         self._environment = {**os.environ, **(environment or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._execute = execute
+        self._process: Running | None = None
         self._people = itertools.count(30_000_000)
         self._down_since: float | None = time.monotonic()
         self._down_s = 0.0
@@ -170,6 +169,7 @@ class Appliance:
             "port": str(port),
             "embed_port": str(embed_port),
             "admin_port": str(admin_port),
+            "metrics_port": str(metrics_port),
             "database": database,
         }
         self.configure()
@@ -208,21 +208,16 @@ class Appliance:
     @property
     def command(self) -> list[str]:
         """The command line's `rubrica`, with the settings file."""
-        return self._command_by(self.settings_file)
-
-    def _command_by(self, settings_file: Path) -> list[str]:
-        return [sys.executable, "-c", _MAIN, "--settings", str(settings_file)]
+        return command_line("--settings", str(self.settings_file))
 
     def rubrica(
         self, *arguments: str, settings_file: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a command of the command line, by other settings where one says so."""
-        return subprocess.run(
-            [*self._command_by(settings_file or self.settings_file), *arguments],
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
+        return run_rubrica(
+            *("--settings", str(settings_file or self.settings_file)),
+            *arguments,
+            environment=self._environment,
         )
 
     def set_up(self) -> None:
@@ -246,26 +241,20 @@ class Appliance:
         self._command_all(init, _MIGRATE, _HSM_INIT, _CREATE)
 
     def _command_all(self, *commands: tuple[str, ...]) -> None:
-        """Run commands in one process."""
-        done = subprocess.run(
-            [sys.executable, "-c", _ALL, "--settings", str(self.settings_file)],
-            env=self._environment,
-            input="".join(f"{shlex.join(command)}\n" for command in commands),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        """Run commands one after the other."""
+        for command in commands:
+            done = self.rubrica(*command)
+            assert done.returncode == 0, done.stderr
 
     def start(self) -> None:
         """Start all roles and wait until they are ready."""
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*self.command, "up"],
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
+            self._process = start_rubrica(
+                *("--settings", str(self.settings_file), "up"),
+                environment=self._environment,
                 stdout=log,
                 stderr=log,
+                execute=self._execute,
             )
         self.wait_ready()
         assert self._down_since is not None

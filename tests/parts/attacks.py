@@ -34,6 +34,10 @@ Attack = Callable[[Sign], bytes]
 _STARTXREF: Final = re.compile(rb"startxref\s+(\d+)")
 _SIZE: Final = re.compile(rb"/Size (\d+)")
 _SEEN: Final = b"<</Length 27>>stream\n0 0 1 rg 0 0 100 100 re f  \nendstream"
+_JUNK_STAMP: Final = (
+    b"<</Type/DocTimeStamp/Filter/Adobe.PPKLite/SubFilter/ETSI.RFC3161"
+    b"/ByteRange[0 0 0 0]/Contents<00>>>"
+)
 _MEANT: Final = b"<</Length 27>>stream\n1 0 0 rg 0 0 200 300 re f  \nendstream"
 
 
@@ -154,6 +158,101 @@ def sneaked_signature(sign: Sign) -> bytes:
     return _saved(pdf, new)
 
 
+def _field_after(sign: Sign, field: bytes, **more: bytes) -> bytes:
+    """A signed document that gets a signature field `b`; object 90 is on the page."""
+    pdf = sign(hostile.plain())
+    form = re.findall(rb"/AcroForm (\d+) 0 R", pdf)[-1]
+    fields = re.findall(rb"/Fields \[(.*?)\]", pdf)[-1]
+    look = b"<</Type/XObject/Subtype/Form/BBox[0 0 200 300]" + _MEANT[2:]
+    objects = {int(name[1:]): body for name, body in more.items()}
+    shown = b" ".join(b"%d 0 R" % each for each in (90, 93) if each in objects) or b""
+    page = hostile.PAGE[:-2] + b"/Annots[%s 90 0 R %s]>>" % (fields, shown)
+    known = b"<</SigFlags 3/Fields[%s 90 0 R]>>" % fields
+    return _saved(pdf, {3: page, 90: field, 91: look, int(form): known, **objects})
+
+
+_SMALL: Final = (
+    b"<</Type/Annot/Subtype/Widget/FT/Sig/T(b)/Rect[9 9 40 20]/F 4/P 3 0 R%s>>"
+)
+_WHOLE: Final = b"/Rect[0 0 200 300]/F 132/P 3 0 R/AP<</N 91 0 R>>"
+
+
+def stamped_over(value: bytes) -> Attack:
+    """What calls itself a document timestamp covers the page, and stamps nothing."""
+    field = b"<</Type/Annot/Subtype/Widget/FT/Sig/T(b)/V 92 0 R" + _WHOLE + b">>"
+    return lambda sign: _field_after(sign, field, o92=value)
+
+
+def unseen_stamp(sign: Sign) -> bytes:
+    """A document timestamp that stamps nothing, and shows nothing either."""
+    return _field_after(
+        sign, _SMALL.replace(b"9 9 40 20", b"0 0 0 0") % b"/V 92 0 R", o92=_JUNK_STAMP
+    )
+
+
+def second_mark(sign: Sign) -> bytes:
+    """SSA: a field for a second signer has another mark, which covers the page."""
+    field = b"<</FT/Sig/T(b)/Kids[92 0 R 93 0 R]>>"
+    small = b"<</Parent 90 0 R/Type/Annot/Subtype/Widget/Rect[9 9 40 20]/F 4/P 3 0 R>>"
+    whole = b"<</Parent 90 0 R/Type/Annot/Subtype/Widget" + _WHOLE + b">>"
+    return _field_after(sign, field, o92=small, o93=whole)
+
+
+def mark_on_pages(sign: Sign) -> bytes:
+    """SSA: a second signer's mark is shown a second time."""
+    pdf = sign(hostile.plain())
+    form = re.findall(rb"/AcroForm (\d+) 0 R", pdf)[-1]
+    fields = re.findall(rb"/Fields \[(.*?)\]", pdf)[-1]
+    page = hostile.PAGE[:-2] + b"/Annots[%s 90 0 R 90 0 R]>>" % fields
+    known = b"<</SigFlags 3/Fields[%s 90 0 R]>>" % fields
+    return sign(_saved(pdf, {3: page, 90: _SMALL % b"", int(form): known}), field="b")
+
+
+def mark_that_acts(sign: Sign) -> bytes:
+    """SSA: a second signer's mark runs a script."""
+    script = b"/AA<</E<</S/JavaScript/JS(app.alert(1))>>>>"
+    return sign(_field_after(sign, _SMALL % script), field="b")
+
+
+def form_drawn_anew(after: bytes) -> Attack:
+    """Shadow, replace: a form is changed so that readers draw its fields anew.
+
+    Args:
+        after: entries of the form that come after the signature.
+    """
+    field = (
+        b"<</Type/Annot/Subtype/Widget/FT/Tx/T(a)/V(1000000)/Ff 1/Rect[0 0 200 30]"
+        b"/F 4/P 3 0 R/DA(/F 9 Tf)/AP<</N 6 0 R>>>>"
+    )
+    look = b"<</Type/XObject/Subtype/Form/BBox[0 0 200 30]" + _SEEN[2:]
+    form = b"<</Fields[5 0 R]/DA(/F 9 Tf)/Q 0/DR<</Font<</F 8 0 R>>>>>>"
+    font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+
+    def attack(sign: Sign) -> bytes:
+        pdf = sign(
+            hostile.plain(
+                b"/AcroForm 7 0 R",
+                b"/Annots[5 0 R]",
+                o5=field,
+                o6=look,
+                o7=form,
+                o8=font,
+            )
+        )
+        fields = re.findall(rb"/Fields \[(.*?)\]", pdf)[-1]
+        had = {
+            b"/DA": b"/DA(/F 9 Tf)",
+            b"/Q": b"/Q 0",
+            b"/DR": b"/DR<</Font<</F 8 0 R>>>>",
+        }
+        kept = b"".join(v for k, v in had.items() if not after.startswith(k))
+        now = b"<</SigFlags 3/Fields[%s]%s%s>>" % (fields, kept, after)
+        other = font.replace(b"Helvetica", b"ZapfDingbats")
+        return _saved(pdf, {7: now, 80: other})
+
+    return attack
+
+
 def shadow_hide(sign: Sign) -> bytes:
     """Shadow, hide: what covered the content is taken away after signing."""
     cover = b"<</Type/Annot/Subtype/Stamp/Rect[0 0 200 300]/F 4/AP<</N 6 0 R>>>>"
@@ -210,6 +309,15 @@ ATTACKS: Final[dict[str, Attack]] = {
     "USF: no range": without_range,
     "EAA": annotated_certified,
     "SSA": sneaked_signature,
+    "SSA: second mark": second_mark,
+    "SSA: mark shown twice": mark_on_pages,
+    "SSA: mark that acts": mark_that_acts,
+    "stamp: junk over the page": stamped_over(_JUNK_STAMP),
+    "stamp: junk unseen": unseen_stamp,
+    "shadow: fields drawn anew": form_drawn_anew(b"/NeedAppearances true"),
+    "shadow: form's default looks": form_drawn_anew(b"/DA(/F 99 Tf)"),
+    "shadow: form's quadding": form_drawn_anew(b"/Q 2"),
+    "shadow: form's fonts": form_drawn_anew(b"/DR<</Font<</F 80 0 R>>>>"),
     "shadow: hide": shadow_hide,
     "shadow: replace": shadow_replace,
     "shadow: font": shadow_font,

@@ -31,14 +31,33 @@ from playwright.async_api import (
     WebError,
 )
 
-CHROMIUM: Final = os.environ.get("RUBRICA_CHROMIUM") or "/usr/bin/chromium"
+WHOLE_CHROMIUM: Final = os.environ.get("RUBRICA_CHROMIUM") or "/usr/bin/chromium"
+"""Chromium as people have it."""
+# Debian's command for it is a shell script that stays, and hands no signal on.
+_BARE_CHROMIUM: Final = "/usr/lib/chromium/chromium-headless-shell"
+CHROMIUM: Final = (
+    _BARE_CHROMIUM
+    if "RUBRICA_CHROMIUM" not in os.environ and os.access(_BARE_CHROMIUM, os.X_OK)
+    else WHOLE_CHROMIUM
+)
+"""The same engine without menus, tabs and toolbars, which would be painted for nobody;
+where the release has no package of it, the whole one."""
 FIREFOX: Final = os.environ.get("RUBRICA_FIREFOX") or "/usr/bin/firefox-esr"
+PATIENCE_MS: Final = 60_000
+"""Longest wait for what a page does: a machine that is busy with other things says
+nothing of it."""
 SIZES: Final = {"phone": (390, 844), "desktop": (1280, 800)}
 """Width and height in CSS pixels."""
 SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 _CHROMIUM_ARGUMENTS: Final = (
+    # A frame of another site has a process of its own, as in the browsers of people:
+    # Chromium does it by itself, without menus it does not.
+    "--site-per-process",
+    # Pages are painted by the processor: there is no graphics card to look for.
     "--disable-gpu",
+    # Nothing here speaks HTTP/3.
     "--disable-quic",
+    # No page that welcomes, no fetches of its own, no updates, no account.
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
@@ -140,7 +159,7 @@ class Opener:
             choice["has_touch"] = size == "phone"
         context = await self._browser.new_context(**(choice | options))
         self._contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE_MS)
         await context.add_init_script(_LISTEN)
         self.watch.follow(context)
         return await context.new_page()
@@ -168,15 +187,18 @@ class Opener:
 
 
 @asynccontextmanager
-async def chromium(playwright: Playwright, *arguments: str) -> AsyncIterator[Browser]:
+async def chromium(
+    playwright: Playwright, *arguments: str, program: str = CHROMIUM
+) -> AsyncIterator[Browser]:
     """Run Debian's Chromium without a window.
 
     Args:
         playwright: that drives it.
         *arguments: more of its command line, as for a fake camera.
+        program: `CHROMIUM` or `WHOLE_CHROMIUM`.
     """
     browser = await playwright.chromium.launch(
-        executable_path=CHROMIUM, args=[*_CHROMIUM_ARGUMENTS, *arguments]
+        executable_path=program, args=[*_CHROMIUM_ARGUMENTS, *arguments]
     )
     try:
         yield browser

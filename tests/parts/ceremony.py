@@ -13,9 +13,7 @@ from tests.parts.appliance import TestPerson
 
 async def at(frame: Frame, name: str) -> None:
     """Wait until a step is shown."""
-    await expect(frame.locator("body")).to_have_attribute(
-        "data-step", name, timeout=20_000
-    )
+    await expect(frame.locator("body")).to_have_attribute("data-step", name)
 
 
 async def go(frame: Frame) -> None:

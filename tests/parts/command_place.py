@@ -5,15 +5,14 @@ said = CommandPlace(folder).run("secrets", "status")
 """
 
 import secrets
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from appliance.storage.key_files import KeyFile
+from tests.parts.rubrica import start_rubrica
+from tests.parts.started import Running
 
-_MAIN: Final = "import sys; from appliance.commands import main; sys.exit(main())"
 _SETTINGS: Final = """\
 data_dir = "."
 run_dir = "."
@@ -38,7 +37,7 @@ class CommandPlace:
 
     folder: Path
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
+    def begin(self, *words: str) -> Running:
         """Start a command."""
         return start_command(self.folder / "settings.toml", *words)
 
@@ -50,14 +49,9 @@ class CommandPlace:
         return out
 
 
-def start_command(settings: Path, *words: str) -> subprocess.Popen[str]:
+def start_command(settings: Path, *words: str) -> Running:
     """Start `rubrica` with a settings file."""
-    return subprocess.Popen(
-        [sys.executable, "-c", _MAIN, "--settings", str(settings), *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return start_rubrica("--settings", str(settings), *words)
 
 
 def make_place(folder: Path, url: str = "sqlite") -> tuple[KeyFile, KeyFile]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyotp
+from cryptography.hazmat.primitives.serialization import Encoding
 from jinja2.bccache import Bucket, BytecodeCache
 from quart import Quart
 from werkzeug.datastructures import FileStorage
@@ -39,13 +40,17 @@ from appliance.domain.ids import PersonId
 from appliance.domain.stamp import StampLayout
 from appliance.domain.stamp_details import Logo, LogoPicture
 from appliance.domain.vocab import PersonState, VouchedBy
+from appliance.services.console import ConsoleLogin
 from appliance.services.health import Health
 from appliance.services.intake import Intake, IntakeOrder
 from appliance.services.logos import Logos
+from appliance.services.passwords import HashSlots
 from appliance.services.stamp_samples import StampSamples
 from appliance.services.stamping import Stamping
-from tests.fakes import MovingClock
+from tests.fakes import NOON, MovingClock
 from tests.parts.held import hold
+from tests.parts.kept_hashes import KeptHashes
+from tests.parts.outside_ca import OutsideCa
 from tests.parts.played_sandbox import PlayedSandbox
 from tests.parts.stores import Desk, desk_settings, open_desk
 
@@ -268,6 +273,14 @@ class Site:
         return await self.front.intake.create_request(order, PDF)
 
 
+def _users(desk: Desk) -> ConsoleLogin:
+    """The desk's console, which need not hash everybody's password anew."""
+    hashes = KeptHashes(HashSlots())
+    return ConsoleLogin(
+        desk.store, desk.lookup, desk.sealer, desk.clock, hashes, desk.settings
+    )
+
+
 @asynccontextmanager
 async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
     """Build a console with one administrator, whose clock the test moves."""
@@ -288,7 +301,7 @@ async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
         auth={"login_per_minute_address": 1000, "login_per_minute_account": 100},
     )
     async with open_desk(folder, url) as desk:
-        made = await desk.console.create_user("operator", NAME, PASSWORD)
+        made = await _users(desk).create_user("operator", NAME, PASSWORD)
         totp = pyotp.parse_uri(made.totp_uri)
         assert isinstance(totp, pyotp.TOTP)
         async with open_admin(settings, desk.clock) as opened:
@@ -303,7 +316,7 @@ async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
                     settings.documents,
                 ),
                 health=Health(
-                    core.store, inspector, desk.clock, core.migrated, core.clock_check
+                    core.store, inspector, desk.clock, core.tables, core.clock_check
                 ),
                 logos=Logos(core.store, inspector, desk.clock),
                 stamp_samples=StampSamples(
@@ -316,3 +329,13 @@ async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
             app = create_console(front)
             app.jinja_env.bytecode_cache = _COMPILED
             yield Site(app, front, desk, totp, desk.clock)
+
+
+def write_pki(site: Site) -> OutsideCa:
+    """Put the files of an internal CA where `hsm init` would."""
+    ca = OutsideCa(NOON, "Rúbrica CA interna")
+    settings = site.front.settings
+    settings.root_file.parent.mkdir(parents=True)
+    settings.root_file.write_bytes(ca.root.public_bytes(Encoding.PEM))
+    settings.ca_file.write_bytes(ca.issuing.public_bytes(Encoding.PEM))
+    return ca

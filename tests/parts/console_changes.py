@@ -138,6 +138,7 @@ async def with_secret(site: Site) -> PersonId:
         "contraseña de ingreso",
         "contraseña de firma",
         pyotp.TOTP(view.totp_secret).at(site.clock.now()),
+        view.opening,
     )
     await site.desk.enrolment.complete(code, choice)
     return view.person

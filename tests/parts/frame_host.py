@@ -28,6 +28,7 @@ from appliance.services.intake import IntakeOrder
 from appliance.storage.tables import audit_event, embed_session, login_secret
 from appliance.storage.tables import person as person_table
 from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.browsers import PATIENCE_MS
 from tests.parts.host_page import HostPage
 from tests.parts.plain_http import NO_TLS
 
@@ -107,6 +108,14 @@ class FrameSite:
     def page(self) -> str:
         """The host page, to be served somewhere else too."""
         return _PAGE
+
+    def rename(self, name: str) -> None:
+        """Call the integrator otherwise."""
+
+        async def change(front: Front) -> None:
+            await front.integrators.change("operator", self.code, name=name)
+
+        self.appliance.do(change)
 
     def seen(self) -> list[str]:
         """Registered origins whose page showed the frame."""
@@ -201,7 +210,7 @@ class FrameSite:
         return [m["payload"] for m in await self.log(page) if m["type"] == kind]
 
     async def wait(
-        self, page: Page, name: str, count: int = 1, timeout_ms: float = 20_000
+        self, page: Page, name: str, count: int = 1, timeout_ms: float = PATIENCE_MS
     ) -> dict[str, Any]:
         """Wait until so many messages of a type came; the last one's payload."""
         try:

@@ -132,12 +132,20 @@ def deep_tree(depth: int = 5_000) -> bytes:
     return build({1: b"<</Type/Catalog/Pages 2 0 R>>", **nodes, depth: page})
 
 
+def _deflated(block: bytes, times: int) -> bytes:
+    """As many copies of a block as one zlib stream, of which one is deflated."""
+    deflate = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
+    # After a full flush nothing refers to what was before: the next copy is the same.
+    part = deflate.compress(block) + deflate.flush(zlib.Z_FULL_FLUSH)
+    check = 1
+    for _ in range(times):
+        check = zlib.adler32(block, check)
+    return b"\x78\x01" + part * times + deflate.flush() + check.to_bytes(4, "big")
+
+
 def xref_stream_bomb() -> bytes:
     """A cross-reference stream that unfolds to 300 MiB, twice deflated."""
-    inner = zlib.compressobj(1)
-    zeros = bytes(1_048_576)
-    folded = b"".join(inner.compress(zeros) for _ in range(300)) + inner.flush()
-    data = zlib.compress(folded, 9)
+    data = zlib.compress(_deflated(bytes(1_048_576), 300), 9)
     out = bytearray(b"%PDF-1.7\n")
     start = len(out)
     out += (
@@ -150,9 +158,7 @@ def xref_stream_bomb() -> bytes:
 
 def content_bomb(times: int = 1) -> bytes:
     """A page whose content unfolds to 300 MiB, once deflated or more often."""
-    folder = zlib.compressobj(1)
-    spaces = b" " * 1_048_576
-    data = b"".join(folder.compress(spaces) for _ in range(300)) + folder.flush()
+    data = _deflated(b" " * 1_048_576, 300)
     for _ in range(times - 1):
         data = zlib.compress(data)
     filters = b"/FlateDecode" * times

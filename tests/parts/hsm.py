@@ -8,7 +8,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -34,6 +34,8 @@ from hsm_config.provision import provision
 from tests.fakes import MovingClock
 from tests.parts.pkcs11_shim import Pkcs11Shim
 from tests.parts.prepared import copy_installation, prepared
+from tests.parts.rubrica import run_rubrica, start_rubrica
+from tests.parts.started import Running
 from worker.hsm.session import HsmSession
 
 KEY: Final = KeyReference(TokenRole.FIRMA, b"\x01credential")
@@ -73,7 +75,6 @@ pin_file = "secrets/firma-{number}.pin"
 _MADE: Final = ("data", "hsm", "secrets")
 """Folders that `hsm init` fills."""
 
-_MAIN: Final = "import sys; from appliance.commands import main; sys.exit(main())"
 _COMMAND: Final = """\
 import argparse, pathlib, sys
 from hsm_config.commands import register
@@ -228,19 +229,24 @@ class HsmInstallation:
             yield log_in(find_token(library, wanted.label), pin)
 
     def command_line(self, *words: str) -> list[str]:
-        """How `rubrica hsm …` is started."""
+        """How `rubrica hsm …` is executed, without what other packages add to it."""
         begin = [sys.executable, "-c", _COMMAND, "--settings", str(self.file)]
         return [*begin, "hsm", *words]
 
-    def start_command(self, *words: str) -> subprocess.Popen[str]:
+    def start_command(self, *words: str) -> Running:
         """Start `rubrica hsm …` in a process of its own."""
-        return subprocess.Popen(
-            self.command_line(*words),
-            env=self.environment,
-            stdout=subprocess.PIPE,
+        return start_rubrica(
+            *self._arguments(words),
+            environment=self.environment,
             stderr=subprocess.STDOUT,
-            text=True,
         )
+
+    def start_apart(self, *words: str) -> Running:
+        """The same, its errors apart."""
+        return start_rubrica(*self._arguments(words), environment=self.environment)
+
+    def _arguments(self, words: Sequence[str]) -> list[str]:
+        return ["--settings", str(self.file), "hsm", *words]
 
     async def audited(self) -> list[EventKind]:
         """What its audit has, in order."""
@@ -252,30 +258,13 @@ class HsmInstallation:
         return [row.event.event for row in sorted(rows, key=lambda row: row.at)]
 
     async def rubrica(self, *words: str, status: int = 0) -> str:
-        """Run `rubrica hsm …` with what other packages add to it; what it says."""
+        """Run `rubrica hsm …`; what it says."""
         done = await asyncio.to_thread(
-            subprocess.run,
-            self.rubrica_line(*words),
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
+            run_rubrica, *self._arguments(words), environment=self.environment
         )
         said = f"{done.stdout}{done.stderr}"
         assert done.returncode == status, said
         return said
-
-    def rubrica_line(self, *words: str) -> list[str]:
-        """How that is started."""
-        return [
-            sys.executable,
-            "-c",
-            _MAIN,
-            "--settings",
-            str(self.file),
-            "hsm",
-            *words,
-        ]
 
     def check(self) -> CheckReport:
         """`hsm check` in this process, of two kinds of keys, without its figures."""

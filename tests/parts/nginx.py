@@ -36,7 +36,7 @@ SAMPLE: Final = Path(__file__).resolve().parents[2] / "docs/samples/nginx.conf"
 API: Final = "firma.example"
 FRAME: Final = "marco.firma.example"
 CONSOLE: Final = "consola.firma.example"
-_PORTS: Final = {"8080": "base_url", "8081": "iframe_url", "8082": "admin_url"}
+PORTS: Final = {"8080": "base_url", "8081": "iframe_url", "8082": "admin_url"}
 _MAIN: Final = """\
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
@@ -57,7 +57,7 @@ http {{
 
 
 @dataclass(frozen=True, slots=True)
-class Nginx:
+class Proxy:
     """One that runs."""
 
     port: int
@@ -97,7 +97,7 @@ class _Named(httpx.BaseTransport):
 @contextmanager
 def nginx_before(
     appliance: Appliance, folder: Path, port: int, *changes: tuple[str, str]
-) -> Iterator[Nginx]:
+) -> Iterator[Proxy]:
     """Start nginx by the sample, and stop it after.
 
     Args:
@@ -106,9 +106,9 @@ def nginx_before(
         port: where it listens for all names.
         changes: texts of the sample and what stands in their place here.
     """
-    tls = _certificate(folder)
+    tls = certificate(folder)
     text = SAMPLE.read_text().replace("listen 443 ssl", f"listen 127.0.0.1:{port} ssl")
-    for ours, name in _PORTS.items():
+    for ours, name in PORTS.items():
         own = getattr(appliance, name).rpartition(":")[2]
         text = text.replace(f"server 127.0.0.1:{ours};", f"server 127.0.0.1:{own};")
     text = re.sub(r"/etc/ssl/(private/)?firma\.example", f"{folder}/tls", text)
@@ -121,15 +121,21 @@ def nginx_before(
     with (folder / "out").open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out)
     try:
-        _wait(process, port, folder)
-        yield Nginx(port, tls)
+        wait_listening(process, port, folder)
+        yield Proxy(port, tls)
     finally:
         process.terminate()
         process.wait(30)
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
-    """Wait until it listens."""
+def wait_listening(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
+    """Wait until a proxy listens.
+
+    Args:
+        process: it.
+        port: where it is to.
+        folder: with `out`, what it says.
+    """
     deadline = time.monotonic() + 30
     while process.poll() is None and time.monotonic() < deadline:
         with socket.socket() as probe:
@@ -144,8 +150,12 @@ def new_port() -> int:
     return free_port()
 
 
-def _certificate(folder: Path) -> ssl.SSLContext:
-    """A certificate for all names, and a client's side that believes it alone."""
+def certificate(folder: Path) -> ssl.SSLContext:
+    """A certificate for all names, and a client's side that believes it alone.
+
+    Args:
+        folder: gets `tls.pem`, `tls.key`, and both as `tls.both.pem`.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, API)])
     now = dt.datetime.now(dt.UTC)
@@ -163,7 +173,7 @@ def _certificate(folder: Path) -> ssl.SSLContext:
     )
     pem = made.public_bytes(Encoding.PEM)
     (folder / "tls.pem").write_bytes(pem)
-    (folder / "tls.key").write_bytes(
-        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    )
+    own = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "tls.key").write_bytes(own)
+    (folder / "tls.both.pem").write_bytes(pem + own)
     return ssl.create_default_context(cadata=pem.decode())

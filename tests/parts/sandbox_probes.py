@@ -65,6 +65,14 @@ def probe_cpu(_pdf: bytes) -> dict[str, object]:
         pass
 
 
+def probe_compute(_pdf: bytes) -> dict[str, object]:
+    """Compute for 0.4 s of the processor's time."""
+    end = time.process_time() + 0.4
+    while time.process_time() < end:
+        pass
+    return {}
+
+
 def probe_sleep(_pdf: bytes) -> dict[str, object]:
     """Wait for ever."""
     while True:

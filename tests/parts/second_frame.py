@@ -3,8 +3,6 @@
 with second_frame(appliance, event_prefix="firma") as url: ...
 """
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from contextlib import contextmanager
 from tests.parts.appliance import Appliance
 from tests.parts.places import free_port
 from tests.parts.plain_http import answers
+from tests.parts.rubrica import start_rubrica
 
 _READY_S = 60.0
 
@@ -36,11 +35,10 @@ def second_frame(appliance: Appliance, **top: str) -> Iterator[str]:
     file = appliance.folder / f"embed-{port}.toml"
     file.write_text(f"{head}{lines}[web]{rest}")
     url = f"http://localhost:{port}"
-    main = "from appliance.commands import main; import sys; sys.exit(main())"
-    command = [sys.executable, "-c", main, "--settings", str(file), "serve", "embed"]
+    command = ("--settings", str(file), "serve", "embed")
     log = appliance.folder / f"embed-{port}.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
+        process = start_rubrica(*command, stdout=output, stderr=output)
     try:
         deadline = time.monotonic() + _READY_S
         while not answers(f"{url}/healthz"):

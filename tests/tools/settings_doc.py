@@ -29,7 +29,8 @@ _INTRO: Final = """\
 
 One TOML file holds every setting; each command takes it as `rubrica --settings FILE`.
 A key that is not listed here is refused, with the file, the key and what is allowed
-in its place, before anything starts: `rubrica --settings FILE check-config` tells.
+in its place, before anything starts, and so is every value that is not allowed:
+`rubrica --settings FILE check-config` tells of all of them at once.
 Relative paths count from the folder of the file. Secrets are never values, only paths
 of files.
 """

@@ -105,11 +105,11 @@ def test_relative_times_are_in_words() -> None:
 
 def test_day_of_a_filter_begins_in_argentina() -> None:
     """A day begins at three in the morning, UTC."""
-    assert times.read_day("2026-05-25", "since") == NOON - timedelta(hours=12)
-    assert times.read_day("", "since") is None
+    assert times.read_since("2026-05-25", "since") == NOON - timedelta(hours=12)
+    assert times.read_since("", "since") is None
     for wrong in ("25/05/2026", "2026-02-30", "hoy"):
         with pytest.raises(ApplianceError):
-            times.read_day(wrong, "since")
+            times.read_since(wrong, "since")
 
 
 def test_style_is_small_and_layered() -> None:

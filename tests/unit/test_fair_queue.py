@@ -43,7 +43,7 @@ async def demand_refused(queue: FairQueue, owner: WorkOwner) -> None:
 
 async def test_a_partys_flood_is_refused_at_once_and_others_get_places() -> None:
     """Two run, three wait, the sixth is told; others find their places free."""
-    queue = FairQueue(LIMITS)
+    queue = FairQueue(LIMITS, "test")
     held = [await queue.acquire(FLOOD) for _ in range(2)]
     waiters = [await waiting(queue, FLOOD) for _ in range(3)]
 
@@ -60,7 +60,7 @@ async def test_a_partys_flood_is_refused_at_once_and_others_get_places() -> None
 
 async def test_a_share_never_has_all_places() -> None:
     """Any number of an integrator's sessions leave one place to the others."""
-    queue = FairQueue(LIMITS)
+    queue = FairQueue(LIMITS, "test")
     for number in range(3):
         await queue.acquire(WorkOwner("acme", f"session:{number}"))
 
@@ -72,7 +72,7 @@ async def test_a_share_never_has_all_places() -> None:
 
 async def test_what_may_wait_in_all_is_bounded() -> None:
     """By share, and over all shares."""
-    queue = FairQueue(LIMITS)
+    queue = FairQueue(LIMITS, "test")
     for number in range(3):
         await queue.acquire(WorkOwner("acme", f"session:{number}"))
     await queue.acquire(OTHER_SHARE)
@@ -90,7 +90,7 @@ async def test_what_may_wait_in_all_is_bounded() -> None:
 
 async def test_a_free_place_goes_to_who_has_least() -> None:
     """Not to who came first."""
-    queue = FairQueue(FairLimits(places=2, per_share=2, per_party=2))
+    queue = FairQueue(FairLimits(places=2, per_share=2, per_party=2), "test")
     held = [await queue.acquire(FLOOD) for _ in range(2)]
     first = await waiting(queue, FLOOD)
     second = await waiting(queue, OTHER_SHARE)
@@ -103,7 +103,7 @@ async def test_a_free_place_goes_to_who_has_least() -> None:
 
 async def test_shares_take_turns() -> None:
     """With one place a long queue of one share is passed at every second turn."""
-    queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1))
+    queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1), "test")
     order: list[str] = []
     place = await queue.acquire(INSTALLATION)
 
@@ -122,7 +122,9 @@ async def test_shares_take_turns() -> None:
 
 async def test_nobody_waits_for_ever() -> None:
     """Whoever waited too long is told, and its place in the queue is free."""
-    queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1, patience_s=0.01))
+    queue = FairQueue(
+        FairLimits(places=1, per_share=1, per_party=1, patience_s=0.01), "test"
+    )
     held = await queue.acquire(FLOOD)
 
     with pytest.raises(ApplianceError) as caught:
@@ -136,7 +138,7 @@ async def test_nobody_waits_for_ever() -> None:
 
 async def test_nobody_waits_where_nobody_may() -> None:
     """A pool may turn away at once whoever finds no place."""
-    queue = FairQueue(FairLimits(places=2, per_share=1, per_party=1, waiting=0))
+    queue = FairQueue(FairLimits(places=2, per_share=1, per_party=1, waiting=0), "test")
     await queue.acquire(FLOOD)
 
     await demand_refused(queue, FLOOD)
@@ -147,7 +149,7 @@ async def test_nobody_waits_where_nobody_may() -> None:
 
 async def test_who_leaves_keeps_no_place() -> None:
     """Neither while waiting, nor when the place comes in the same moment."""
-    queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1))
+    queue = FairQueue(FairLimits(places=1, per_share=1, per_party=1), "test")
     held = await queue.acquire(FLOOD)
     leaving = await waiting(queue, OTHER_SHARE)
     held.release()

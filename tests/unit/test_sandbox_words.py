@@ -49,7 +49,9 @@ SIGNATURE = SignatureReport(
     docmdp=None,
     reason="",
 )
-REPORT = VerificationReport(signatures=(SIGNATURE,), ends_at_eof=True)
+REPORT = VerificationReport(
+    signatures=(SIGNATURE,), ends_at_eof=True, text_covered=True
+)
 REVOKED = RevokedTsa("ab" * 32, datetime(2026, 11, 20, tzinfo=UTC), "keyCompromise")
 LAYOUT = StampLayout(
     page=1,

@@ -21,7 +21,15 @@ data_key_file = "secrets/data-key"
 lookup_key_file = "secrets/lookup-key"
 """
 
-PROD = 'environment = "PROD"\n' + GOOD + "[web]\ntrusted_proxies = []\n"
+PROD_WEB = """\
+[web]
+base_url = "https://firma.example"
+iframe_url = "https://marco.firma.example"
+[database]
+url = "postgresql://rubrica@127.0.0.1:5432/rubrica"
+"""
+PROD = 'environment = "PROD"\n' + GOOD
+PROD += PROD_WEB.replace("[web]", "[web]\ntrusted_proxies = []")
 
 
 def load(folder: Path, text: str) -> Settings:
@@ -53,7 +61,8 @@ def test_relative_paths_count_from_the_file(tmp_path: Path) -> None:
         tmp_path,
         GOOD + 'document_key_file = "secrets/document"\n'
         '[documents]\npath = "pdf"\n[redis]\nsocket = "r.sock"\n'
-        '[sandbox]\nsocket = "s.sock"\n[database]\npassword_file = "pg"\n',
+        '[sandbox]\nsocket = "s.sock"\n[database]\n'
+        'url = "postgresql://rubrica@127.0.0.1/rubrica"\npassword_file = "pg"\n',
     )
 
     assert settings.data_dir == tmp_path / "datos"
@@ -211,8 +220,9 @@ def test_activation_keys_are_in_memory_by_default(tmp_path: Path) -> None:
 
 def test_production_must_say_what_is_before_it(tmp_path: Path) -> None:
     """Behind a proxy that nobody names all clients would be one."""
-    said = refusal(tmp_path, 'environment = "PROD"\n' + GOOD)
+    said = refusal(tmp_path, f'environment = "PROD"\n{GOOD}{PROD_WEB}')
 
+    assert "\n" not in said
     assert "web.trusted_proxies: PROD needs the networks" in said
     assert load(tmp_path, PROD).web.trusted_proxies == ()
     assert load(tmp_path, GOOD).web.trusted_proxies is None

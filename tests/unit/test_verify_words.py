@@ -35,7 +35,7 @@ def test_valid_file_is_told_in_whole_seconds_with_their_zone() -> None:
         "    yes  the signed bytes are intact",
         "    yes  the chain ends at a trusted root",
         "    yes  it covers its whole revision",
-        "    yes  nothing but validation data, timestamps and signatures follows",
+        "    yes  only validation data, metadata, timestamps and signatures follow",
     ]
 
 
@@ -57,6 +57,16 @@ def test_what_could_not_be_checked_is_told_with_its_reason() -> None:
         "    reason: unreadable: ValueError",
         "  something is appended after the last revision",
     ]
+
+
+def test_hidden_text_is_told_of_a_valid_file() -> None:
+    """It is for whoever reads it to look at."""
+    report = VerificationReport((GOOD,), ends_at_eof=True, text_covered=True)
+
+    first, *_, last = told(FILE, report)
+
+    assert first == "acta.pdf: VALID"
+    assert last == "  a later signature's mark hides text that was signed before it"
 
 
 def test_timestamp_that_does_not_count_is_named() -> None:

@@ -17,6 +17,7 @@ import structlog
 from pkcs11 import exceptions as p11
 
 from appliance.call_watch import CallWatch
+from appliance.core import metrics
 from appliance.domain.errors import (
     ErrorCode,
     HsmRefusedError,
@@ -114,6 +115,8 @@ class HsmConnection:
             if status is HsmStatus.READY:
                 _log.info("hsm.ready", token=label, was=self.reason)
             else:
+                fault = HsmFault.PIN if status is HsmStatus.PIN else HsmFault.DEVICE
+                metrics.HSM_FAULTS.labels(self.token.role.value, fault.value).inc()
                 _log.error(
                     "hsm.unavailable", token=label, status=status.value, reason=reason
                 )
@@ -241,6 +244,7 @@ class HsmConnection:
                 return work(self)
         except p11.PKCS11Error as exc:
             fault, reason = classify(exc), describe(exc)
+        metrics.HSM_FAULTS.labels(self.token.role.value, fault.value).inc()
         # Outside the handler, so that no context holds the binding's frames.
         if fault is HsmFault.REFUSED:
             raise HsmRefusedError(reason, ErrorCode.SIGNING_FAILED)

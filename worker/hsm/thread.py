@@ -10,14 +10,16 @@ Each token has a breaker of its own: a pki token that is away stops no signer.
 """
 
 import asyncio
+import contextvars
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from appliance.call_watch import CallWatch
+from appliance.core import metrics
 from appliance.domain.errors import (
     ApplianceError,
     HsmUnavailableError,
@@ -122,8 +124,20 @@ class HsmThread:
         """
         self._own()
         if self.status(role) is not HsmStatus.READY:
+            metrics.HSM_OPERATIONS.labels(role.value, "unavailable").inc()
             raise HsmUnavailableError(self.reason(role))
-        return await self._in_thread(lambda: self._attempt(work, role))
+        with _measured(role):
+            return await self._in_thread(lambda: self._attempt(work, role))
+
+    def _look_at(self) -> None:
+        """Show how the tokens are in `/metrics`."""
+        for role in TokenRole:
+            for fault in HsmFault:
+                metrics.HSM_FAULTS.labels(role.value, fault.value)
+            ready = self.status(role) is HsmStatus.READY
+            metrics.HSM_READY.labels(role.value).set(ready)
+            connected = [one for one in self._of(role) if one.is_connected]
+            metrics.HSM_SESSIONS.labels(role.value).set(len(connected))
 
     def _own(self) -> None:
         """Only the process that opened a session may use it.
@@ -138,11 +152,15 @@ class HsmThread:
             raise HsmUnavailableError(msg)
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        # The thread's lines name what it is done for, as the caller's do.
+        run = contextvars.copy_context().run
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, run, work)
 
     async def _keep(self) -> None:
         """Probe tokens that are away; sign now and then on those that are idle."""
         while True:
+            self._look_at()
             await asyncio.sleep(self._probe_s)
             for one in self._connections:
                 # One job each, so that signers' work comes between.
@@ -249,3 +267,21 @@ class HsmThread:
     def _stop_modules(self) -> None:
         for module in self._modules.values():
             module.stop()
+
+
+@contextmanager
+def _measured(role: TokenRole) -> Iterator[None]:
+    """Count a call for the HSM by how it ended, and its time."""
+    began, outcome = time.perf_counter(), "failed"
+    metrics.HSM_WAITING.inc()
+    try:
+        yield
+        outcome = "done"
+    except ApplianceError as exc:
+        outcome = exc.code.value
+        raise
+    finally:
+        metrics.HSM_WAITING.dec()
+        metrics.HSM_OPERATIONS.labels(role.value, outcome).inc()
+        took_s = time.perf_counter() - began
+        metrics.HSM_SECONDS.labels(role.value).observe(took_s)

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Final
 
 import structlog
+from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from appliance.bootstrap import Bell
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -115,6 +116,7 @@ class OutsideFinisher:
             work: the claim.
         """
         claim, waits_for = work.claim, None
+        bind_contextvars(activation=claim.id)
         try:
             async with holding(self.claiming, claim, self.settings.renew_s):
                 for item in claim.items:
@@ -139,7 +141,8 @@ class OutsideFinisher:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
         try:
-            await self.finisher.resume(work, item)
+            with bound_contextvars(request=item.request):
+                await self.finisher.resume(work, item)
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
+from appliance.core import metrics
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.levels import ValidationData
@@ -39,6 +40,10 @@ from worker.outside.status_addresses import list_addresses, responder_addresses
 from worker.quiet import Quiet
 
 _log = structlog.get_logger(__name__)
+for _kind in (StatusKind.OCSP, StatusKind.CRL):
+    for _outcome in ("good", "failed"):
+        # Told from the start: an increase from nothing is none to Prometheus.
+        metrics.STATUS_REQUESTS.labels(_kind.value, _outcome)
 _ANSWER_BYTES: Final = 65_536
 _REQUEST: Final = "application/ocsp-request"
 _NONCE_BYTES: Final = 32
@@ -151,7 +156,8 @@ class OutsideStatus:
             der = await self._http.post(url, _REQUEST, question, _ANSWER_BYTES)
             return self._read_answer(asked, der, nonce, self._clock.now())
 
-        found = await self._first(responder_addresses(asked.certificate), ask)
+        urls = responder_addresses(asked.certificate)
+        found = await self._first(StatusKind.OCSP, urls, ask)
         if found is not None:
             await self._keep(StatusKind.OCSP, asked.subject, found)
         return await self._complete(asked, found or held)
@@ -211,7 +217,8 @@ class OutsideStatus:
             await self._keep(StatusKind.CRL, _list_subject(asked, url), found)
             return found
 
-        return await self._first(list_addresses(asked.certificate), fetch) or fallback
+        urls = list_addresses(asked.certificate)
+        return await self._first(StatusKind.CRL, urls, fetch) or fallback
 
     async def _list_again(
         self, asked: _Asked, kept: KeptStatus | None
@@ -236,7 +243,10 @@ class OutsideStatus:
         return _Found(status, ValidationData(crls=(der,)))
 
     async def _first(
-        self, urls: list[str], ask: Callable[[str], Awaitable[_Found]]
+        self,
+        kind: StatusKind,
+        urls: list[str],
+        ask: Callable[[str], Awaitable[_Found]],
     ) -> _Found | None:
         """The first good answer; what failed a while ago is asked last."""
         now = self._clock.now()
@@ -249,9 +259,11 @@ class OutsideStatus:
                 rest = timedelta(seconds=self._settings.rest_s)
                 self._rests[url] = self._clock.now() + rest
                 reason = str(exc) or type(exc).__name__
+                metrics.STATUS_REQUESTS.labels(kind.value, "failed").inc()
                 _log.warning("revocation.failed", host=host_of(url), reason=reason)
             else:
                 self._rests.pop(url, None)
+                metrics.STATUS_REQUESTS.labels(kind.value, "good").inc()
                 return found
         return None
 

@@ -18,7 +18,7 @@ import pyseccomp
 
 from worker.sandbox.limits import SandboxLimits
 
-_NOBODY: Final = 65534
+NOBODY: Final = 65534
 _CLONE_NEWNET: Final = 0x4000_0000
 _PR_SET_PDEATHSIG: Final = 1
 _PR_GET_PDEATHSIG: Final = 2
@@ -123,8 +123,8 @@ def _become_nobody() -> None:
     _libc.prctl(_PR_GET_PDEATHSIG, ctypes.byref(order), 0, 0, 0)
     try:
         os.setgroups([])
-        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
     except OSError:
         # A container may map no such user; it confines its root by itself.
         return

@@ -19,6 +19,7 @@ from pyhanko.sign.validation import (
     DocumentTimestampStatus,
     EmbeddedPdfSignature,
     PdfSignatureStatus,
+    SignatureCoverageLevel,
     async_validate_pdf_signature,
     async_validate_pdf_timestamp,
 )
@@ -243,6 +244,35 @@ class Proofs:
         if self._store is None:
             return ValidationContext(**options)
         return self._store.as_validation_context(options)
+
+
+def is_whole_stamp(stamp: EmbeddedPdfSignature | None) -> bool:
+    """Whether a document timestamp stamps the whole revision that it stands in.
+
+    Whose it is does not matter here.
+
+    Args:
+        stamp: itself; None where it cannot be read.
+    """
+    if stamp is None:
+        return False
+    try:
+        context = ValidationContext(
+            trust_roots=[stamp.signer_cert], allow_fetching=False
+        )
+        status = asyncio.run(
+            async_validate_pdf_timestamp(stamp, context, skip_diff=True)
+        )
+        covers = stamp.evaluate_signature_coverage()
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 (a forged one raises anything)
+        return False
+    return (
+        status.intact
+        and status.valid
+        and covers >= SignatureCoverageLevel.ENTIRE_REVISION
+    )
 
 
 def _store_of(reader: PdfFileReader) -> DocumentSecurityStore | None:

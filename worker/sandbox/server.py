@@ -22,6 +22,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from appliance.core import metrics
+from appliance.core.metrics_file import EVERY_S, MetricsFile
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.sandbox import JobCaller, JobKind, caller_of
 from worker.sandbox import child, confine, warm
@@ -40,6 +42,10 @@ _WAITING: Final = 256
 """Clients that wait for a place; more stay in the listener's queue."""
 _SHORT_S: Final = 0.5
 """Jobs that last longer make way for others, and so do all that draw."""
+_DUE_S: Final = 1.0
+"""Processor time that a job has before its wall time ends it, unless it sleeps."""
+_AGAIN_S: Final = 0.5
+"""After this a job is looked at again that has not had so much."""
 _NICE: Final = 5
 """Of every job: whoever signs comes before whoever brings something to sign."""
 _NICE_MORE: Final = 10
@@ -76,6 +82,7 @@ def serve(
     limits: SandboxLimits,
     fonts_dir: Path,
     probes: Mapping[str, Probe] | None = None,
+    metrics_file: MetricsFile | None = None,
 ) -> None:
     """Serve until SIGTERM, then finish what runs and return.
 
@@ -87,6 +94,7 @@ def serve(
         limits: what a job may use.
         fonts_dir: folder of the stamp's fonts.
         probes: further operations, for tests of the confinement.
+        metrics_file: where figures are handed over; None: nowhere.
 
     Raises:
         OSError: this machine cannot confine, and nothing was served.
@@ -103,10 +111,21 @@ def serve(
     )
     warm.warm(tools)
     _demand_room(limits)
+    if metrics_file is not None:
+        _open(metrics_file)
     confine.confine_template()
     gc.collect()
     gc.freeze()  # or a collection in a job would copy what it shares with us
-    _Server(listener, tools).run()
+    _Server(listener, tools, metrics_file).run()
+
+
+def _open(metrics_file: MetricsFile) -> None:
+    """Open the folder of figures, which is out of reach afterwards."""
+    try:
+        metrics_file.open(confine.NOBODY if os.geteuid() == 0 else None)
+    except OSError as exc:
+        # It is looked for again at each writing.
+        _log.warning("no folder for figures: %s", exc.strerror)
 
 
 def _demand_room(limits: SandboxLimits) -> None:
@@ -128,9 +147,12 @@ class _Server:
     Args:
         listener: a listening AF_UNIX stream socket.
         tools: what jobs need.
+        metrics_file: where it hands its figures over; None: nowhere.
     """
 
-    def __init__(self, listener: socket.socket, tools: Tools) -> None:
+    def __init__(
+        self, listener: socket.socket, tools: Tools, metrics_file: MetricsFile | None
+    ) -> None:
         self._listener = listener
         self._tools = tools
         self._places = Places(tools.limits.jobs)
@@ -141,6 +163,17 @@ class _Server:
         self._accepting = False
         self._poll = select.epoll()
         self._wake, self._waker = socket.socketpair()
+        self._metrics = metrics_file
+        self._write_at = time.monotonic()
+        for outcome in ("answered", "cut", "died", "left"):
+            # Told from the start: an increase from nothing is none to Prometheus.
+            metrics.SANDBOX_JOBS.labels(outcome)
+        metrics.watch_pool("sandbox_jobs", self, _Server.state, refuses=False)
+
+    def state(self) -> metrics.PoolState:
+        """How many jobs there may be, how many run, and how many wait."""
+        most = self._tools.limits.jobs
+        return metrics.PoolState(most, len(self._jobs), len(self._waiting))
 
     def run(self) -> None:
         """Accept, fork, reap and kill until told to stop and nothing runs."""
@@ -185,9 +218,13 @@ class _Server:
             job.is_left = True
             self._kill(job)
         now = time.monotonic()
+        if self._metrics is not None and now >= self._write_at:
+            # No thread does it: a job must not be forked with one.
+            self._metrics.write()
+            self._write_at = now + EVERY_S
         for job in self._jobs.values():
             if job.deadline <= now:
-                self._kill(job)
+                self._cut(job, now)
             elif job.makes_way_at is not None and job.makes_way_at <= now:
                 self._make_way(job)
         self._reap()
@@ -205,13 +242,15 @@ class _Server:
         self._accepting = room
 
     def _patience(self) -> float | None:
-        """Seconds until a job is cut or makes way, None without any."""
+        """Seconds until a job is cut or makes way, or figures are due; None: never."""
         times = [
             when
             for job in self._jobs.values()
             for when in (job.deadline, job.makes_way_at)
             if when is not None
         ]
+        if self._metrics is not None:
+            times.append(self._write_at)
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _drain(self) -> None:
@@ -266,9 +305,13 @@ class _Server:
             return
         if pid == 0:
             child.run(client.connection, answered, tools)
-        deadline, makes_way_at = now + tools.limits.wall_s, now + _SHORT_S
         self._jobs[pid] = job = _Job(
-            pid, client.connection, answered, client.caller, deadline, makes_way_at
+            pid=pid,
+            connection=client.connection,
+            answered=answered,
+            caller=client.caller,
+            deadline=now + tools.limits.wall_s,
+            makes_way_at=now + _SHORT_S,
         )
         others = [other for other in self._jobs.values() if other is not job]
         if draws or any(other.caller.share == job.caller.share for other in others):
@@ -290,6 +333,17 @@ class _Server:
             # Fairness suffers where a service manager forbids it, nothing else does.
             _log.warning("no priority for a job: %s", exc.strerror)
 
+    def _cut(self, job: _Job, now: float) -> None:
+        """End a job whose wall time is over, unless it has hardly had a processor.
+
+        A busy machine makes no document too complex. Such a job goes when its client
+        leaves, who has patience of their own.
+        """
+        if _starves(job.pid):
+            job.deadline = now + _AGAIN_S
+        else:
+            self._kill(job)
+
     def _kill(self, job: _Job) -> None:
         """End a job and whatever it might have started; it is reaped later."""
         try:
@@ -309,6 +363,8 @@ class _Server:
         del self._jobs[job.pid]
         self._poll.unregister(job.connection)
         silent = not job.answered[0] and not job.is_left
+        # Who has the answer hangs up, often before the job is seen to have ended.
+        outcome = "answered" if job.answered[0] or not job.is_left else "left"
         code = os.waitstatus_to_exitcode(status)
         if silent and code != EXIT_PROTOCOL:
             too_much = code < 0 and signal.Signals(-code) in _TOO_MUCH
@@ -316,8 +372,10 @@ class _Server:
                 ErrorCode.PDF_TOO_COMPLEX if too_much else ErrorCode.PDF_MALFORMED,
                 f"the job ended with {code}",
             )
+            outcome = "cut" if too_much else "died"
             _log.warning("job cut: %s, %s", refusal.code, refusal.reason)
             self._say(job, refusal)
+        metrics.SANDBOX_JOBS.labels(outcome).inc()
         job.connection.close()
         job.answered.close()
 
@@ -328,6 +386,21 @@ class _Server:
             job.connection.send(answer_bytes(refusal), socket.MSG_NOSIGNAL)
         except OSError:
             _log.info("the client left before its refusal")
+
+
+def _starves(pid: int) -> bool:
+    """Whether a process would run if the machine let it, and has hardly done so.
+
+    Source: proc(5), `/proc/<pid>/stat`: R is running or ready to, D waits for a disk;
+    `utime` and `stime` are in clock ticks.
+    """
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text("ascii", errors="replace")
+    except OSError:
+        return False
+    state, *numbers = told.rpartition(")")[2].split()
+    user, system = (int(each) for each in numbers[10:12])
+    return state in "RD" and (user + system) / os.sysconf("SC_CLK_TCK") < _DUE_S
 
 
 def _of_drawing(limits: SandboxLimits) -> SandboxLimits:

@@ -1,7 +1,7 @@
 """Checks every signature of one PDF; runs in a confined job only.
 
 What cannot be checked is invalid, with the reason: no exception passes for a
-verdict. Document timestamps are nobody's signatures and are not listed.
+verdict. Document timestamps are nobody's signatures: broken ones alone are listed.
 """
 
 import asyncio
@@ -28,8 +28,9 @@ from appliance.domain.document import SignatureReport, VerificationReport
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 from appliance.domain.timestamps import RevokedTsa
 from worker.sandbox.changes import POLICY
+from worker.sandbox.later_marks import covers_signed_text
 from worker.sandbox.objects import name, resolve
-from worker.sandbox.proof import Proofs
+from worker.sandbox.proof import Proofs, is_whole_stamp
 from worker.sandbox.verdict import checked, failure, invalid
 
 _SIGNATURES_MAX: Final = 500
@@ -81,7 +82,8 @@ def verify(
     if reader.encrypted and reader.decrypt("").status is AuthStatus.FAILED:
         raise DocumentRefusedError(ErrorCode.PDF_PASSWORD_NEEDED)
     found = _signatures(reader)
-    titles = {each.title for each in found}
+    # A document timestamp is told of nowhere, so it may show nothing.
+    titles = {each.title for each in found if not each.is_timestamp}
     trusted, of_stamps = (
         [x509.Certificate.load(root) for root in each]
         for each in (roots, roots if stamp_roots is None else stamp_roots)
@@ -93,8 +95,24 @@ def verify(
         for each in found
         if not each.is_timestamp
     ]
+    reports += [
+        invalid(each.title, each.reason or "a document timestamp that is broken")
+        for each in found
+        if each.is_timestamp and not is_whole_stamp(each.signature)
+    ]
+    covered = False
+    try:
+        signers = [each.signature for each in found if not each.is_timestamp]
+        covered = covers_signed_text(pdf, reader, [*filter(None, signers)])
+    except MemoryError:
+        raise
+    except Exception as exc:  # noqa: BLE001 (forged pages raise anything)
+        # What cannot be looked at is not valid, and whoever asks gets a verdict.
+        reports.append(invalid(found[-1].title, failure("marks not checkable", exc)))
     return VerificationReport(
-        signatures=tuple(reports), ends_at_eof=_ends_at_eof(pdf, reader, found)
+        signatures=tuple(reports),
+        ends_at_eof=_ends_at_eof(pdf, reader, found),
+        text_covered=covered,
     )
 
 
@@ -112,13 +130,19 @@ def has_broken(pdf: bytes) -> bool:
     reader = PdfFileReader(io.BytesIO(pdf), strict=False)
     if reader.encrypted:
         reader.decrypt("")
-    found = [each for each in _signatures(reader) if not each.is_timestamp]
-    return any(_is_broken(each) for each in found[-_CHECKED_BEFORE:])
+    found = _signatures(reader)
+    signatures = [each for each in found if not each.is_timestamp]
+    # Apart: any number of timestamps leaves the signatures looked at.
+    stamps = [each for each in found if each.is_timestamp]
+    newest = signatures[-_CHECKED_BEFORE:] + stamps[-_CHECKED_BEFORE:]
+    return any(_is_broken(each) for each in newest)
 
 
 def _is_broken(found: _Found) -> bool:
     if found.signature is None:
         return True
+    if found.is_timestamp:
+        return not is_whole_stamp(found.signature)
     try:
         # Trusted for the moment: whose it is does not matter here.
         status = _status(found.signature, [found.signature.signer_cert])
@@ -197,6 +221,8 @@ def _report(
         judged = proofs.check(signature)
         proof = judged.proof
         report = checked(found.title, signature, judged.status, titles)
+        if not report.intact:
+            return report  # what is known of other bytes says nothing of these
         return replace(
             report,
             level=judged.level.value,

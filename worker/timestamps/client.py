@@ -27,6 +27,7 @@ from appliance.domain.trust import AnchorPurpose
 from appliance.settings import TimestampSettings
 from worker.outside.http_client import BadAnswerError, HttpClient, read_up_to
 from worker.timestamps.check import BadTimestampError, checked_token
+from worker.timestamps.measured import tsa_measured
 from worker.timestamps.outside_tsa import REPLY, OutsideTsa, read_outside
 
 _log = structlog.get_logger(__name__)
@@ -140,6 +141,23 @@ class TsaClient(HttpClient):
         )
 
     async def _ask(
+        self,
+        one: OutsideTsa,
+        imprint: bytes,
+        digest: DigestAlgorithm,
+        roots: Sequence[bytes],
+    ) -> bytes:
+        """Ask one authority, check its answer, and note how it did.
+
+        Raises:
+            BadTimestampError: it is not good.
+            TimeoutError: it came too late.
+            ClientError: there was none.
+        """
+        with tsa_measured(one.name):
+            return await self._answer_of(one, imprint, digest, roots)
+
+    async def _answer_of(
         self,
         one: OutsideTsa,
         imprint: bytes,

@@ -20,6 +20,7 @@ from appliance.domain.errors import (
     TsaUnavailableError,
 )
 from appliance.domain.hsm import DigestAlgorithm, KeyReference
+from appliance.domain.levels import INTERNAL_TSA
 from appliance.domain.timestamps import IssuedTimestamp, TimestampQuestion
 from appliance.domain.vocab import CertificateKind
 from appliance.services.certificate_rules import der_of
@@ -31,6 +32,7 @@ from worker.hsm.session import HsmSession
 from worker.pdf.cms import SignerParts, signed_attributes
 from worker.pdf.method import key_of, method_for
 from worker.timestamps.making import token, token_parts, tst_info
+from worker.timestamps.measured import tsa_measured
 
 TSA_LEAST: Final = timedelta(days=4 * 365)
 """What is left of a certificate that still stamps; then comes another one, unless
@@ -97,7 +99,8 @@ class InternalTsa:
             TsaUnavailableError: HSM or record are away, or the key is missing.
         """
         try:
-            return await self._answer(question)
+            with tsa_measured(INTERNAL_TSA):
+                return await self._answer(question)
         except KeyNotFoundError as exc:
             msg = f"{exc.reason}; `rubrica hsm init` makes the TSA's key"
             raise TsaUnavailableError(msg) from exc

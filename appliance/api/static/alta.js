@@ -3,7 +3,8 @@
 // Every page works without it. What is typed stays in this page: the server never
 // sends a secret back, so nothing of it can be in HTML, a cache or a history.
 
-const TYPED = "form[data-keep] input";
+// A hidden field says which key the page shows: it goes with its page, and is not typed.
+const TYPED = 'form[data-keep] input:not([type="hidden"])';
 const LOOK_AGAIN_MS = 2000;
 
 /** Shows what only works with a script. */

@@ -21,13 +21,21 @@ from appliance.domain.errors.exceptions import (
     HsmUnavailableError,
     KeyNotFoundError,
     PageOutOfRangeError,
+    SignersInvalidError,
     TsaUnavailableError,
 )
-from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
+from appliance.domain.errors.sentences import (
+    CHECK_DIGIT,
+    SENTENCES,
+    SIGNER_REPEATED,
+    SIGNERS_TOO_MANY,
+)
 
 __all__ = [
     "CHECK_DIGIT",
     "SENTENCES",
+    "SIGNERS_TOO_MANY",
+    "SIGNER_REPEATED",
     "ActivationInvalidError",
     "ApplianceError",
     "ChainRefusedError",
@@ -41,5 +49,6 @@ __all__ = [
     "HsmUnavailableError",
     "KeyNotFoundError",
     "PageOutOfRangeError",
+    "SignersInvalidError",
     "TsaUnavailableError",
 ]

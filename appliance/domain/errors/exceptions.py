@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from appliance.domain.errors.codes import ErrorCode
 from appliance.domain.errors.sentences import CHECK_DIGIT, SENTENCES
+from appliance.domain.sentences import fill
 
 
 class ApplianceError(Exception):
@@ -43,7 +44,7 @@ class ApplianceError(Exception):
         Args:
             sentence: with the same named places as `sentence`.
         """
-        return sentence.format_map(_Blank(self.params))
+        return fill(sentence, _Blank(self.params))
 
     def __str__(self) -> str:
         """The code and the English sentence, for logs and terminals."""
@@ -114,12 +115,30 @@ class CheckDigitError(FieldInvalidError):
 
     def __init__(self, field: str, allowed: str) -> None:
         super().__init__(field, allowed)
-        self.reason = "the check digit does not match: one of the digits is wrong"
 
     @property
     def sentence(self) -> str:
         """What is wrong: the form is right, and most often one digit is not."""
         return CHECK_DIGIT
+
+
+class SignersInvalidError(FieldInvalidError):
+    """Signers who are well written, and cannot sign one document in turn.
+
+    Args:
+        sentence: what is wrong: a msgid.
+        params: the values that it needs.
+    """
+
+    def __init__(self, sentence: str, **params: object) -> None:
+        super().__init__("then")
+        self.params = params
+        self._sentence = sentence
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong with them together."""
+        return self._sentence
 
 
 class PageOutOfRangeError(ApplianceError):

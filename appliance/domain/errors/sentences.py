@@ -254,3 +254,6 @@ CHECK_DIGIT: Final = (
     "The check digit of {field} does not fit: look at its digits again."
 )
 """Of `FIELD_INVALID` and `INIT_INVALID`, where that alone is wrong."""
+SIGNER_REPEATED: Final = "{cuil} is there more than once: each person signs once."
+SIGNERS_TOO_MANY: Final = "There are {count} signers; at most {most} can sign in turn."
+"""Of `FIELD_INVALID`, where each of the signers is well written."""

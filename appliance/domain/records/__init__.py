@@ -9,6 +9,7 @@ from typing import Protocol
 
 from appliance.domain.audit import AuditEvent, AuditRow
 from appliance.domain.records.activations import ActivationRecords
+from appliance.domain.records.backlog import BacklogRecords
 from appliance.domain.records.batches import BatchRecords
 from appliance.domain.records.certificates import (
     CertificateRecords,
@@ -116,6 +117,11 @@ class Records(Protocol):
     @property
     def expiry(self) -> ExpiryRecords:
         """What ends soon, and what was said of it."""
+        ...
+
+    @property
+    def backlog(self) -> BacklogRecords:
+        """What waits for a worker."""
         ...
 
     @property

@@ -116,6 +116,10 @@ class PublicationRecords(Protocol):
         """Whether `due` would give one."""
         ...
 
+    async def first_to_end(self, now: datetime) -> OcspAnswer | None:
+        """The answer that ends first, of certificates that have not."""
+        ...
+
     async def sweep(self, before: datetime) -> int:
         """Delete answers that were out of date by then; how many."""
         ...

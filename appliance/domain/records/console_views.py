@@ -145,6 +145,21 @@ class ConsoleViewRecords(Protocol):
         """A process start that wrote to the audit."""
         ...
 
+    async def writers(
+        self, after: tuple[datetime, str] | None, limit: int
+    ) -> list[WriterRow]:
+        """Process starts that wrote to the audit, newest first.
+
+        Args:
+            after: start and id of the last one of the page before.
+            limit: how many.
+        """
+        ...
+
+    async def has_rows_beyond(self, writer: str) -> bool:
+        """Whether a writer has rows after the last that it knows of."""
+        ...
+
     async def writer_rows(self, writer: str, above: int, limit: int) -> list[AuditRow]:
         """A writer's rows by number, those above a number."""
         ...

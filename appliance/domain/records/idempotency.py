@@ -21,6 +21,12 @@ class IdempotencyRecords(Protocol):
         """
         ...
 
+    async def rebind(
+        self, scope: str, key: str, fingerprint: str, at: datetime
+    ) -> None:
+        """Have a key stand for something, whatever it stood for, from now on."""
+        ...
+
     async def forget(self, before: datetime, limit: int) -> int:
         """Delete keys that were first used before then, the oldest; how many."""
         ...

@@ -26,6 +26,7 @@ def report_from_json(message: Mapping[str, Any]) -> VerificationReport:
         return VerificationReport(
             signatures=tuple(_signature(entry) for entry in message["signatures"]),
             ends_at_eof=boolean(message["ends_at_eof"]),
+            text_covered=boolean(message["text_covered"]),
         )
     except (KeyError, TypeError, ValueError) as exc:
         raise MessageInvalidError from exc

@@ -7,6 +7,8 @@ import appliance.storage.types
 
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
+# The oldest table version that code must know to use these tables (docs/database.md).
+oldest_reader = ${repr(up_revision)}
 branch_labels = None
 depends_on = None
 

@@ -22,6 +22,7 @@ from appliance.storage.tables.certificates import (
     outside_status,
     trust_anchor,
 )
+from appliance.storage.tables.compatibility import table_compatibility
 from appliance.storage.tables.credentials import credential, former_certificate
 from appliance.storage.tables.documents import (
     document,
@@ -110,6 +111,7 @@ __all__ = [
     "signing_batch",
     "signing_process",
     "signing_secret",
+    "table_compatibility",
     "task_seal",
     "trust_anchor",
     "worker_status",

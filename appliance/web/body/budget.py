@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
+from appliance.core import metrics
 from appliance.domain.errors import ApplianceError, ErrorCode
 
 ANYONE: Final = "anyone"
@@ -36,6 +37,11 @@ class Budget:
         self._largest = largest
         self._held: Counter[str] = Counter()
         self._sum = 0
+        metrics.watch_pool("body_bytes", self, Budget.state)
+
+    def state(self) -> metrics.PoolState:
+        """How many bytes there are, and how many are held."""
+        return metrics.PoolState(self._total, self._sum)
 
     @property
     def held(self) -> int:
@@ -61,6 +67,7 @@ class Budget:
             self._held[name] + size > self._share(part)
             for name, part in holders.items()
         ):
+            metrics.POOL_REFUSED.labels("body_bytes", "full").inc()
             raise ApplianceError(ErrorCode.OVERLOADED)
         self._sum += size
         for name in holders:

@@ -1,0 +1,170 @@
+"""`rubrica` as installed with the systemd units: each command as its role's user.
+
+What root makes, no role can read, and no role may do what another one's work is. So
+root's command runs as the user whose work it is, with that role's group, umask and
+credentials, in a unit of its own.
+
+Source: systemd-run(1); systemd.exec(5), "Credentials".
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+MIGRATE: Final = "migrate"
+"""Who alters tables, replaces keys, and does operators' work."""
+ROLES: Final[dict[tuple[str, ...], str | None]] = {
+    ("audit",): MIGRATE,
+    ("certificate",): MIGRATE,
+    ("check-config",): None,
+    ("check-ports",): None,
+    ("console-user",): MIGRATE,
+    ("database",): MIGRATE,
+    ("demo",): None,
+    ("doctor",): None,
+    ("documents",): MIGRATE,
+    ("health",): MIGRATE,
+    ("hsm",): "signing",
+    ("init",): None,
+    ("integrator",): MIGRATE,
+    ("levels",): MIGRATE,
+    ("logo",): MIGRATE,
+    ("migrate",): MIGRATE,
+    ("person",): MIGRATE,
+    ("ready",): MIGRATE,
+    ("request",): MIGRATE,
+    ("sample",): MIGRATE,
+    ("sandbox",): "sandbox",
+    ("secrets",): MIGRATE,
+    ("serve", "admin"): "admin",
+    ("serve", "api"): "api",
+    ("serve", "embed"): "embed",
+    ("serve", "metrics"): "metrics",
+    ("setup",): None,
+    ("timestamps",): MIGRATE,
+    ("timestamps", "try"): "chores",
+    ("trust",): MIGRATE,
+    ("up",): None,
+    ("verify",): MIGRATE,
+    ("worker", "chores"): "chores",
+    ("worker", "signing"): "signing",
+}
+"""By the words that a command begins with, the longest that fit. None: it is root's
+(what looks at everything), or of a trial."""
+_INSTANCES: Final = {"signing": "signing@1"}
+"""Units that are one of several."""
+_VALUES: Final = frozenset({"--settings"})
+"""Options before the command that another word belongs to."""
+_KEPT: Final = ("LANG", "LC_ALL", "TERM", "RUBRICA_SETTINGS", "PGUSER")
+"""Variables that a command may need."""
+
+
+_TRIAL: Final = frozenset({"demo", "init", "up"})
+_SETTINGS: Final = "/etc/rubrica/settings.toml"
+
+
+def main() -> int:
+    """Run a command as its role's user where root asks for it; else as it is."""
+    program = str(Path(sys.argv[0]).resolve().with_name("rubrica"))
+    arguments = sys.argv[1:]
+    if os.geteuid() == 0:
+        arguments = with_settings(arguments, os.environ)
+    role = role_of(arguments)
+    if os.geteuid() != 0 or role is None:
+        os.execv(program, [program, *arguments])  # noqa: S606 (no shell is meant)
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    command = [*unit_options(role, terminal=terminal), "--", program, *arguments]
+    os.execvp("systemd-run", ["systemd-run", *command])  # noqa: S606, S607 (its PATH)
+
+
+def with_settings(
+    arguments: Sequence[str], environment: Mapping[str, str]
+) -> list[str]:
+    """A command of root's, with the installation's settings where it names none.
+
+    Never those of the folder that root happens to stand in: anybody could have put a
+    file there that names a module to load.
+
+    Args:
+        arguments: after `rubrica`.
+        environment: root's.
+    """
+    words = list(arguments)
+    named = any(word.partition("=")[0] in _VALUES for word in words)
+    command = next((word for word in words if not word.startswith("-")), "")
+    ours = any(key[0] == command for key in ROLES) and command not in _TRIAL
+    if not ours or named or environment.get("RUBRICA_SETTINGS"):
+        return words
+    return ["--settings", _SETTINGS, *words]
+
+
+def role_of(arguments: Sequence[str]) -> str | None:
+    """The role whose work a command is; None where it is nobody's in particular."""
+    words = list(arguments)
+    while words and words[0].startswith("-"):
+        words = words[2 if words[0] in _VALUES else 1 :]
+    for length in (2, 1):
+        found = tuple(words[:length])
+        if found in ROLES:
+            return ROLES[found]
+    return None
+
+
+def unit_options(role: str, *, terminal: bool) -> list[str]:
+    """How `systemd-run` gives a command what the role's unit gives its process.
+
+    Args:
+        role: whose user runs it.
+        terminal: whether a person types and reads.
+    """
+    kept = [f"--setenv={name}" for name in _KEPT if name in os.environ]
+    properties = [
+        f"User=rubrica-{role}",
+        "SupplementaryGroups=rubrica",
+        "UMask=0007",
+        "PrivateTmp=no",
+        # Where that user may not be in it, as in root's own, it is none.
+        f"WorkingDirectory=-{Path.cwd()}",
+        *credentials_of(unit_text(role)),
+    ]
+    return [
+        "--quiet",
+        "--collect",
+        "--wait",
+        "--pty" if terminal else "--pipe",
+        *kept,
+        *(f"--property={each}" for each in properties),
+    ]
+
+
+def unit_text(role: str) -> str:
+    """A role's unit, with the drop-ins of this machine."""
+    unit = f"rubrica-{_INSTANCES.get(role, role)}.service"
+    return subprocess.run(  # noqa: S603 (our own words)
+        ["systemctl", "cat", unit],  # noqa: S607 (root's own PATH)
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+
+
+def credentials_of(unit: str) -> list[str]:
+    """The lines of a unit that give it credentials.
+
+    Args:
+        unit: its text, drop-ins after it. A line without a value takes back those
+            before it (systemd.exec(5)).
+    """
+    found: list[str] = []
+    for line in unit.splitlines():
+        key, _, value = line.strip().partition("=")
+        if key not in {"LoadCredential", "LoadCredentialEncrypted", "SetCredential"}:
+            continue
+        if value:
+            found.append(f"{key}={value}")
+        else:
+            found = [each for each in found if not each.startswith(f"{key}=")]
+    return found

@@ -1,0 +1,54 @@
+"""`rubrica audit`: the audit read again."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from appliance.commands.fronts import handle
+from appliance.commands.terminal import say
+from appliance.domain.console import ChainView
+
+if TYPE_CHECKING:
+    from appliance.bootstrap import Front
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `audit`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    audit = commands.add_parser("audit", help="everything that was done, and by whom")
+    parts = audit.add_subparsers(dest="part", required=True)
+    verify = parts.add_parser(
+        "verify",
+        help="read every row again: is it there, in order and unaltered? "
+        "Exit status 1 if one is not",
+    )
+    handle(verify, _verify)
+
+
+async def _verify(front: "Front", args: argparse.Namespace) -> int:
+    from appliance.services.audit_chains import AuditChains  # noqa: PLC0415 (heavy)
+
+    del args
+    chains = rows = broken = 0
+    async for chain in AuditChains(front.core.store).every():
+        chains += 1
+        rows += chain.checked
+        if not chain.whole:
+            broken += 1
+            say(_fault(chain))
+    whole = f"{broken} broken" if broken else "all whole"
+    say(f"chains {chains}, rows {rows}: {whole}")
+    return 1 if broken else 0
+
+
+def _fault(chain: ChainView) -> str:
+    writer = chain.writer
+    return (
+        f"broken: process {writer.id} ({writer.role}, started "
+        f"{writer.started:%Y-%m-%d %H:%M:%S} UTC): row {chain.broken_at} of {writer.n} "
+        f"is missing, altered or added; rows before it that are whole: {chain.checked}"
+    )

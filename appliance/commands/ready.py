@@ -1,0 +1,64 @@
+"""`rubrica ready`: asks the `api` role of this machine, where it listens."""
+
+import argparse
+import http.client
+import time
+from pathlib import Path
+from typing import Final
+
+from appliance.commands import arguments
+from appliance.commands.listener import ask
+from appliance.commands.terminal import say
+from appliance.settings import SettingsError, load_settings
+
+_LOOK_AGAIN_S: Final = 0.2
+_OK: Final = 200
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `ready`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    ready = commands.add_parser(
+        "ready", help="ask the api that runs on this machine whether it is ready"
+    )
+    ready.add_argument("--wait", type=float, default=0.0, help="seconds to wait for it")
+    ready.add_argument(
+        "--pid", type=arguments.number, help="of `up`: once it has ended, do not wait"
+    )
+    ready.set_defaults(run=_ready)
+
+
+def _ready(args: argparse.Namespace) -> int:
+    address = load_settings(args.settings).web.listen("api")
+    if not address:
+        msg = f"{args.settings}: web.listen_api: is empty; no api listens here"
+        raise SettingsError(msg)
+    deadline = time.monotonic() + args.wait
+    while True:
+        if args.pid is not None and not _runs(args.pid):
+            # Whoever may answer there is another installation.
+            say(f"process {args.pid}, which was to get ready, has ended")
+            return 1
+        try:
+            status, told = ask(address, "/readyz")
+        except (OSError, http.client.HTTPException) as exc:
+            status, told = 0, f"{address}: {exc}"
+        if status == _OK or time.monotonic() >= deadline:
+            say(told)
+            return 0 if status == _OK else 1
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
+    except OSError:
+        return False
+    # The state comes after the name, which stands in parentheses and may hold any.
+    return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}

@@ -1,0 +1,57 @@
+"""What libraries import when they first need it, imported as a role starts.
+
+    load_late(FACES)
+
+While the package is upgraded, its files are replaced under the roles that still run.
+What one of them loaded from there on would be the next version's, or missing: so a
+role holds all that it needs before it says that it is ready. Templates, catalogues and
+what browsers load are read at the start too, each where it is used; the sandbox's
+template does every kind of job once (`worker.sandbox.warm`).
+
+`tests/e2e/test_separate_users.py` takes the files away from running roles, and shows
+by what fails what is lacking here.
+"""
+
+import importlib
+from collections.abc import Iterable
+from typing import Final
+
+_SHARED: Final = (
+    # Codecs of the standard library, on first use.
+    "encodings.ascii",
+    "encodings.idna",
+    "encodings.latin_1",
+    "encodings.unicode_escape",
+    "encodings.utf_16_be",
+    "encodings.utf_16_le",
+    "encodings.utf_8_sig",
+    # cryptography: with the first signature that is checked by an EC key.
+    "cryptography.hazmat.backends.openssl.backend",
+)
+FACES: Final = (
+    *_SHARED,
+    # Jinja: with the first fault in a template, which it would hide.
+    "jinja2.debug",
+)
+"""For roles that serve HTTP."""
+WORKERS: Final = (
+    *_SHARED,
+    # idna, for aiohttp: with the first host whose name has other letters.
+    "idna.uts46data",
+    # pyHanko: with the first document that has such streams or metadata.
+    "pyhanko.pdf_utils.crypt._saslprep",
+    "pyhanko.pdf_utils.crypt.pdfmac",
+    "pyhanko.pdf_utils.filters",
+    "pyhanko.pdf_utils.metadata.xmp_xml",
+)
+"""For `signing` and `chores`."""
+
+
+def load_late(names: Iterable[str]) -> None:
+    """Import modules.
+
+    Args:
+        names: of them, one of the lists above.
+    """
+    for name in names:
+        importlib.import_module(name)

@@ -1,0 +1,1 @@
+"""What operators do to a whole installation: set it up, look after it."""

@@ -1,0 +1,98 @@
+"""`rubrica doctor`: what is amiss with an installation, and what to do about it.
+
+Each part is looked at as the role that needs it, by that role's user; nothing is
+changed. With `--deep` the HSM's keys are tried, the audit is read, and in PREPROD a
+document is signed.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from appliance.commands.terminal import say
+from appliance.domain.vocab import Environment
+from appliance.operations import looks
+from appliance.operations.looks import Finding
+from appliance.operations.setup import system
+from appliance.settings import Settings, SettingsError, load_settings
+
+_PARTS: Final = (
+    *("units", "folders", "settings", "database", "service", "disk", "clock"),
+    *("HSM", "audit", "sample"),
+)
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `doctor`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    doctor = commands.add_parser(
+        "doctor",
+        help="tell what is amiss with this installation, and what to do",
+        epilog="Exit status: 0, all is well; 1, something is not.",
+    )
+    doctor.add_argument(
+        "--deep",
+        action="store_true",
+        help="try the HSM's keys, read the audit, sign a sample in PREPROD",
+    )
+    doctor.add_argument(
+        "--only", action="append", choices=_PARTS, help="one part; once more for others"
+    )
+    doctor.set_defaults(run=_doctor)
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    if os.geteuid() != 0:
+        msg = "doctor: looks at what every role sees: run it as root"
+        raise SettingsError(msg)
+    settings = load_settings(system.SETTINGS)
+    well = True
+    for part, look in _parts(settings, deep=args.deep or bool(args.only)).items():
+        if args.only and part not in args.only:
+            continue
+        try:
+            found = list(look())
+        except Exception as exc:  # noqa: BLE001 (one part hides no other)
+            found = [Finding(f"could not be looked at: {exc!r}")]
+        well = well and not found
+        if not found:
+            say(f"ok     {part}")
+        for each in found:
+            say(f"AMISS  {part}: {each.what}")
+            for line in each.remedy.splitlines():
+                say(f"         -> {line}")
+    return 0 if well else 1
+
+
+def _parts(
+    settings: Settings, *, deep: bool
+) -> dict[str, Callable[[], Iterator[Finding]]]:
+    """What is looked at, in order."""
+    parts: dict[str, Callable[[], Iterator[Finding]]] = {
+        "units": lambda: looks.look_at_units(settings),
+        "folders": looks.look_at_folders,
+        "settings": looks.look_at_settings,
+        "database": lambda: _look_by("database", "check"),
+        "service": lambda: looks.look_at_service(settings),
+        "disk": lambda: looks.look_at_disk(settings),
+        "clock": looks.look_at_clock,
+    }
+    if deep:
+        parts["HSM"] = lambda: _look_by("hsm", "check", "--quick")
+        parts["audit"] = lambda: _look_by("audit", "verify")
+        if settings.environment is Environment.PREPROD:
+            parts["sample"] = lambda: _look_by("sample")
+    return parts
+
+
+def _look_by(*arguments: str) -> Iterator[Finding]:
+    """What a command of ours finds amiss."""
+    lines = looks.faults_of(system.rubrica_command(*arguments))
+    if lines:
+        yield Finding(lines[-1], "rubrica " + " ".join(arguments))

@@ -1,0 +1,203 @@
+"""What is amiss with parts of an installation: units, folders, settings, room.
+
+    for finding in look_at_units(settings):
+        print(finding.what, finding.remedy)
+
+Nothing is changed. Root alone sees it all.
+"""
+
+import contextlib
+import grp
+import http.client
+import json
+import os
+import pwd
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from appliance.commands.as_role import unit_options
+from appliance.commands.listener import ask
+from appliance.operations.setup import system
+from appliance.settings import METRICS, Settings
+
+_ROLES: Final = ("api", "embed", "admin", "signing", "chores")
+_UNITS: Final = (
+    *("migrate", "sandbox", "metrics"),
+    *(r for r in _ROLES if r != "signing"),
+)
+_TMPFILES: Final = (
+    Path("/usr/lib/tmpfiles.d/rubrica.conf"),
+    # Documents elsewhere; `rubrica setup` writes it.
+    Path("/etc/tmpfiles.d/rubrica-documents.conf"),
+)
+_SPARE_BYTES: Final = 2 * 1024**3
+_OK: Final = 200
+_WHY: Final = {
+    "78": "its settings, or a file that they name, cannot be used",
+    "200": "its user may not be in its working directory",
+    "243": "a file that LoadCredential= of its unit names is not there",
+    "217": "its user is not there; run `rubrica setup`",
+    "203": "its program is not there; install the package again",
+}
+"""Exit status of a unit in words. Source: sysexits(3); systemd.exec(5)."""
+_READY: Final = {
+    "NOT_MIGRATED": "rubrica migrate",
+    "TABLES_TOO_NEW": "rubrica database check tells which Rúbrica may use the tables",
+    "NO_WORKER": "no signing worker runs: systemctl status 'rubrica-signing@*'",
+    "HSM_UNAVAILABLE": "the workers' HSM does not answer: rubrica hsm check",
+    "STORE_UNAVAILABLE": "the database does not answer",
+    "SANDBOX_UNAVAILABLE": "systemctl status rubrica-sandbox",
+    "CLOCK_DRIFT": "mend time synchronisation here and on the database's host",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something amiss."""
+
+    what: str
+    remedy: str = ""
+    """What to do; empty where `what` says so."""
+
+
+def look_at_units(settings: Settings) -> Iterator[Finding]:
+    """Roles that do not run, and sockets that listen elsewhere than the settings say.
+
+    Args:
+        settings: of the installation.
+    """
+    workers = _shown("rubrica-signing@*.service", "Id")
+    units = [unit for unit in _UNITS if unit != METRICS or settings.metrics.listen]
+    names = [*(f"rubrica-{unit}.service" for unit in units), *workers.split()]
+    if not workers:
+        yield Finding("no signing worker is there", "systemctl start rubrica.target")
+    for name in names:
+        state = _shown(name, "ActiveState")
+        if state == "active":
+            continue
+        status = _shown(name, "ExecMainStatus")
+        why = _WHY.get(status, "")
+        told = f"{name} is {state}" + (f" ({status}): {why}" if why else "")
+        again = f"systemctl reset-failed {name}; systemctl start {name}"
+        yield Finding(told, f"journalctl -u {name} -n 20\n{again}")
+    for face in ("api", "embed", "admin"):
+        listens = _shown(f"rubrica-{face}.socket", "Listen").partition(" ")[0]
+        wanted = settings.web.listen(face)
+        if wanted and listens and listens != wanted.removeprefix("unix:"):
+            what = f"rubrica-{face}.socket listens on {listens}, web.listen_{face} says"
+            yield Finding(
+                f"{what} {wanted}", f"systemctl edit rubrica-{face}.socket, restart it"
+            )
+
+
+def look_at_folders() -> Iterator[Finding]:
+    """Folders whose owner or mode is not that of tmpfiles.conf."""
+    there = [path for path in _TMPFILES if path.exists()]
+    if _TMPFILES[0] not in there:
+        yield Finding(f"{_TMPFILES[0]} is not there", "install the package again")
+    for line in "\n".join(path.read_text("utf-8") for path in there).splitlines():
+        words = line.split()
+        if not words or words[0] != "d":
+            continue
+        path, mode, user, group = words[1:5]
+        wanted = f"{int(mode, 8):04o} {user} {group}"
+        has = _owned(Path(path))
+        if has != wanted:
+            yield Finding(f"{path} is {has}, and not {wanted}", "rubrica setup")
+
+
+def _owned(path: Path) -> str:
+    """Mode, user and group of a folder."""
+    try:
+        state = path.stat()
+    except OSError as exc:
+        return exc.strerror or "not there"
+    user, group = str(state.st_uid), str(state.st_gid)
+    with contextlib.suppress(KeyError):  # a user or group that is gone
+        user = pwd.getpwuid(state.st_uid).pw_name
+        group = grp.getgrgid(state.st_gid).gr_name
+    return f"{state.st_mode & 0o7777:04o} {user} {group}"
+
+
+def look_at_settings() -> Iterator[Finding]:
+    """Faults of the settings and of the files that they name, by role and user."""
+    told: set[str] = set()
+    for role in (*_ROLES, "migrate"):
+        command = system.rubrica_command("check-config", "--role", role)
+        # The program itself: the other one has it run as root.
+        command[0] = str(Path(command[0]).with_name("rubrica"))
+        options = unit_options(role, terminal=False)
+        for line in faults_of(["systemd-run", *options, "--", *command]):
+            if line not in told:
+                told.add(line)
+                yield Finding(f"{role}: {line}")
+
+
+def look_at_service(settings: Settings) -> Iterator[Finding]:
+    """What `/readyz` tells, in words.
+
+    Args:
+        settings: of the installation.
+    """
+    try:
+        status, answer = ask(settings.web.listen("api"), "/readyz")
+    except (OSError, ValueError, http.client.HTTPException) as exc:
+        told = f"the API does not answer: {str(exc) or type(exc).__name__}"
+        yield Finding(told, "systemctl start rubrica-api; rubrica check-ports")
+        return
+    if status == _OK:
+        return
+    try:
+        states = dict(json.loads(answer)["checks"])
+    except (ValueError, KeyError, TypeError):
+        states = {}
+    amiss = {name: state for name, state in states.items() if state != "ok"}
+    for name, state in (amiss or {"/readyz answers": str(status)}).items():
+        yield Finding(f"{name}: {state}", _READY.get(state, ""))
+
+
+def look_at_disk(settings: Settings) -> Iterator[Finding]:
+    """Room for documents.
+
+    Args:
+        settings: of the installation.
+    """
+    try:
+        room = os.statvfs(settings.documents_dir)
+    except OSError as exc:
+        yield Finding(f"{settings.documents_dir}: {exc.strerror}", "rubrica setup")
+        return
+    free = room.f_bavail * room.f_frsize
+    if free < _SPARE_BYTES:
+        yield Finding(f"{settings.documents_dir}: {free >> 20} MiB are left")
+
+
+def look_at_clock() -> Iterator[Finding]:
+    """Whether something keeps this machine's clock right."""
+    command = ["timedatectl", "show", "--property=NTPSynchronized", "--value"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own words)
+    if done.stdout.strip() == "no" and not Path("/run/systemd/container").exists():
+        yield Finding(
+            "nothing sets this machine's clock", "install chrony or systemd-timesyncd"
+        )
+
+
+def faults_of(command: list[str]) -> list[str]:
+    """What a command says where it fails; nothing where it does not."""
+    done = subprocess.run(  # noqa: S603 (our own words, no shell)
+        command, capture_output=True, text=True, check=False, cwd="/"
+    )
+    if done.returncode == 0:
+        return []
+    why = _WHY.get(str(done.returncode), "")
+    told = (done.stderr or done.stdout).strip().splitlines()
+    return told or [f"it ended with status {done.returncode}: {why}".rstrip(": ")]
+
+
+def _shown(unit: str, name: str) -> str:
+    command = ["systemctl", "show", "--value", f"--property={name}", unit]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own words)
+    return done.stdout.strip()

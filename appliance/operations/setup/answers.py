@@ -1,0 +1,210 @@
+"""The few choices of an installation, and the settings file that they make.
+
+    answers = Answers.of({"base_url": "https://firma.example"})
+    settings_text(answers)  # TOML, with comments
+
+An answers file is TOML: a key of `Answers` and its value, a line each.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from socket import getfqdn
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from appliance.settings import SettingsError
+
+PROXIES: Final = ("nginx", "caddy", "haproxy", "other", "none")
+"""Web servers that setup writes a sample for, another one, or none."""
+SETTINGS_OF: Final = {
+    "environment": "environment",
+    "installation": "installation",
+    "base_url": "web.base_url",
+    "iframe_url": "web.iframe_url",
+    "admin_url": "web.admin_url",
+    "database": "database.url",
+    "redis": "redis.url",
+    "documents": "documents.path",
+    "hsm_profile": "hsm.profile",
+    "hsm_module": "hsm.module",
+    "firma_label": "hsm.firma.label",
+    "pki_label": "hsm.pki.label",
+    "trusted_proxies": "web.trusted_proxies",
+}
+"""The key of the settings that each answer becomes; those that become none are not
+here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """One answer for each question, in the order in which they are asked."""
+
+    environment: str = "PREPROD"
+    """`PREPROD` or `PROD`."""
+    installation: str = "Rubrica"
+    """Its name, which stands in the CA's and stays."""
+    base_url: str = ""
+    """Public address of the API, for years (`{base_url}/pki/`)."""
+    iframe_url: str = ""
+    """Origin of the signing frame."""
+    admin_url: str = ""
+    """Origin of the console."""
+    database: str = "postgresql:///rubrica?host=/run/postgresql"
+    """As `database.url`."""
+    redis: str = "redis://127.0.0.1:6379/0"
+    """As `redis.url`."""
+    documents: str = "/var/lib/rubrica/documents"
+    """Folder of the documents."""
+    hsm_profile: str = "softhsm2"
+    """Name of a profile of `hsm_config/profiles`, or a path."""
+    hsm_module: str = ""
+    """PKCS#11 module; empty: the profile's."""
+    firma_label: str = "firma"
+    """Label of the token with the signers' keys."""
+    pki_label: str = "pki"
+    """Label of the token with the CA's key."""
+    proxy: str = "nginx"
+    """One of `PROXIES`."""
+    trusted_proxies: str = "127.0.0.1"
+    """Networks that it asks from, with blanks between."""
+    certificate: str = ""
+    """Its TLS certificate, for the sample."""
+    certificate_key: str = ""
+    """That certificate's private key, for the sample."""
+    administrator: str = ""
+    """Name of the first administrator; empty: none is made."""
+    administrator_password_file: str = ""
+    """File with that one's password; empty: it is asked for."""
+
+    @classmethod
+    def read(cls, path: Path) -> dict[str, str]:
+        """The answers of a file; those that it leaves out are left out.
+
+        Raises:
+            SettingsError: it cannot be read, or holds an answer to no question.
+        """
+        try:
+            raw = tomllib.loads(path.read_text("utf-8"))
+        except OSError as exc:
+            msg = f"{path}: cannot be read ({exc.strerror})"
+            raise SettingsError(msg) from exc
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+            msg = f"{path}: not valid TOML ({exc})"
+            raise SettingsError(msg) from exc
+        known = [field.name for field in fields(cls)]
+        faults = [
+            f"{path}: {key}: is no question; known: {', '.join(known)}"
+            if key not in known
+            else f"{path}: {key}: must be a text"
+            for key, value in raw.items()
+            if key not in known or not isinstance(value, str)
+        ]
+        if faults:
+            raise SettingsError("\n".join(faults))
+        return {key: str(value) for key, value in raw.items()}
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> Self:
+        """Answers as given, and for the rest what is usual."""
+        return cls(**given).filled()
+
+    def filled(self) -> Self:
+        """What follows from other answers, where it was not answered itself."""
+        base_url = self.base_url or f"https://{getfqdn()}"
+        host = urlsplit(base_url).hostname or "firma.example"
+        none = self.proxy == "none"
+        return replace(
+            self,
+            base_url=base_url,
+            iframe_url=self.iframe_url or f"https://marco.{host}",
+            admin_url=self.admin_url or f"https://consola.{host}",
+            trusted_proxies="" if none else self.trusted_proxies,
+            certificate=self.certificate or f"/etc/ssl/{host}.pem",
+            certificate_key=self.certificate_key or f"/etc/ssl/private/{host}.key",
+        )
+
+
+_TEMPLATE: Final = """\
+# Settings of this installation, readable for all: no secret stands here.
+# /opt/rubrica/docs/settings.md describes every key; `rubrica check-config` checks them.
+environment = {environment}
+# It stands in the CA's name, and every key is bound to it: it stays.
+installation = {installation}
+data_dir = "/var/lib/rubrica"
+run_dir = "/run/rubrica"
+
+[web]
+# What checks a signature in years to come asks below this address: it stays.
+base_url = {base_url}
+# The listeners stand in the units rubrica-*.socket too.
+listen_api = "127.0.0.1:8080"
+# Another origin than every other address here: nothing else may be served there.
+iframe_url = {iframe_url}
+listen_embed = "127.0.0.1:8081"
+# Best reachable from inside alone.
+admin_url = {admin_url}
+listen_admin = "127.0.0.1:8082"
+# Where the web server before the faces asks from; its word on the client's address
+# is taken.
+trusted_proxies = {trusted_proxies}
+
+[metrics]
+# Figures of all roles, for Prometheus: docs/metrics.md.
+listen = "127.0.0.1:8083"
+
+[database]
+# By a socket PostgreSQL knows each role by its Unix user, without a password.
+url = {database}
+
+[redis]
+url = {redis}
+{documents}
+[hsm]
+profile = {hsm_profile}
+{hsm_more}# In memory: made by tmpfiles.conf, on the tmpfs of /run.
+activation_dir = "/run/rubrica/activation"
+firma = {{ label = {firma_label}, pin_file = "/etc/rubrica/hsm/firma.pin" }}
+pki = {{ label = {pki_label}, pin_file = "/etc/rubrica/hsm/pki.pin" }}
+
+[secrets]
+# systemd hands each role those that it needs (LoadCredential=).
+pepper_file = "/etc/rubrica/secrets/pepper"
+data_key_file = "/etc/rubrica/secrets/data-key"
+document_key_file = "/etc/rubrica/secrets/document-key"
+lookup_key_file = "/etc/rubrica/secrets/lookup-key"
+
+[log]
+format = "json"
+"""
+_USUAL: Final = Answers()
+
+
+def settings_text(answers: Answers) -> str:
+    """The settings file that some answers make: TOML, with comments."""
+    more = ""
+    if answers.hsm_profile == "softhsm2":
+        more += 'softhsm_conf = "/var/lib/rubrica/tokens/softhsm2.conf"\n'
+    if answers.hsm_module:
+        more += f"module = {_quoted(answers.hsm_module)}\n"
+    documents = ""
+    if answers.documents != _USUAL.documents:
+        documents = f"\n[documents]\npath = {_quoted(answers.documents)}\n"
+    texts = {
+        field.name: _quoted(getattr(answers, field.name)) for field in fields(answers)
+    }
+    return _TEMPLATE.format(
+        **{
+            **texts,
+            "trusted_proxies": json.dumps(answers.trusted_proxies.split()),
+            "documents": documents,
+            "hsm_more": more,
+        }
+    )
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML; JSON writes one, but for DEL (TOML 1.0 "String")."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

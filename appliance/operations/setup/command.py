@@ -1,0 +1,79 @@
+"""`rubrica setup`: the questions, the settings file, then step by step."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from appliance.commands.terminal import say
+from appliance.operations.setup import proxy, steps, system
+from appliance.operations.setup.answers import Answers, settings_text
+from appliance.operations.setup.questions import ask_all
+from appliance.settings import SettingsError, load_settings
+
+
+def register(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> None:
+    """Add `setup`.
+
+    Args:
+        commands: of the `rubrica` parser.
+    """
+    setup = commands.add_parser(
+        "setup",
+        help="set up an installation on this machine, or mend one",
+        epilog="Exit status: 0, it is ready; 78, what is told stands in the way: mend "
+        "it and run setup again, which keeps what it made.",
+    )
+    which = setup.add_mutually_exclusive_group()
+    which.add_argument(
+        "--answers", type=Path, help="TOML file of answers; the rest is usual"
+    )
+    which.add_argument("--yes", action="store_true", help="every answer is the usual")
+    setup.set_defaults(run=_setup)
+
+
+def _setup(args: argparse.Namespace) -> int:
+    if os.geteuid() != 0:
+        msg = "setup: makes users and units: run it as root"
+        raise SettingsError(msg)
+    given = Answers.read(args.answers) if args.answers else {}
+    steps.make_users_and_folders()
+    answers = Answers.of(given)
+    if system.SETTINGS.exists():
+        say(f"kept  {system.SETTINGS}; its answers are not asked for again")
+    else:
+        interactive = not args.yes and not args.answers and sys.stdin.isatty()
+        if not (interactive or args.yes or args.answers):
+            msg = "setup: nobody to ask; give --answers FILE, or --yes"
+            raise SettingsError(msg)
+        answers = ask_all(given, interactive=interactive)
+        # Before the settings, after which nothing is asked: it needs the answers.
+        _write_sample(answers)
+        text = settings_text(answers)
+        system.write_if_missing(system.SETTINGS, text, mode=0o644, owner="root")
+    settings = load_settings(system.SETTINGS)
+    steps.make_secrets(settings)
+    steps.make_documents_folder(settings)
+    steps.make_database(settings)
+    steps.prepare_hsm()
+    steps.check_settings()
+    steps.start(settings)
+    steps.make_administrator(
+        answers.administrator,
+        answers.administrator_password_file,
+        interactive=not args.yes and not args.answers and sys.stdin.isatty(),
+    )
+    steps.sign_sample(settings)
+    return 0
+
+
+def _write_sample(answers: Answers) -> None:
+    folder = system.DOCS / "samples"
+    if not folder.is_dir() or not proxy.fits(answers):
+        say(f"no sample for the web server is written; see {folder}")
+        return
+    name, text = proxy.sample_for(answers, folder)
+    path = system.SETTINGS.with_name(name)
+    system.write_if_missing(path, text, mode=0o644, owner="root")

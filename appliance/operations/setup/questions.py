@@ -1,0 +1,218 @@
+"""Ask for each answer and look at it at once: at a terminal one asks again."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from appliance.commands.terminal import say
+from appliance.operations.setup.answers import (
+    PROXIES,
+    SETTINGS_OF,
+    Answers,
+    settings_text,
+)
+from appliance.operations.setup.system import psql
+from appliance.settings import Settings, SettingsError
+from appliance.settings.faults import read_tables
+
+_CONNECT_S: Final = 10
+_ANSWERED: Final = frozenset(SETTINGS_OF.values())
+_FOLDER: Final = re.compile(r"/[\w./@+:,=~-]*")
+"""Folders that units and tmpfiles.d name without quoting."""
+_TEXTS: Final = {
+    "environment": "Environment: PREPROD (its keys and tokens are worth nothing in "
+    "PROD) or PROD",
+    "installation": "Name of the installation (it stands in the CA's name and stays)",
+    "base_url": "Public address of the API (it stays for years)",
+    "iframe_url": "Origin of the signing frame (nothing else may be served there)",
+    "admin_url": "Origin of the administrators' console",
+    "database": "PostgreSQL",
+    "redis": "Redis",
+    "documents": "Folder of the documents",
+    "hsm_profile": "HSM profile",
+    "hsm_module": "PKCS#11 module (empty: the profile's)",
+    "firma_label": "Label of the HSM's token for signers' keys",
+    "pki_label": "Label of the HSM's token for the CA's key",
+    "proxy": f"Web server before it ({', '.join(PROXIES)})",
+    "trusted_proxies": "Networks that the web server asks from",
+    "certificate": "Its TLS certificate",
+    "certificate_key": "The private key of that",
+}
+"""What is asked, by answer; those without a text come from a file alone."""
+
+
+def ask_all(given: Mapping[str, str], *, interactive: bool) -> Answers:
+    """All answers, each looked at.
+
+    Args:
+        given: in a file; they are not asked for.
+        interactive: ask for the others; else they are the usual ones.
+
+    Raises:
+        SettingsError: answers that cannot be, and nobody to ask again.
+        EOFError: the terminal ended.
+    """
+    answers = Answers.of(given)
+    faults = []
+    for field in fields(Answers):
+        key = field.name
+        if interactive and key in _TEXTS and key not in given:
+            answers = _asked(answers, key)
+        else:
+            faults += [f"{key}: {fault}" for fault in look(answers, key)]
+    # What is wrong with a key that follows from several, or from none.
+    rest = _faults(answers)
+    faults += [f"{key}: {text}" for key, text in rest if key not in _ANSWERED]
+    if faults:
+        raise SettingsError("\n".join(faults))
+    return answers
+
+
+def _asked(answers: Answers, key: str) -> Answers:
+    """Ask for one answer until it will do."""
+    while True:
+        # What follows from an earlier answer is offered anew.
+        usual = getattr(answers.filled(), key)
+        typed = input(f"{_TEXTS[key]} [{usual}]: ").strip()
+        tried = replace(answers, **{key: typed or usual}).filled()
+        faults = look(tried, key)
+        if not faults:
+            return tried
+        for fault in faults:
+            say(f"  {fault}")
+
+
+def look(answers: Answers, key: str) -> list[str]:
+    """What is wrong with an answer, by its form and by what is there.
+
+    Args:
+        answers: those so far.
+        key: of the one that is looked at.
+    """
+    faults = [text for place, text in _faults(answers) if place == SETTINGS_OF.get(key)]
+    if not faults and key in _LOOKS:
+        with contextlib.suppress(StopIteration):
+            faults.append(next(_LOOKS[key](answers)))
+    return faults
+
+
+def _faults(answers: Answers) -> Iterator[tuple[str, str]]:
+    """What the settings of these answers would be refused for."""
+    try:
+        read_tables(tomllib.loads(settings_text(answers)))
+    except SettingsError as exc:
+        for line in str(exc).splitlines():
+            key, _, text = line.partition(": ")
+            yield key, text
+
+
+def _look_at_database(answers: Answers) -> Iterator[str]:
+    url = answers.database
+    if url == "sqlite":
+        yield "SQLite is for a trial; PostgreSQL, please"
+    place = socket_place(url)
+    if place is None:
+        return  # where it takes a password, `migrate` is the first who has it
+    folder, port = place
+    if not Path(folder).is_dir():
+        yield f"{folder}: no PostgreSQL listens there; install or start it"
+    elif shutil.which("psql") is None:
+        yield "psql: is not there; install postgresql-client"
+    else:
+        try:
+            done = subprocess.run(  # noqa: S603 (a folder that exists)
+                [*psql(folder, port), "-qAtc", "SELECT 1"],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_CONNECT_S,
+                cwd="/",
+            )
+        except subprocess.TimeoutExpired:
+            yield f"PostgreSQL does not answer within {_CONNECT_S} s"
+            return
+        if done.returncode != 0:
+            yield f"PostgreSQL does not answer: {done.stderr.strip()}"
+
+
+def socket_place(url: str) -> tuple[str, int] | None:
+    """Folder and port of a database's Unix socket; None: it is asked by its host."""
+    parts = urlsplit(url)
+    query = parse_qs(parts.query)
+    folder = query.get("host", [""])[0]
+    if not folder.startswith("/") or parts.hostname:
+        return None
+    return folder, int(query.get("port", ["5432"])[0])
+
+
+def _look_at_redis(answers: Answers) -> Iterator[str]:
+    import redis  # noqa: PLC0415 (heavy)
+
+    try:
+        with redis.Redis.from_url(
+            answers.redis, socket_timeout=_CONNECT_S, socket_connect_timeout=_CONNECT_S
+        ) as client:
+            client.ping()
+    except redis.AuthenticationError:
+        return  # it is there; redis.password_file says the rest
+    except redis.RedisError as exc:
+        yield f"Redis does not answer: {exc}"
+
+
+def _look_at_documents(answers: Answers) -> Iterator[str]:
+    path = Path(answers.documents)
+    if not _FOLDER.fullmatch(answers.documents):
+        yield "must be an absolute path, of letters, digits and ./@+:,=~_-"
+        return
+    above = next(each for each in (path, *path.parents) if each.exists())
+    if not above.is_dir():
+        yield f"{above}: is no folder"
+    elif not os.access(above, os.W_OK) or os.statvfs(above).f_flag & os.ST_RDONLY:
+        yield f"{above}: cannot be written to"
+
+
+def _look_at_hsm(answers: Answers) -> Iterator[str]:
+    # The HSM's alone: other answers are looked at by themselves.
+    usual = Answers.of(
+        {"hsm_profile": answers.hsm_profile, "hsm_module": answers.hsm_module}
+    )
+    settings = read_tables(tomllib.loads(settings_text(usual)))
+    for point in sorted(entry_points(group="rubrica.commands")):
+        check: Callable[[Settings, str | None], Iterator[tuple[str, str]]] | None
+        check = getattr(import_module(point.module), "check_settings", None)
+        for key, text in () if check is None else check(settings, None):
+            if key in {"hsm.profile", "hsm.module"}:
+                yield text
+
+
+def _look_at_proxy(answers: Answers) -> Iterator[str]:
+    if answers.proxy not in PROXIES:
+        yield f"must be one of {', '.join(PROXIES)}"
+
+
+def _look_at_password(answers: Answers) -> Iterator[str]:
+    path = answers.administrator_password_file
+    if path and not Path(path).is_file():
+        yield f"{path}: is not there"
+
+
+_LOOKS: Final[Mapping[str, Callable[[Answers], Iterator[str]]]] = {
+    "database": _look_at_database,
+    "redis": _look_at_redis,
+    "documents": _look_at_documents,
+    "hsm_profile": _look_at_hsm,
+    "hsm_module": _look_at_hsm,
+    "proxy": _look_at_proxy,
+    "administrator_password_file": _look_at_password,
+}
+"""What is looked at on this machine, by answer."""

@@ -1,0 +1,205 @@
+"""The steps of setup: each makes what is missing, and keeps what is there.
+
+Source: docs/operations.md, "First installation, with systemd".
+"""
+
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+from appliance.commands.as_role import credentials_of, unit_text
+from appliance.commands.terminal import read_file, say
+from appliance.domain.vocab import Environment
+from appliance.operations.looks import (
+    look_at_service,
+    look_at_settings,
+    look_at_units,
+)
+from appliance.operations.setup import system
+from appliance.operations.setup.questions import socket_place
+from appliance.settings import Settings, SettingsError
+
+_KEEPER: Final = "rubrica-migrate"
+"""Who owns keys and tables, and does operators' work."""
+_STORING: Final = ("api", "embed", "admin", "signing@", "chores")
+"""Units that read or write documents."""
+_USUAL_DOCUMENTS: Final = Path("/var/lib/rubrica/documents")
+"""The folder that tmpfiles.conf and the units have."""
+_READY_S: Final = 120
+_LOOK_AGAIN_S: Final = 0.5
+
+
+def make_users_and_folders() -> None:
+    """Users, groups and folders, with their owners and modes.
+
+    Raises:
+        SettingsError: the units are not installed.
+    """
+    if not Path("/run/systemd/system").is_dir():
+        msg = "setup: this machine does not run systemd; see docs/operations.md"
+        raise SettingsError(msg)
+    done = subprocess.run(
+        ["systemctl", "cat", "rubrica.target"],  # noqa: S607 (root's own PATH)
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        msg = (
+            "setup: the units are not installed; install the package, or do step 2 of "
+            "docs/operations.md first"
+        )
+        raise SettingsError(msg)
+    system.run("systemd-sysusers", "rubrica.conf")
+    system.run("systemd-tmpfiles", "--create", "rubrica.conf")
+
+
+def make_secrets(settings: Settings) -> None:
+    """The keys of a new installation.
+
+    Raises:
+        SettingsError: one is missing where the HSM is prepared already: another one
+            in its place would open nothing.
+    """
+    every = (
+        settings.secrets.pepper_file,
+        settings.secrets.data_key_file,
+        settings.document_key_file,
+        settings.secrets.lookup_key_file,
+    )
+    handed = _handed_otherwise()
+    paths = [path for path in every if path.name not in handed]
+    lost = [str(path) for path in paths if not path.exists()]
+    if lost and settings.root_file.exists():
+        msg = (
+            f"{', '.join(lost)}: is not there, and what it locked opens with no other; "
+            "bring it back from a backup. A file that is new in this version: "
+            'docs/operations.md, "Upgrading from"'
+        )
+        raise SettingsError(msg)
+    for path in paths:
+        system.write_if_missing(path, system.new_secret(), mode=0o600, owner=_KEEPER)
+
+
+def _handed_otherwise() -> set[str]:
+    """Credentials that a drop-in has the API get from elsewhere, by name."""
+    given = [line.partition("=")[2] for line in credentials_of(unit_text("api"))]
+    sources = dict(each.split(":", 1) for each in given if ":" in each)
+    usual = "/etc/rubrica/secrets/"
+    return {name for name, source in sources.items() if source != f"{usual}{name}"}
+
+
+def make_database(settings: Settings) -> None:
+    """Users and database of a PostgreSQL on this machine, then the tables.
+
+    Raises:
+        SettingsError: PostgreSQL refuses.
+    """
+    place = socket_place(settings.database.url)
+    if place is not None:
+        sql = system.rubrica("database", "roles")
+        psql = system.psql(*place)
+        system.run(*psql, "--quiet", "--set", "ON_ERROR_STOP=1", given=sql)
+    _tell(system.rubrica("migrate"))
+
+
+def make_documents_folder(settings: Settings) -> None:
+    """A folder of documents that is not the usual one, and the units' way to it."""
+    folder = settings.documents_dir
+    if folder == _USUAL_DOCUMENTS:
+        return
+    # systemd makes it, and mends its owner and mode: it follows no link of a role's.
+    conf = Path("/etc/tmpfiles.d/rubrica-documents.conf")
+    line = f"d {folder} 2770 root rubrica -\n"
+    system.write_if_missing(conf, line, mode=0o644, owner="root")
+    system.run("systemd-tmpfiles", "--create", conf.name)
+    for unit in _STORING:
+        drop_in = Path(f"/etc/systemd/system/rubrica-{unit}.service.d")
+        drop_in.mkdir(parents=True, exist_ok=True)
+        text = f"[Service]\nReadWritePaths={folder}\n"
+        path = drop_in / "documents.conf"
+        system.write_if_missing(path, text, mode=0o644, owner="root")
+    system.run("systemctl", "daemon-reload")
+
+
+def prepare_hsm() -> None:
+    """Tokens, PINs, the CA's key and certificate."""
+    _tell(system.rubrica("hsm", "init"))
+
+
+def check_settings() -> None:
+    """All that the settings, and the files that they name, have wrong for a role.
+
+    Raises:
+        SettingsError: each fault in a line.
+    """
+    if found := [each.what for each in look_at_settings()]:
+        raise SettingsError("\n".join(found))
+    say("settings: good for every role")
+
+
+def start(settings: Settings) -> None:
+    """Start what does not run, and wait until it is ready.
+
+    Raises:
+        SettingsError: it is not within two minutes, or a role does not run; with
+            what it said.
+    """
+    system.run("systemctl", "enable", "--quiet", "rubrica.target")
+    system.run("systemctl", "start", "rubrica.target")
+    deadline = time.monotonic() + _READY_S
+    while True:
+        found = [*look_at_service(settings), *look_at_units(settings)]
+        if not found:
+            say("ready")
+            return
+        if time.monotonic() >= deadline:
+            break
+        time.sleep(_LOOK_AGAIN_S)
+    told = "\n".join(each.what for each in found)
+    msg = f"{told}\nnot ready after {_READY_S} s; rubrica doctor tells what to do"
+    raise SettingsError(msg)
+
+
+def sign_sample(settings: Settings) -> None:
+    """In PREPROD: a document signed through the public API, and verified."""
+    if settings.environment is Environment.PREPROD:
+        _tell(system.rubrica("sample"))
+
+
+def make_administrator(name: str, password_file: str, *, interactive: bool) -> None:
+    """The first administrator, unless there is one.
+
+    Args:
+        name: empty: a person is asked.
+        password_file: empty: the same.
+        interactive: whether there is one to ask.
+
+    Raises:
+        SettingsError: refused, or no password came.
+    """
+    if _administrators():
+        return
+    if not name and interactive:
+        name = input("First administrator (empty: none): ").strip()
+    if not name:
+        say("no administrator yet: rubrica console-user create NAME")
+        return
+    command = system.rubrica_command("console-user", "create", name)
+    if password_file:
+        secret = read_file(Path(password_file)).decode(errors="replace")
+        _tell(system.run(*command, given=secret.rstrip("\n") + "\n"))
+        return
+    if subprocess.run(command, check=False).returncode != 0:  # noqa: S603 (same)
+        msg = f"setup: the administrator {name} was not made; run setup again"
+        raise SettingsError(msg)
+
+
+def _administrators() -> list[str]:
+    lines = system.rubrica("console-user", "list").splitlines()[1:]
+    return [line.split()[0] for line in lines if line.strip()]
+
+
+def _tell(text: str) -> None:
+    for line in text.splitlines():
+        say(line)

@@ -1,0 +1,103 @@
+"""What setup does on the machine: commands as their users, files that are missing."""
+
+import os
+import pwd
+import secrets
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from appliance.commands.terminal import say
+from appliance.settings import SettingsError
+
+SETTINGS: Final = Path("/etc/rubrica/settings.toml")
+"""Where the units read them."""
+DOCS: Final = Path(sys.prefix).parent / "docs"
+"""The documentation of what is installed."""
+
+
+def run(*command: str, given: str | None = None) -> str:
+    """Run a program of the machine; what it wrote.
+
+    Args:
+        command: program and arguments.
+        given: on its input.
+
+    Raises:
+        SettingsError: it failed; with what it said.
+    """
+    done = subprocess.run(  # noqa: S603 (our own words, no shell)
+        command, capture_output=True, text=True, input=given, check=False, cwd="/"
+    )
+    if done.returncode != 0:
+        told = (done.stderr or done.stdout).strip()
+        msg = f"{' '.join(command)}: failed ({done.returncode})\n{told}"
+        raise SettingsError(msg)
+    return done.stdout
+
+
+def rubrica(*arguments: str) -> str:
+    """Run a command of ours as the user whose work it is; what it wrote.
+
+    Args:
+        arguments: after `rubrica`.
+
+    Raises:
+        SettingsError: it failed; with what it said.
+    """
+    return run(*rubrica_command(*arguments))
+
+
+def rubrica_command(*arguments: str) -> list[str]:
+    """The command line of `rubrica`."""
+    program = Path(sys.executable).with_name("rubrica-as-role")
+    return [str(program), "--settings", str(SETTINGS), *arguments]
+
+
+def psql(folder: str, port: int) -> list[str]:
+    """The command line of psql as PostgreSQL's superuser.
+
+    Args:
+        folder: of its Unix socket.
+        port: that is in the socket's name.
+    """
+    as_postgres = ["runuser", "-u", "postgres", "--"]
+    return [*as_postgres, "psql", "-X", "-h", folder, "-p", str(port), "-U", "postgres"]
+
+
+def write_if_missing(path: Path, text: str, *, mode: int, owner: str) -> None:
+    """Write a file whole, unless it is there, and tell which.
+
+    Args:
+        path: of the file; its folder exists.
+        text: of it.
+        mode: its bits.
+        owner: a user, whose group it gets too.
+
+    Raises:
+        SettingsError: its folder is not there.
+    """
+    if path.exists():
+        say(f"kept  {path}")
+        return
+    if not path.parent.is_dir():
+        msg = f"{path.parent}: is not there; make it, or correct the settings"
+        raise SettingsError(msg)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    user = pwd.getpwnam(owner)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        # By the descriptor: whose folder it is may put another file under the name.
+        os.fchown(file.fileno(), user.pw_uid, user.pw_gid)
+        os.fchmod(file.fileno(), mode)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(temporary).rename(path)
+    say(f"made  {path}")
+
+
+def new_secret() -> str:
+    """32 random bytes in hex, as the files of `[secrets]` hold them."""
+    return secrets.token_hex(32) + "\n"

@@ -1,0 +1,280 @@
+"""What is read stays in view, and the height that the frame asks for is enough."""
+
+from typing import Any, Final
+
+import pytest
+from playwright.async_api import Frame, Locator, Page, expect
+
+from tests import pdfs
+from tests.parts import ceremony
+from tests.parts.appliance import TestPerson
+from tests.parts.browsers import Opener
+from tests.parts.frame_host import FrameSite, file_of
+
+PAGES: Final = 14
+LONG: Final = pdfs.pages(PAGES)
+WINDOWS: Final = {"phone": (390, 844), "desktop": (1280, 800)}
+
+_MIDDLE: Final = """() => {
+  const area = document.getElementById("document").getBoundingClientRect();
+  const y = (Math.max(area.top, 0) + Math.min(area.bottom, innerHeight)) / 2;
+  const pages = [...document.querySelectorAll(".page")];
+  const at = pages.findIndex((page) => page.getBoundingClientRect().bottom > y);
+  const box = pages[at].getBoundingClientRect();
+  return { page: at + 1, down: (y - box.top) / box.height };
+}"""
+"""What is in the middle of the document's area: the page, and how far down it."""
+
+
+async def reading(site: FrameSite, person: TestPerson, page: Page) -> Frame:
+    """The frame with a long document, twelve pages on."""
+    await site.open(page, person, autoLoadFile=file_of(LONG))
+    frame = site.frame(page)
+    await ceremony.at(frame, "read")
+    await frame.fill("#at", "12")
+    await frame.press("#at", "Enter")
+    await expect(frame.locator("#at")).to_have_value("12")
+    # Not at a page's edge, where the next pixel is another page.
+    await frame.evaluate(
+        """() => {
+          const page = document.querySelectorAll(".page")[11];
+          page.scrollIntoView({ block: "center" });
+        }"""
+    )
+    await settled(frame)
+    return frame
+
+
+async def press(page: Page, button: Locator) -> None:
+    """Press a button where it is: Playwright's own click scrolls to it before."""
+    box = await button.bounding_box()
+    assert box is not None
+    await page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+async def settled(frame: Frame) -> None:
+    """Let what follows a change of size or place be done."""
+    await frame.evaluate(
+        """() => new Promise((done) => {
+          let left = 4;
+          const next = () => (left-- ? requestAnimationFrame(next) : done());
+          next();
+        })"""
+    )
+
+
+async def still_there(frame: Frame, before: dict[str, Any]) -> None:
+    """Demand that the same place of the same page is in the middle."""
+    await settled(frame)
+    now = await frame.evaluate(_MIDDLE)
+    assert now["page"] == before["page"]
+    assert now["down"] == pytest.approx(before["down"], abs=0.05)
+    await expect(frame.locator("#at")).to_have_value(str(before["page"]))
+
+
+@pytest.mark.parametrize("way", ["button", "keyboard"])
+@pytest.mark.parametrize("size", WINDOWS)
+async def test_zoom_keeps_the_place_that_is_read(
+    site: FrameSite, person: TestPerson, open_page: Opener, size: str, way: str
+) -> None:
+    """Bigger, smaller and back: it is page 12 all the time."""
+    page = await open_page(size)
+    frame = await reading(site, person, page)
+    before = await frame.evaluate(_MIDDLE)
+    assert before["page"] == 12
+    for name, times in (("Más grande", 4), ("Más chico", 6), ("Más grande", 2)):
+        button = frame.get_by_role("button", name=name)
+        for _ in range(times):
+            if way == "button":
+                await press(page, button)
+            else:
+                await button.focus()
+                await page.keyboard.press("Enter")
+            await still_there(frame, before)
+
+
+@pytest.mark.parametrize("size", WINDOWS)
+async def test_last_page_is_still_the_one_after_zooming_out_and_in(
+    site: FrameSite, person: TestPerson, open_page: Opener, size: str
+) -> None:
+    """Where nothing follows that could be scrolled to, nothing drifts either."""
+    frame = await reading(site, person, await open_page(size))
+    await frame.fill("#at", str(PAGES))
+    await frame.press("#at", "Enter")
+    await settled(frame)
+    await frame.evaluate(
+        """() => {
+          const pages = document.querySelectorAll(".page");
+          pages[pages.length - 1].scrollIntoView({ block: "center" });
+        }"""
+    )
+    await settled(frame)
+    before = await frame.evaluate(_MIDDLE)
+    for name in ("Más chico", "Más chico", "Más grande", "Más grande"):
+        await press(frame.page, frame.get_by_role("button", name=name))
+        await settled(frame)
+        await expect(frame.locator("#at")).to_have_value(str(before["page"]))
+    await still_there(frame, before)
+
+
+@pytest.mark.parametrize("size", WINDOWS)
+async def test_frame_of_another_size_keeps_the_place_that_is_read(
+    site: FrameSite, person: TestPerson, open_page: Opener, size: str
+) -> None:
+    """Made narrower, turned, and back, also across the two layouts."""
+    page = await open_page(size)
+    frame = await reading(site, person, page)
+    before = await frame.evaluate(_MIDDLE)
+    for width, height in ((844, 390), (700, 900), (1280, 800), (390, 844)):
+        await page.set_viewport_size({"width": width, "height": height})
+        await still_there(frame, before)
+
+
+async def test_who_scrolls_after_zooming_is_followed(
+    site: FrameSite, person: TestPerson, open_page: Opener
+) -> None:
+    """What was kept in view is let go; the next zoom keeps what is read then."""
+    frame = await reading(site, person, await open_page("desktop"))
+    await frame.get_by_role("button", name="Más grande").click()
+    await frame.fill("#at", "3")
+    await frame.press("#at", "Enter")
+    await settled(frame)
+    before = await frame.evaluate(_MIDDLE)
+    await frame.get_by_role("button", name="Más grande").click()
+    await still_there(frame, before)
+
+
+_FOLLOW: Final = """() => {
+  const frame = document.getElementById("firma");
+  frame.style.height = "300px";
+  addEventListener("message", ({ data }) => {
+    if (data.type === "svc.resize") frame.style.height = `${data.payload.height}px`;
+  });
+}"""
+
+
+async def whole_in_view(page: Page, part: Locator) -> None:
+    """Demand that a part of the frame lies wholly in it."""
+    box = await part.bounding_box()
+    outer = await page.locator("#firma").bounding_box()
+    assert box is not None
+    assert outer is not None
+    assert box["y"] >= outer["y"] - 1
+    assert box["y"] + box["height"] <= outer["y"] + outer["height"] + 1
+
+
+@pytest.mark.parametrize("size", WINDOWS)
+async def test_height_that_is_told_is_enough_and_comes_to_rest(
+    site: FrameSite, person: TestPerson, open_page: Opener, size: str
+) -> None:
+    """A host that follows `svc.resize` shows every step, and nothing swings."""
+    page = await open_page(size)
+    token = await site.ready(page)
+    await page.evaluate(_FOLLOW)
+    init = site.init(token, person, autoLoadFile=file_of(LONG))
+    await site.send(page, "init", init)
+    frame = site.frame(page)
+
+    async def comfortable(least: int, *parts: str) -> None:
+        await settled(frame)
+        told = (await site.payloads(page, "resize"))[-1]["height"]
+        assert told >= least
+        assert await frame.evaluate("innerHeight") == told
+        for part in parts:
+            await whole_in_view(page, frame.locator(part))
+
+    await ceremony.at(frame, "read")
+    await expect(frame.locator(".page canvas").first).to_be_visible()
+    await comfortable(720, "#tools", "#bar")
+    await ceremony.read(frame)
+    await ceremony.at(frame, "code")
+    await comfortable(500, "#code", "#bar")
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "place")
+    await expect(frame.locator(".stamp img")).to_be_visible()
+    await comfortable(720, ".stamp", "#bar")
+    await ceremony.choose_place(frame)
+    await ceremony.at(frame, "password")
+    await comfortable(500, "#password", "#bar")
+    heights = [payload["height"] for payload in await site.payloads(page, "resize")]
+    # One or two a step: none follows from the last one's effect.
+    assert len(heights) <= 12, heights
+
+
+_LINES: Final = """(e) => {
+  const range = document.createRange();
+  range.selectNodeContents(e);
+  return new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size;
+}"""
+"""In how many lines the words of an element stand."""
+
+
+async def test_page_has_the_room_on_a_telephone(
+    site: FrameSite, person: TestPerson, open_page: Opener
+) -> None:
+    """One row of tools, and the name above stands whole, at 390 and at 320 px."""
+    site.rename("Mi Tienda S.A.")
+    page = await open_page("phone")
+    await site.open(page, person, autoLoadFile=file_of(LONG))
+    frame = site.frame(page)
+    await ceremony.at(frame, "read")
+    for width, height, share in ((390, 844, 0.6), (320, 640, 0.45)):
+        await page.set_viewport_size({"width": width, "height": height})
+        await settled(frame)
+        tools = await frame.locator("#tools").bounding_box()
+        bar = await frame.locator("#bar").bounding_box()
+        assert tools is not None
+        assert bar is not None
+        assert tools["height"] < 2 * 44
+        seen = bar["y"] - tools["y"] - tools["height"]
+        assert seen / height > share
+        who = frame.locator("#top .who")
+        assert await who.evaluate("(e) => e.scrollHeight <= e.clientHeight")
+        assert await who.evaluate(_LINES) <= 2
+        # No word of it is broken: the longest one fits.
+        assert await who.evaluate("(e) => e.clientWidth") > 60
+
+
+@pytest.mark.parametrize("lang", ["es", "en"])
+async def test_names_of_steps_stand_in_one_line(
+    site: FrameSite, person: TestPerson, open_page: Opener, lang: str
+) -> None:
+    """In the narrow column beside the document, in both languages."""
+    page = await open_page("desktop")
+    await site.open(page, person, autoLoadFile=file_of(LONG))
+    frame = site.frame(page)
+    await ceremony.at(frame, "read")
+    if lang == "en":
+        await frame.get_by_role("button", name="English").click()
+    for name in await frame.locator("#progress li span").all():
+        assert await name.evaluate(_LINES) == 1
+
+
+async def test_low_frame_shows_the_number_of_the_page(
+    site: FrameSite, person: TestPerson, open_page: Opener
+) -> None:
+    """At 640 px the bar of actions covers nothing of the choice of place."""
+    page = await open_page("desktop")
+    await page.set_viewport_size({"width": 1280, "height": 640})
+    await site.open(page, person, autoLoadFile=file_of(LONG))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    await ceremony.at(frame, "place")
+    number = await frame.locator("#page").bounding_box()
+    bar = await frame.locator("#bar").bounding_box()
+    assert number is not None
+    assert bar is not None
+    assert number["y"] + number["height"] <= bar["y"]
+    await page.set_viewport_size({"width": 550, "height": 700})
+    await ceremony.choose_place(frame)
+    await ceremony.sign(frame, person)
+    await ceremony.at(frame, "done")
+    button = await frame.locator("#bar .primary").bounding_box()
+    around = await frame.locator("#bar").bounding_box()
+    assert button is not None
+    assert around is not None
+    # As far from the left as from the right: nothing seems to be missing.
+    left = button["x"] - around["x"]
+    right = around["x"] + around["width"] - button["x"] - button["width"]
+    assert left == pytest.approx(right, abs=1)

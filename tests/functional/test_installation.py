@@ -1,0 +1,327 @@
+"""The manual's installation, run line by line on a Debian that has nothing of ours.
+
+It is booted with its own systemd; what an operator fetches lies there beforehand, for
+it has no network. The browser libraries are those of this checkout.
+
+Source: docs/operations.md.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pyotp
+import pytest
+
+from tests import pdfs
+from tests.parts.booted import Booted, can_boot
+from tests.parts.manual import Block, blocks, packages
+from tests.validators import pdfsig
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_HEADING: Final = "First installation, with systemd"
+_API: Final = "http://127.0.0.1:8080"
+_CUIL: Final = "27314159263"
+_LOGIN, _SIGNING = "una clave de ingreso", "una clave de firma"
+_ROLES: Final = (
+    *("sandbox", "signing@1", "signing@2", "chores"),
+    *("api", "embed", "admin", "metrics"),
+)
+_ALONE: Final = {("1", role) for role in ("api", "embed", "admin", "chores", "sandbox")}
+"""Processes of a role that has one, as figures name them."""
+_LONGEST_S: Final = 120
+_MANY, _PAUSE_S = 30, 1.0
+"""Requests that are signed one after the other, and the time between them."""
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not can_boot(), reason="it takes root, mmdebstrap and systemd-container"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def manual() -> list[Block]:
+    """What the manual says."""
+    return blocks(_HEADING)
+
+
+@pytest.fixture(scope="module")
+def machine(
+    manual: list[Block], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Booted]:
+    """A machine on which the manual's five steps were run."""
+    folder = tmp_path_factory.mktemp("machine")
+    steps = [block.text for block in manual if block.language == "sh"]
+    with Booted.made(folder, packages(steps[0])) as booted:
+        _bring(booted.root)
+        settings = next(b.text for b in manual if b.language == "toml")
+        booted.run(_without_network(steps[0]))
+        booted.run(steps[1])
+        (booted.root / "etc/rubrica/settings.toml").write_text(settings)
+        (booted.root / "etc/rubrica/settings.toml").chmod(0o644)
+        for step in steps[2:4]:
+            booted.run(step)
+        yield booted
+
+
+def _bring(root: Path) -> None:
+    """Bring this tree and its Python packages to where an operator fetches them."""
+    place = root / "opt/rubrica"
+    place.mkdir(parents=True)
+    kept = subprocess.run(
+        ["git", "-C", str(_ROOT), "ls-files", "-z"], check=True, capture_output=True
+    ).stdout.decode()
+    for name in filter(None, kept.split("\0")):
+        if (_ROOT / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(_ROOT / name, place / name)
+    vendor = "appliance/web/vendor/files"
+    shutil.copytree(_ROOT / vendor, place / vendor)
+    wheels = root / "srv/wheels"
+    locks = ("requirements-build.lock", "requirements.lock")
+    asked = [part for lock in locks for part in ("-r", str(_ROOT / lock))]
+    options = ["--quiet", "--no-deps", "--require-hashes", "--dest", str(wheels)]
+    pip = [sys.executable, "-m", "pip", "download"]
+    subprocess.run([*pip, *options, *asked], check=True)
+    text = "[global]\nno-index = true\nfind-links = /srv/wheels\n"
+    (root / "etc/pip.conf").write_text(text)
+    # What tests make is their own alone; what an operator unpacks is not.
+    made = [root / "opt", wheels, root / "etc/pip.conf"]
+    subprocess.run(["chmod", "-R", "a+rX", *made], check=True)
+
+
+def _without_network(step: str) -> str:
+    """The first step without what was fetched beforehand."""
+    joined = step.replace("\\\n", " ")
+    there = ("apt-get install", "python3 -m venv /tmp/npm", "/tmp/npm/")  # noqa: S108
+    return "\n".join(line for line in joined.splitlines() if not line.startswith(there))
+
+
+def test_every_role_runs(machine: Booted) -> None:
+    """As its own user, with nothing failed and no warning in the journal."""
+    told = machine.run("systemctl show -P ActiveState -P User 'rubrica-*.service'")
+    states = told.stdout.split()
+
+    assert states.count("active") == len(_ROLES) + 1
+    assert machine.run("systemctl --failed --no-legend").stdout == ""
+    warned = machine.run("journalctl -q -p warning -u 'rubrica-*'").stdout
+    assert warned == ""
+    ready = machine.within(lambda: httpx.get(f"{_API}/readyz"))
+    assert ready.json()["checks"] == dict.fromkeys(
+        ("database", "sandbox", "hsm", "clock"), "ok"
+    )
+
+
+def test_every_role_hands_its_figures_over(machine: Booted) -> None:
+    """Across users and closed folders; who reads them sees nothing else of ours."""
+    up = re.compile(r'^rubrica_role_up\{number="(\d)",role="(\w+)"\} 1', re.MULTILINE)
+    wanted = {*_ALONE, ("1", "signing"), ("2", "signing")}
+
+    def told() -> str:
+        return machine.within(lambda: httpx.get("http://127.0.0.1:8083/metrics").text)
+
+    deadline = time.monotonic() + _LONGEST_S
+    while not wanted <= set(up.findall(text := told())):
+        assert time.monotonic() < deadline, text
+        time.sleep(_PAUSE_S)
+    assert "rubrica_metrics_fault{" not in text
+    seen = machine.run(
+        "pid=$(systemctl show -P MainPID rubrica-metrics.service);"
+        "ls /proc/$pid/root/run/rubrica;"
+        "ls /proc/$pid/root/var/lib/rubrica/ 2>/dev/null | wc -l"
+    )
+    assert seen.stdout.split() == ["metrics", "0"]
+
+
+def test_secrets_are_nobodys_but_their_roles(machine: Booted) -> None:
+    """A role reads what it was handed, and no file that it was made from."""
+    told = machine.run(
+        "ls /etc/rubrica/secrets;"
+        "for role in api embed admin signing chores sandbox; do"
+        "  for name in secrets/data-key hsm/firma.pin; do"
+        "    runuser -u rubrica-$role -- cat /etc/rubrica/$name >/dev/null 2>&1"
+        "      && echo $role $name;"
+        "  done;"
+        "done; true"
+    )
+
+    assert told.stdout.split() == [
+        *("data-key", "document-key", "lookup-key", "pepper"),
+        *("signing", "hsm/firma.pin"),
+    ]
+
+
+@dataclass
+class Signer:
+    """Somebody who was invited and has enrolled."""
+
+    machine: Booted
+    client: httpx.Client = field(init=False)
+
+    def enrol(self) -> None:
+        """By the operator's link, and sign in."""
+        invite = f"person invite --cuil {_CUIL} --name 'Eva Ríos' --email e@b.example"
+        told = self.machine.run(f"rubrica {invite}").stdout
+        path = re.findall(r"https://firma.example(/alta/\S+)", told)[0]
+        self.machine.within(lambda: self._enrol(f"{_API}{path}"))
+
+    def _enrol(self, url: str) -> None:
+        page = httpx.get(url).text
+        (seed,) = re.findall(r"<code[^>]*>([A-Z2-7 ]+)</code>", page)
+        (opening,) = re.findall(r'name="opening" value="([^"]+)"', page)
+        totp = pyotp.TOTP(seed.replace(" ", ""))
+        form = {
+            "login_password": _LOGIN,
+            "login_password_again": _LOGIN,
+            "signing_password": _SIGNING,
+            "signing_password_again": _SIGNING,
+            "totp_code": totp.now(),
+            "opening": opening,
+        }
+        done = httpx.post(url, data=form, timeout=_LONGEST_S)
+        assert "ya podés firmar" in done.text
+        self.client = httpx.Client(base_url=_API, timeout=_LONGEST_S)
+        body = {"usuario": _CUIL, "password": _LOGIN}
+        token = self.client.post("/auth/login", json=body).json()["loginToken"]
+        # The code that enrolled is used up; the next one is taken early.
+        code = totp.at(time.time() + totp.interval)
+        answer = self.client.post(
+            "/auth/otp", json={"loginToken": token, "codigo": code}
+        )
+        bearer = answer.raise_for_status().json()["access_token"]
+        self.client.headers["Authorization"] = f"Bearer {bearer}"
+
+    def ask(self, number: int) -> list[int]:
+        """Have requests made for them."""
+        folder = self.machine.root / "srv"
+        (folder / "contrato.pdf").write_bytes(pdfs.one_page())
+        (folder / "contrato.pdf").chmod(0o644)
+        told = self.machine.run(
+            f"cd /srv; for n in $(seq {number}); do"
+            f"  rubrica request create --integrator acme --person {_CUIL} contrato.pdf;"
+            "done"
+        )
+        return [
+            int(n) for n in re.findall(r"^solicitud (\d+)$", told.stdout, re.MULTILINE)
+        ]
+
+    def sign(self, request: int) -> bytes:
+        """Sign one; the signed document."""
+
+        def signed() -> bytes:
+            body = {"solicitudId": request, "password": _SIGNING}
+            answer = self.client.post("/solicitudes/firmar", json=body)
+            assert answer.status_code == 200, answer.text
+            path = answer.json()["documentoFirmado"].removeprefix(
+                "https://firma.example"
+            )
+            return self.client.get(path).raise_for_status().content
+
+        return self.machine.within(signed)
+
+
+@pytest.fixture(scope="module")
+def signer(machine: Booted) -> Iterator[Signer]:
+    """Somebody who can sign there."""
+    machine.run("rubrica integrator create acme 'ACME S.A.'")
+    signer = Signer(machine)
+    signer.enrol()
+    yield signer
+    signer.client.close()
+
+
+def test_a_document_is_signed_and_verified(machine: Booted, signer: Signer) -> None:
+    """By a person whom an operator invited, on PostgreSQL, Redis and SoftHSM."""
+    (request,) = signer.ask(1)
+
+    signed = signer.sign(request)
+
+    (verdict,) = pdfsig(signed)
+    assert verdict.valid
+    (machine.root / "srv/firmado.pdf").write_bytes(signed)
+    (machine.root / "srv/firmado.pdf").chmod(0o644)
+    assert "VALID" in machine.run("cd /srv && rubrica verify firmado.pdf").stdout
+    assert "all whole" in machine.run("rubrica audit verify").stdout
+
+
+def test_roles_restart_while_callers_sign(machine: Booted, signer: Signer) -> None:
+    """One after the other, as for an upgrade: nobody is refused, nothing is lost."""
+    (upgrade,) = [
+        block.text
+        for block in blocks("Stop, restart, upgrade")
+        if "rubrica migrate" in block.text
+    ]
+    requests = signer.ask(_MANY)
+    signed: list[bytes] = []
+    over = threading.Event()
+
+    def go_on() -> None:
+        while requests and not over.wait(_PAUSE_S):
+            signed.append(signer.sign(requests.pop()))
+
+    at_work = threading.Thread(target=go_on)
+    at_work.start()
+    try:
+        machine.run(upgrade)
+    finally:
+        over.set()
+        at_work.join()
+
+    # To the end of it, and each of those that were asked for.
+    assert requests
+    assert len(signed) == _MANY - len(requests) > 1
+    assert all(pdfsig(document)[0].valid for document in signed)
+    assert machine.run("systemctl --failed --no-legend").stdout == ""
+
+
+def test_stop_is_in_order_and_waited_for(machine: Booted) -> None:
+    """Workers stop after those who wait for them; then all starts again."""
+    (line,) = re.findall(
+        r"`(systemctl stop rubrica\.target .*?)`", _section("Stop, restart, upgrade")
+    )
+    machine.run("journalctl --rotate && journalctl --vacuum-time=1s")
+    machine.run(line)
+
+    active = machine.run("systemctl list-units --state=active --no-legend 'rubrica*'")
+    assert active.stdout == ""
+    journal = machine.run("journalctl -q --no-pager -o cat -u 'rubrica-*'").stdout
+    at = {
+        word: [
+            n for n, told in enumerate(journal.splitlines()) if told.startswith(word)
+        ]
+        for word in ("Stopped rubrica-api", "Stopping rubrica-signing@1")
+    }
+    assert at["Stopped rubrica-api"] < at["Stopping rubrica-signing@1"]
+    machine.run("systemctl start rubrica.target")
+    machine.run(f"curl -sf --retry 60 --retry-all-errors --retry-delay 1 {_API}/readyz")
+
+
+def test_roles_wait_for_a_late_database(machine: Booted) -> None:
+    """A machine that boots before its database: all is well once that is there."""
+    machine.run(
+        "systemctl stop rubrica.target 'rubrica-*' && systemctl stop postgresql"
+    )
+    machine.run("systemctl start --no-block rubrica.target")
+    machine.run(
+        "timeout 60 bash -c 'until journalctl -q -u rubrica-migrate -n 5"
+        " | grep -q wait; do sleep 0.5; done'"
+    )
+    machine.run("systemctl start postgresql")
+    machine.run(f"curl -sf --retry 90 --retry-all-errors --retry-delay 1 {_API}/readyz")
+
+    assert machine.run("systemctl --failed --no-legend").stdout == ""
+
+
+def _section(heading: str) -> str:
+    manual = (_ROOT / "docs" / "operations.md").read_text("utf-8")
+    return manual.partition(f"## {heading}\n")[2].partition("\n## ")[0]

@@ -1,0 +1,88 @@
+"""Roles of this version on tables of a newer one, as while a package is upgraded."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from appliance.storage.migrate import migrate
+from tests import pdfs
+from tests.functional.calls import signed_pdf
+from tests.parts.appliance import Appliance
+from tests.parts.loops import run_apart
+from tests.parts.next_version import next_versions
+from tests.parts.places import short_folder
+from tests.parts.rubrica import run_rubrica
+
+USABLE = {"0002": "0001"}
+NOT_USABLE = USABLE | {"0003": "0002"}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def own(request: pytest.FixtureRequest) -> Iterator[Appliance]:
+    """An appliance of the test's own, whose tables it may spoil."""
+    url = "sqlite"
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
+    with short_folder() as folder, Appliance.made(folder, database=url) as running:
+        yield running
+
+
+def migrate_to(appliance: Appliance, oldest: dict[str, str]) -> None:
+    """Bring the tables to a version that is still to come."""
+    with next_versions(appliance.folder, oldest):
+        run_apart(migrate(appliance.settings))
+
+
+def signs(appliance: Appliance) -> bool:
+    """Whether somebody who is enrolled now can sign."""
+    person = appliance.new_person()
+    request = appliance.new_request(person, pdfs.one_page())
+    with appliance.client(person) as client:
+        return b"/ByteRange" in signed_pdf(client, person, request)
+
+
+@pytest.mark.full
+def test_tables_of_the_next_version(own: Appliance) -> None:
+    """Usable ones are worked on, before a restart and after; others are refused."""
+    migrate_to(own, USABLE)
+
+    assert signs(own)
+    done = own.rubrica("migrate")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "tables: 0002, of a newer Rúbrica than this one, which knows 0001 and may use "
+        "them; nothing was changed\n"
+    )
+    done = own.rubrica("database", "check")
+    told = "tables of version 0002, which this one may use\n"
+    assert (done.returncode, done.stdout) == (0, told)
+    own.stop()
+    own.start()
+    assert signs(own)
+
+    migrate_to(own, NOT_USABLE)
+    with httpx.Client(base_url=own.base_url, timeout=30) as client:
+        while (answer := client.get("/readyz")).status_code == 200:
+            pass  # what was found is told for a moment
+    assert answer.json()["checks"]["database"] == "TABLES_TOO_NEW"
+    own.stop()
+    refusal = (
+        "database: its tables are of version 0003, for a Rúbrica that knows 0002 at "
+        "the least, and this one knows 0001: install the Rúbrica that made them, or a "
+        "newer one"
+    )
+    for words in (
+        ("migrate",),
+        ("serve", "api"),
+        ("serve", "embed"),
+        ("serve", "admin"),
+        ("worker", "signing", "--slot", "1"),
+        ("worker", "chores"),
+        ("person", "list"),
+    ):
+        done = run_rubrica("--settings", str(own.settings_file), *words, timeout=120)
+        assert done.returncode == 78, (words, done.stderr)
+        assert refusal in done.stderr
+    done = own.rubrica("database", "check")
+    assert (done.returncode, done.stdout) == (1, refusal + "\n")

@@ -1,0 +1,239 @@
+"""The Debian package, installed, set up, upgraded and removed on a booted Debian.
+
+What docs/operations.md tells an operator to run is run, on a machine that has nothing
+of ours and no network; the package is built from this checkout.
+
+Source: docs/operations.md, "First installation".
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import httpx
+import pytest
+
+from tests.parts.booted import Booted, can_boot
+from tests.parts.manual import Block, blocks, packages
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_API: Final = "http://127.0.0.1:8080"
+_PROXY: Final = ("nginx",)
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        not can_boot(), reason="it takes root, mmdebstrap and systemd-container"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def manual() -> list[Block]:
+    """What the manual says."""
+    return blocks("First installation")
+
+
+def _build(folder: Path) -> Path:
+    """Build the package as the manual does, from this checkout."""
+    command = [str(_ROOT / "packaging" / "build-deb"), str(folder)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return Path(done.stdout.strip())
+
+
+@pytest.fixture(scope="module")
+def machine(
+    manual: list[Block], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Booted]:
+    """A machine with the package beside PostgreSQL, Redis, SoftHSM and nginx."""
+    folder = tmp_path_factory.mktemp("package")
+    package = _build(folder)
+    install = next(b.text for b in manual if "rubrica_*.deb" in b.text)
+    depends = subprocess.run(
+        ["dpkg-deb", "--field", str(package), "Depends"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    # apt takes a package whose dependencies are there without any network.
+    wanted = [re.split(r"[ (|]", each.strip())[0] for each in depends.split(",")]
+    named = [each for each in packages(install) if not each.startswith("/")]
+    (folder / "machine").mkdir()
+    with Booted.made(
+        folder / "machine", [*wanted, *named, *_PROXY, "openssl"]
+    ) as booted:
+        # Its /tmp is a file system of its own, which begins empty.
+        shutil.copy(package, booted.root / "root")
+        booted.run("cp /root/rubrica_*.deb /tmp")
+        yield booted
+
+
+def test_package_has_what_it_should(machine: Booted) -> None:
+    """Notices, a man page, nobody's files; nothing that only building needs."""
+    (package,) = (machine.root / "root").glob("rubrica_*.deb")
+    listed = subprocess.run(
+        ["dpkg-deb", "--contents", str(package)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    names = {line.split()[5].removeprefix(".") for line in listed}
+
+    assert all(line.split()[1] == "root/root" for line in listed)
+    assert {
+        "/usr/bin/rubrica",
+        "/usr/share/man/man8/rubrica.8.gz",
+        "/usr/share/doc/rubrica/copyright",
+        "/usr/share/doc/rubrica/THIRD-PARTY-NOTICES",
+        "/usr/lib/systemd/system/rubrica.target",
+    } <= names
+    assert not [name for name in names if re.search(r"/(pip|setuptools|wheel)/", name)]
+
+
+def test_five_commands_to_a_signed_document(
+    machine: Booted, manual: list[Block]
+) -> None:
+    """Installed, set up by answers, behind nginx with TLS."""
+    scripts = [block.text for block in manual if block.language == "sh"]
+    install = next(text for text in scripts if "rubrica_*.deb" in text)
+    setup = next(text for text in scripts if "--answers" in text)
+    proxy = next(text for text in scripts if "nginx" in text and "ln -s" in text)
+    answers = next(block.text for block in manual if block.language == "toml")
+    (machine.root / "root/answers.toml").write_text(answers)
+    machine.run(
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=firma.example"
+        " -addext subjectAltName=DNS:firma.example,DNS:marco.firma.example,"
+        "DNS:consola.firma.example -keyout /etc/ssl/private/firma.example.key"
+        " -out /etc/ssl/firma.example.pem 2>&1"
+    )
+
+    machine.run(install.splitlines()[0])
+    told = machine.run(f"cd /root && {setup}").stdout
+    machine.run(proxy)
+
+    assert "signed through the API" in told
+    assert told.rstrip().endswith("valid")
+    assert len(install.splitlines()[:1] + setup.splitlines() + proxy.splitlines()) <= 5
+    answer = machine.run(
+        "curl -s --cacert /etc/ssl/firma.example.pem"
+        " --resolve firma.example:443:127.0.0.1 https://firma.example/readyz"
+    ).stdout
+    assert '"status":"ok"' in answer.replace(" ", "") or '"ready"' in answer, answer
+    warned = machine.run("journalctl -q -p warning -u 'rubrica-*'").stdout
+    assert warned == ""
+
+
+def test_setup_again_changes_nothing(machine: Booted) -> None:
+    """No file is written, no role started anew, nothing asked."""
+    look = (
+        "find /etc/rubrica /etc/systemd/system /var/lib/rubrica/pki"
+        " /var/lib/rubrica/tokens/softhsm2.conf -type f"
+        " -printf '%p %T@ %u %m\\n' | sort;"
+        "systemctl show -P ActiveEnterTimestampMonotonic -P MainPID 'rubrica-*.service'"
+    )
+    before = machine.run(look).stdout
+
+    told = machine.run("rubrica setup </dev/null").stdout
+
+    assert machine.run(look).stdout == before
+    assert "made " not in told
+
+
+def test_doctor_finds_what_setup_mends(machine: Booted) -> None:
+    """Owners, rights in the database, roles that stopped or failed; no lost key."""
+    assert "AMISS" not in machine.run("cd /root && rubrica doctor --deep").stdout
+    drop_in = "/etc/systemd/system/rubrica-embed.service.d/other.conf"
+    machine.run(
+        "chown root: /var/lib/rubrica/documents;"
+        "chmod 700 /var/lib/rubrica/documents;"
+        "systemctl stop rubrica-chores.service;"
+        "runuser -u postgres -- psql -q rubrica"
+        " -c 'REVOKE ALL ON person FROM \"rubrica-api\"';"
+        "mkdir -p /etc/systemd/system/rubrica-embed.service.d;"
+        f"printf '[Service]\\nLoadCredential=other:/nowhere\\n' >{drop_in};"
+        "systemctl daemon-reload; systemctl restart rubrica-embed.service || true"
+    )
+
+    found = machine.run("rubrica doctor", check=False)
+
+    assert found.returncode == 1
+    amiss = [line for line in found.stdout.splitlines() if line.startswith("AMISS")]
+    for part, word in (
+        ("units", "rubrica-chores.service is inactive"),
+        ("units", "LoadCredential"),
+        ("folders", "/var/lib/rubrica/documents is 2700 root root"),
+        ("settings", "embed: it ended with status 243"),
+        ("database", "person"),
+    ):
+        told = [line for line in amiss if line.startswith(f"AMISS  {part}: ")]
+        assert any(word in line for line in told), found.stdout
+
+    machine.run(f"rm {drop_in} && systemctl daemon-reload && systemctl reset-failed")
+    machine.run("systemctl stop rubrica-embed.service && rubrica setup </dev/null")
+    assert "AMISS" not in machine.run("rubrica doctor").stdout
+
+    assert machine.run("stat -c '%a %G' /var/lib/rubrica/documents").stdout.split() == [
+        "2770",
+        "rubrica",
+    ]
+    assert machine.run("systemctl is-active rubrica-chores").stdout.strip() == "active"
+
+    machine.run("mv /etc/rubrica/secrets/pepper /root/pepper")
+    refused = machine.run("rubrica setup </dev/null", check=False)
+    machine.run("mv /root/pepper /etc/rubrica/secrets/pepper")
+    assert refused.returncode == 78
+    assert "/etc/rubrica/secrets/pepper" in refused.stderr
+    assert "backup" in refused.stderr
+
+
+def test_upgrade_without_a_file_is_refused_before_anything(machine: Booted) -> None:
+    """The package as it was, the roles at work, and what is missing named."""
+    machine.run("mv /etc/rubrica/secrets/lookup-key /root/lookup-key")
+    refused = machine.run("dpkg -i /tmp/rubrica_*.deb", check=False)
+    state = machine.run("dpkg-query -W -f '${db:Status-Status}' rubrica").stdout
+    machine.run("mv /root/lookup-key /etc/rubrica/secrets/lookup-key")
+
+    assert refused.returncode != 0
+    assert "/etc/rubrica/secrets/lookup-key" in refused.stderr + refused.stdout
+    assert state == "installed"
+    assert machine.within(lambda: httpx.get(f"{_API}/readyz")).status_code == 200
+
+
+def test_upgrade_restarts_every_role(machine: Booted) -> None:
+    """The same package again is an upgrade to dpkg; nobody is refused meanwhile."""
+    pids = "systemctl show -P MainPID 'rubrica-*.service' | sort"
+    before = set(machine.run(pids).stdout.split()) - {"0"}
+    machine.run(
+        "(while :; do curl -s -o /dev/null -w '%{http_code}\\n' --max-time 60"
+        f" {_API}/solicitudes || true; sleep 0.05; done) >/tmp/asked 2>&1 </dev/null &"
+        " echo $! >/tmp/asking"
+    )
+
+    machine.run("dpkg -i /tmp/rubrica_*.deb")
+
+    machine.run("kill $(cat /tmp/asking); wait")
+    after = set(machine.run(pids).stdout.split()) - {"0"}
+    answers = machine.run("cat /tmp/asked").stdout.split()
+    assert before.isdisjoint(after)
+    assert len(answers) > 10
+    assert set(answers) == {"401"}
+    assert "valid" in machine.run("rubrica sample").stdout
+
+
+def test_purge_keeps_keys_and_documents(machine: Booted) -> None:
+    """Roles and program go; what nothing brings back stays, and is told."""
+    told = machine.run(
+        "DEBIAN_FRONTEND=noninteractive apt-get purge --yes rubrica 2>&1"
+    ).stdout
+
+    assert "kept: /etc/rubrica" in told
+    assert "kept: /var/lib/rubrica" in told
+    active = machine.run("systemctl list-units --no-legend --state=active 'rubrica*'")
+    assert active.stdout == ""
+    assert not (machine.root / "opt/rubrica").exists()
+    assert machine.run("ls /etc/rubrica/secrets").stdout.split() == [
+        *("data-key", "document-key", "lookup-key", "pepper", "sample-person.json")
+    ]

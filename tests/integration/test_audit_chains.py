@@ -1,0 +1,182 @@
+"""The audit's chains read again: what breaks one is found, and where."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, insert, text, update
+
+from appliance.domain.audit import GENESIS, AuditEvent, chain
+from appliance.domain.vocab import EventKind
+from appliance.services import audit_chains
+from appliance.services.audit_chains import AuditChains
+from appliance.storage import tables
+from appliance.storage.engines import open_engines
+from tests.core_parts import CoreParts
+from tests.fakes import NOON
+from tests.parts.command_place import CommandPlace, make_place
+from tests.parts.console import open_site
+
+ROW, WRITER = tables.audit_event, tables.audit_writer
+
+
+async def write(core: CoreParts, count: int) -> str:
+    """A process that writes that many rows; its id."""
+    core.clock.forward(1)
+    store = core.other_store()
+    async with store.write() as records:
+        for number in range(count):
+            event = AuditEvent(EventKind.LINK_CREATED, "system", detail={"a": number})
+            records.audit.add(event)
+        writers = await records.console_views.writers(None, 1)
+    return writers[0].id
+
+
+async def execute(core: CoreParts, statement: object) -> None:
+    """Change the record behind everybody's back."""
+    engines = open_engines(core.settings)
+    async with engines.writer.begin() as connection:
+        await connection.execute(statement)  # type: ignore[call-overload]  # any statement
+    await engines.dispose()
+
+
+async def faults(core: CoreParts) -> dict[str, tuple[int, int | None]]:
+    """By process: rows that are right, and where its chain is broken."""
+    return {
+        chain.writer.id: (chain.checked, chain.broken_at)
+        async for chain in AuditChains(core.store).every()
+    }
+
+
+async def test_whole_chains_are_all_read(
+    core: CoreParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In steps and pages, however few rows and processes they have."""
+    monkeypatch.setattr(audit_chains, "_STEP", 2)
+    monkeypatch.setattr(audit_chains, "_WRITERS", 2)
+    written = {await write(core, count): count for count in (1, 2, 3, 4, 5)}
+
+    found = await faults(core)
+
+    assert {writer: found[writer] for writer in written} == {
+        writer: (count, None) for writer, count in written.items()
+    }
+    assert all(broken is None for _, broken in found.values())
+
+
+def _fresh(writer: str) -> dict[str, object]:
+    """A row after the last of five, its hash right for itself."""
+    event = AuditEvent(EventKind.LINK_CREATED, "system", detail={})
+    row = chain(writer, 6, GENESIS, NOON, event)
+    return {
+        "writer": writer,
+        "n": 6,
+        "prev": row.prev,
+        "hash": row.hash,
+        "at": row.at,
+        "event": event.event.value,
+        "actor": event.actor,
+        "detail": event.detail,
+    }
+
+
+@pytest.mark.parametrize(
+    ("harm", "broken_at"),
+    [
+        ("detail", 3),
+        ("event", 3),
+        ("no json", 3),
+        ("hash", 3),
+        ("gone", 3),
+        ("all gone", 1),
+        ("last gone", 5),
+        ("added", 6),
+        ("two", 2),
+    ],
+)
+async def test_each_chain_names_its_first_fault(
+    core: CoreParts, monkeypatch: pytest.MonkeyPatch, harm: str, broken_at: int
+) -> None:
+    """Altered, unreadable, removed or added; the chains beside it are whole."""
+    monkeypatch.setattr(audit_chains, "_STEP", 2)
+    before, writer, after = [await write(core, count) for count in (2, 5, 3)]
+    mine = ROW.c.writer == writer
+    third = update(ROW).where(mine, ROW.c.n == 3)
+    statements = {
+        "detail": third.values(detail={"a": 7}),
+        "event": third.values(event="no.such_event"),
+        "no json": text(
+            "UPDATE audit_event SET detail = '{' WHERE writer = :writer AND n = 3"
+        ).bindparams(writer=writer),
+        "hash": third.values(hash="0" * 64),
+        "gone": delete(ROW).where(mine, ROW.c.n == 3),
+        "all gone": delete(ROW).where(mine),
+        "last gone": delete(ROW).where(mine, ROW.c.n == 5),
+        "added": insert(ROW).values(_fresh(writer)),
+        "two": update(ROW).where(mine, ROW.c.n.in_((2, 4))).values(actor="nadie"),
+    }
+
+    await execute(core, statements[harm])
+
+    found = await faults(core)
+    assert found[writer] == (broken_at - 1, broken_at)
+    assert (found[before], found[after]) == ((2, None), (3, None))
+
+
+async def test_cut_chain_does_not_hide_behind_its_writer(core: CoreParts) -> None:
+    """Rows cut off, and the number of the last with them: the hash shows it."""
+    writer = await write(core, 5)
+    await execute(core, delete(ROW).where(ROW.c.writer == writer, ROW.c.n > 3))
+    await execute(core, update(WRITER).where(WRITER.c.id == writer).values(n=3))
+
+    assert (await faults(core))[writer] == (3, 3)
+
+
+def test_command_checks_every_chain(tmp_path: Path) -> None:
+    """Status 0 and the counts; 1 and each place once something was altered."""
+    make_place(tmp_path)
+    place = CommandPlace(tmp_path)
+    place.run("migrate")
+    for name in ("acme", "otra", "una-mas"):
+        place.run("integrator", "create", name, "ACME S.A.")
+    said = place.run("audit", "verify").splitlines()
+    assert said[-1] == "chains 3, rows 3: all whole"
+
+    with closing(sqlite3.connect(tmp_path / "rubrica.db")) as database:
+        (writer,) = database.execute("SELECT min(id) FROM audit_writer").fetchone()
+        database.execute(
+            "UPDATE audit_event SET actor = 'nadie' WHERE writer = ?", (writer,)
+        )
+        database.commit()
+    *_, fault, total = place.run("audit", "verify", status=1).splitlines()
+
+    assert fault.startswith(f"broken: process {writer} (operator, started ")
+    assert "row 1 of 1 is missing, altered or added" in fault
+    assert total == "chains 3, rows 2: 1 broken"
+
+
+async def test_console_shows_all_chains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit leads to them; a broken one is said, a long one left to the command."""
+    async with open_site(tmp_path) as site:
+        await site.sign_in()
+        assert 'href="/admin/audit/chains"' in (await site.get("/admin/audit")).text
+        whole = (await site.get("/admin/audit/chains")).text
+        assert "Las cadenas de esta página están enteras" in whole
+        assert "rubrica audit verify" in whole
+
+        engines = open_engines(site.desk.settings)
+        async with engines.writer.begin() as connection:
+            await connection.execute(update(ROW).where(ROW.c.n == 1).values(actor="x"))
+        await engines.dispose()
+        broken = (await site.get("/admin/audit/chains")).text
+        assert "cortada" in broken
+        assert "Cortada en la fila 1" in broken
+
+        monkeypatch.setattr(audit_chains, "_PAGE_ROWS", 0)
+        assert "Sin verificar" in (await site.get("/admin/audit/chains")).text
+        for cursor in ("x", "~"):
+            address = f"/admin/audit/chains?cursor={cursor}"
+            assert (await site.get(address)).status == 400

@@ -1,0 +1,111 @@
+"""Ports that another one has: said plainly, and not taken for our own."""
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from appliance.core.port_holders import holder_of
+from appliance.processes import bind
+from appliance.settings import SettingsError
+from tests.parts.command_place import CommandPlace, make_place
+
+
+class _Ready(BaseHTTPRequestHandler):
+    """Another installation, which is ready."""
+
+    def do_GET(self) -> None:
+        """Say so."""
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"Ready.")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def other() -> Iterator[int]:
+    """A server that answers everything with 200; its port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Ready) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def place(tmp_path: Path, other: int) -> CommandPlace:
+    """An installation whose API has the other one's port."""
+    make_place(tmp_path)
+    settings = tmp_path / "settings.toml"
+    web = "\n".join(
+        (
+            "[web]",
+            f'base_url = "http://127.0.0.1:{other}"',
+            f'listen_api = "127.0.0.1:{other}"',
+            f'listen_embed = "127.0.0.1:{_free()}"',
+            f'listen_admin = "127.0.0.1:{_free()}"',
+        )
+    )
+    settings.write_text(f"{settings.read_text()}\n{web}\n")
+    return CommandPlace(tmp_path)
+
+
+def _free() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_holder_of_a_port_is_named(other: int) -> None:
+    """By its process id and what it runs; nobody where nobody listens."""
+    assert holder_of(other).startswith(f"process {os.getpid()}: ")
+    assert holder_of(_free()) == ""
+
+
+def test_listener_says_who_has_its_port(other: int) -> None:
+    """The error of every role that listens."""
+    with pytest.raises(SettingsError, match=f"in use by process {os.getpid()}: "):
+        bind(f"127.0.0.1:{other}", 1)
+
+
+def test_command_says_who_and_what_to_do(place: CommandPlace, other: int) -> None:
+    """Each taken port with its holder and the keys that choose it; else nothing."""
+    said = place.run("check-ports", status=1)
+
+    assert said.startswith(
+        f"127.0.0.1:{other}: cannot be listened on (it is in use by "
+    )
+    assert f"process {os.getpid()}" in said
+    assert "web.listen_api and web.base_url in " in said
+    assert "listen_embed" not in said
+    settings = place.folder / "settings.toml"
+    settings.write_text(settings.read_text().replace(str(other), str(_free())))
+    assert place.run("check-ports") == ""
+
+
+def test_demo_site_is_looked_at_too(place: CommandPlace, other: int) -> None:
+    """Its port is kept in a file of its own."""
+    settings = place.folder / "settings.toml"
+    settings.write_text(settings.read_text().replace(str(other), str(_free())))
+    site = place.folder / "demo-host.json"
+    site.write_text(f'{{"listen": "127.0.0.1:{other}"}}')
+
+    assert f"listen in {site}" in place.run("check-ports", status=1)
+
+
+def test_another_ones_readiness_is_not_ours(place: CommandPlace) -> None:
+    """A process that ended is not ready, whoever answers at its address."""
+    ended = place.begin("check-config")
+    ended.communicate(timeout=60)
+
+    said = place.run("ready", "--wait", "30", "--pid", str(ended.pid), status=1)
+
+    assert said == f"process {ended.pid}, which was to get ready, has ended\n"
+    assert place.run("ready", "--pid", str(os.getpid())) == "Ready.\n"

@@ -1,0 +1,310 @@
+"""On PostgreSQL each role has its user, and exactly the rights that are declared."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.ext.asyncio import AsyncConnection
+from structlog.testing import capture_logs
+
+from appliance.commands import main
+from appliance.commands.database import roles_sql
+from appliance.domain.audit import AuditEvent
+from appliance.domain.clock import SystemClock
+from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.vocab import EventKind
+from appliance.settings import Settings
+from appliance.storage.engines import database_url, open_engines
+from appliance.storage.granting import Right, grant_rights, rights_held, rights_of
+from appliance.storage.migrate import look, migrate
+from appliance.storage.rights import OWNER, Role
+from appliance.storage.store import SqlStore
+from appliance.storage.table_version import table_version
+from tests.parts.loops import run_apart
+from tests.parts.next_version import next_versions
+from tests.parts.separate_users import SeparateUsers
+from tests.parts.stores import desk_settings
+
+_Result = TypeVar("_Result")
+_EVENT = AuditEvent(EventKind.REQUEST_VIEWED, "system")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeparateUsers]:
+    """A migrated database with a user for each role."""
+    with SeparateUsers.made() as made:
+        run_apart(migrate(_settings(tmp_path_factory.mktemp("x"), made.url(OWNER))))
+        yield made
+
+
+def _settings(folder: Path, url: str) -> Settings:
+    return desk_settings(folder, url)
+
+
+@asynccontextmanager
+async def _connected(folder: Path, url: str) -> AsyncIterator[AsyncConnection]:
+    """A connection whose work is undone at the end."""
+    engines = open_engines(_settings(folder, url))
+    try:
+        async with engines.writer.connect() as connection:
+            yield connection
+    finally:
+        await engines.dispose()
+
+
+async def _as_owner(
+    cluster: SeparateUsers, folder: Path, work: Callable[[Connection], _Result]
+) -> _Result:
+    async with _connected(folder, cluster.url(OWNER)) as connection:
+        return await connection.run_sync(work)
+
+
+async def test_rights_are_those_declared(
+    cluster: SeparateUsers, tmp_path: Path
+) -> None:
+    """Each user's, one by one; PUBLIC has none."""
+    held = await _as_owner(cluster, tmp_path, rights_held)
+
+    assert held == {role.value: rights_of(role) for role in Role}
+
+
+async def test_second_migration_changes_no_right(
+    cluster: SeparateUsers, tmp_path: Path
+) -> None:
+    """What is as declared is not granted anew."""
+    assert await _as_owner(cluster, tmp_path, grant_rights) == 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'GRANT ALL ON person TO "rubrica-chores"',
+        'GRANT UPDATE (vouched_by) ON person TO "rubrica-embed"',
+        "GRANT SELECT ON signing_secret TO PUBLIC",
+        'REVOKE SELECT ON person FROM "rubrica-api"',
+        'GRANT ALL ON SEQUENCE signature_request_id_seq TO "rubrica-chores"',
+        "GRANT CREATE ON SCHEMA public TO PUBLIC",
+        'REVOKE ALL ON audit_event FROM "rubrica-signing"',
+    ],
+)
+async def test_other_rights_are_set_right(
+    cluster: SeparateUsers, tmp_path: Path, statement: str
+) -> None:
+    """What somebody gave or took by hand is as declared after a migration."""
+
+    def work(connection: Connection) -> dict[str, Any]:
+        connection.exec_driver_sql(statement)
+        assert grant_rights(connection) > 0
+        assert grant_rights(connection) == 0
+        return dict(rights_held(connection))
+
+    held = await _as_owner(cluster, tmp_path, work)
+
+    assert held == {role.value: rights_of(role) for role in Role}
+
+
+async def test_rights_on_newer_tables_are_left_alone(tmp_path: Path) -> None:
+    """What the newer version granted outlasts a migration by this one."""
+    with SeparateUsers.made() as made:
+        settings = _settings(tmp_path, made.url(OWNER))
+        with next_versions(tmp_path, {"0002": "0001"}):
+            await migrate(settings)
+        right = Right("person", "UPDATE", "of_0002")
+        async with _connected(tmp_path, made.url(OWNER)) as owner:
+            await owner.execute(
+                text('GRANT UPDATE (of_0002) ON person TO "rubrica-api"')
+            )
+            await owner.commit()
+
+        assert await migrate(settings) == ("0002", "0002")
+        assert (await look(settings))[1] == []
+
+        held = await _as_owner(made, tmp_path, rights_held)
+        assert held["rubrica-api"] == rights_of(Role.API) | {right}
+        for role in Role:
+            async with _connected(tmp_path, made.url(role.value)) as connection:
+                assert (await table_version(connection)).is_usable
+
+
+async def test_undeclared_table_is_nobodys(
+    cluster: SeparateUsers, tmp_path: Path
+) -> None:
+    """A table that was added without its rights: no role gets at it."""
+    async with _connected(tmp_path, cluster.url(OWNER)) as owner:
+        await owner.execute(text("CREATE TABLE forgotten (id int)"))
+        assert await owner.run_sync(grant_rights) == 0
+        await owner.commit()
+    async with _connected(tmp_path, cluster.url(Role.API.value)) as connection:
+        with pytest.raises(ProgrammingError, match="permission denied for table"):
+            await connection.execute(text("SELECT * FROM forgotten"))
+
+
+@pytest.mark.parametrize(
+    ("role", "statement"),
+    [
+        (Role.CHORES, "UPDATE person SET vouched_by = 'officer'"),
+        (Role.CHORES, "INSERT INTO person (id) VALUES ('x')"),
+        (Role.CHORES, "UPDATE integrator SET may_vouch = true"),
+        (Role.CHORES, "INSERT INTO credential (id) VALUES ('x')"),
+        (Role.ADMIN, "UPDATE audit_event SET actor = 'system'"),
+        (Role.ADMIN, "DELETE FROM audit_event"),
+        (Role.ADMIN, "UPDATE person SET vouched_by = 'officer'"),
+        (Role.ADMIN, "INSERT INTO activation (id) VALUES ('x')"),
+        (Role.ADMIN, "TRUNCATE audit_event"),
+        (Role.API, "ALTER TABLE person ADD COLUMN x int"),
+        (Role.API, "CREATE TABLE mine (id int)"),
+        (Role.API, "CREATE TEMPORARY TABLE mine (id int)"),
+        (Role.API, "INSERT INTO person (id) VALUES ('x')"),
+        (Role.API, "SELECT phc FROM console_user"),
+        (Role.API, "SELECT * FROM audit_event"),
+        (Role.EMBED, "SELECT phc FROM revocation_pin"),
+        (Role.EMBED, "UPDATE activation_item SET document_sha256 = ''"),
+        (Role.SIGNING, "SELECT verifier_sha256 FROM signing_secret"),
+        (Role.SIGNING, "SELECT phc FROM login_secret"),
+        (Role.SIGNING, "UPDATE alembic_version SET version_num = '0'"),
+        (Role.SIGNING, "DELETE FROM table_compatibility"),
+        (Role.CHORES, "DROP TABLE person"),
+    ],
+)
+async def test_role_is_refused(
+    cluster: SeparateUsers, tmp_path: Path, role: Role, statement: str
+) -> None:
+    """What is another role's work, or nobody's."""
+    async with _connected(tmp_path, cluster.url(role.value)) as connection:
+        with pytest.raises(ProgrammingError, match=r"permission denied|must be owner"):
+            await connection.execute(text(statement))
+
+
+async def test_stranger_may_not_connect(cluster: SeparateUsers, tmp_path: Path) -> None:
+    """Only the roles' users come in."""
+    cluster.run_as_superuser("CREATE ROLE stranger LOGIN;")
+
+    with pytest.raises(Exception, match="permission denied for database"):
+        async with _connected(tmp_path, cluster.url("stranger")):
+            pass
+
+
+@pytest.mark.parametrize("role", list(Role))
+async def test_every_role_writes_its_audit(
+    cluster: SeparateUsers, tmp_path: Path, role: Role
+) -> None:
+    """A process start has a row, and its events chain to it."""
+    engines = open_engines(_settings(tmp_path, cluster.url(role.value)))
+    store = SqlStore(engines, SystemClock(), role.value)
+    try:
+        for _ in range(2):
+            async with store.write() as records:
+                records.audit.add(_EVENT)
+    finally:
+        await store.close()
+
+
+async def test_missing_right_is_told_apart(
+    cluster: SeparateUsers, tmp_path: Path
+) -> None:
+    """Callers get 503; the log names table, user and what to do."""
+    engines = open_engines(_settings(tmp_path, cluster.url(Role.CHORES.value)))
+    store = SqlStore(engines, SystemClock(), "chores")
+
+    async def forge() -> None:
+        async with store.write() as records:
+            await records.integrators.lock_keys("x")  # type: ignore[arg-type]  # an id
+
+    with capture_logs() as logs, pytest.raises(ApplianceError) as caught:
+        await forge()
+    await store.close()
+
+    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
+    (line,) = logs
+    assert line["event"] == "store.permission_denied"
+    assert line["reason"] == "permission denied for table api_key"
+    assert line["user"] == "rubrica-chores"
+    assert line["remedy"] == "run rubrica migrate"
+
+
+async def test_one_user_for_all_is_left_alone(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    """Where no role has a user, a migration grants nothing."""
+    await migrate(_settings(tmp_path, postgres_url))
+
+    async with _connected(tmp_path, postgres_url) as connection:
+        assert await connection.run_sync(grant_rights) == 0
+        assert await connection.run_sync(rights_held) == {}
+
+
+async def test_tables_of_one_user_become_the_owners(tmp_path: Path) -> None:
+    """An installation that had one user: the printed SQL, and a migration."""
+    with SeparateUsers.made("other") as made:
+        made.run_as_superuser("DROP DATABASE other; CREATE DATABASE other;")
+        await migrate(_settings(tmp_path, made.server.url("other")))
+        made.run_as_superuser(roles_sql("other"))
+        made.run_as_superuser(roles_sql("other"))
+        await migrate(_settings(tmp_path, made.url(OWNER)))
+
+        held = await _as_owner(made, tmp_path, rights_held)
+
+        assert held == {role.value: rights_of(role) for role in Role}
+        owners = made.server.execute(
+            "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'public'",
+            "other",
+        )
+        assert owners == OWNER
+
+
+async def test_role_cannot_migrate(
+    cluster: SeparateUsers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends at once and says so, however long it may wait."""
+    cluster.run_as_superuser("CREATE DATABASE bare;")
+    url = cluster.url(Role.API.value).replace("/rubrica?", "/bare?")
+    settings = tmp_path / "settings.toml"
+    token = 'label = "x"\npin_file = "pin"\n'
+    keys = "pepper_file", "data_key_file", "lookup_key_file"
+    settings.write_text(
+        f'trial = true\ndata_dir = "."\nrun_dir = "."\n[database]\nurl = "{url}"\n'
+        f"[hsm.firma]\n{token}[hsm.pki]\n{token}[secrets]\n"
+        + "".join(f'{key} = "x"\n' for key in keys)
+    )
+
+    status = await asyncio.to_thread(
+        main, ["--settings", str(settings), "migrate", "--wait", "600"]
+    )
+
+    assert status == 78
+    assert "permission denied for schema public" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("url", "variable", "user"),
+    [
+        ("postgresql:///rubrica?host=/run/postgresql", None, "rubrica-api"),
+        ("postgresql://db.example/rubrica", None, "rubrica-api"),
+        ("postgresql://one.example:5432,two.example/rubrica", "x", "x"),
+        ("postgresql://somebody@db.example/rubrica", "x", "somebody"),
+        ("postgresql:///rubrica?host=/run/postgresql&user=somebody", "x", None),
+    ],
+)
+def test_user_of_an_address(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    url: str,
+    variable: str | None,
+    user: str | None,
+) -> None:
+    """Without one it is libpq's: PGUSER, or who the process is, whatever USER says."""
+    monkeypatch.setattr(
+        "pwd.getpwuid", lambda _: SimpleNamespace(pw_name="rubrica-api")
+    )
+    monkeypatch.setenv("USER", "root")
+    monkeypatch.delenv("PGUSER", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("PGUSER", variable)
+
+    assert database_url(_settings(tmp_path, url)).username == user

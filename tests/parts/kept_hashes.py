@@ -1,0 +1,21 @@
+"""Hashes of the passwords that tests give everybody, each made once in a process.
+
+    login_phc = await KeptHashes(slots).hash(b"una clave")
+
+What is kept is as real as ever, and so is each check of it; only that two people with
+one password have one salt, which no test asks about.
+"""
+
+from appliance.services.passwords import Passwords
+
+_KEPT: dict[bytes, str] = {}
+
+
+class KeptHashes(Passwords):
+    """Login passwords, hashed again only where that was not done before."""
+
+    async def hash(self, password: bytes) -> str:
+        """Hash a login password, or give what became of it before."""
+        if password not in _KEPT:
+            _KEPT[password] = await super().hash(password)
+        return _KEPT[password]

@@ -1,0 +1,168 @@
+"""Which user runs a command, and what they get for it."""
+
+import argparse
+import re
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from appliance.commands import EX_CONFIG, main
+from appliance.commands.as_role import (
+    ROLES,
+    credentials_of,
+    role_of,
+    with_settings,
+)
+from tests.parts.manual import blocks
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def _commands() -> set[str]:
+    """Every command that there is."""
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers()
+    for point in entry_points(group="rubrica.commands"):
+        point.load()(commands)
+    return set(commands.choices)
+
+
+def test_every_command_is_somebodys() -> None:
+    """None runs as root because nobody thought of it; no word is none."""
+    assert {words[0] for words in ROLES} == _commands()
+
+
+def test_every_command_stands_in_the_man_page() -> None:
+    """packaging/rubrica.8 names each, and none that is not there."""
+    page = (_ROOT / "packaging" / "rubrica.8").read_text("utf-8").replace("\\-", "-")
+    named = re.findall(r"^\.BR? (.*)$", page, re.MULTILINE)
+    words = {
+        word.strip('", ') for line in named for word in re.findall(r'"[^"]+"|\S+', line)
+    }
+
+    assert {word.split()[0] for word in words if word} >= _commands()
+
+
+def test_every_role_has_a_user_and_a_unit() -> None:
+    """The user is made by sysusers.conf, and runs that role's unit."""
+    made = (_ROOT / "systemd" / "sysusers.conf").read_text("utf-8")
+    units = {path.stem.rstrip("@") for path in (_ROOT / "systemd").glob("*.service")}
+
+    for role in filter(None, ROLES.values()):
+        assert re.search(rf"^u +rubrica-{role} ", made, re.MULTILINE)
+        assert f"rubrica-{role}" in units
+
+
+@pytest.mark.parametrize(
+    ("line", "role"),
+    [
+        ("hsm init", "signing"),
+        ("--settings /etc/rubrica/settings.toml hsm check", "signing"),
+        ("--settings=x timestamps try", "chores"),
+        ("timestamps list", "migrate"),
+        ("secrets rotate data", "migrate"),
+        ("serve api", "api"),
+        ("check-config --role api", None),
+        ("--version", None),
+        ("", None),
+        ("nothing such", None),
+    ],
+)
+def test_role_of_a_command(line: str, role: str | None) -> None:
+    """By its first words, whatever options stand before them."""
+    assert role_of(line.split()) == role
+
+
+@pytest.mark.parametrize(
+    ("line", "given", "added"),
+    [
+        ("hsm check", {}, True),
+        ("migrate --wait 5", {}, True),
+        ("check-config", {}, True),
+        ("--settings other.toml hsm check", {}, False),
+        ("--settings=other.toml hsm check", {}, False),
+        ("hsm check", {"RUBRICA_SETTINGS": "other.toml"}, False),
+        ("up", {}, False),
+        ("demo sign --out x", {}, False),
+        ("--version", {}, False),
+    ],
+)
+def test_root_takes_no_settings_of_the_folder_it_stands_in(
+    line: str, given: dict[str, str], added: bool
+) -> None:
+    """Anybody may have put them there, with a module to load."""
+    words = line.split()
+    usual = ["--settings", "/etc/rubrica/settings.toml"]
+
+    assert with_settings(words, given) == ([*usual, *words] if added else words)
+
+
+def test_credentials_of_a_unit_and_its_drop_ins() -> None:
+    """A line without a value takes back those before it."""
+    unit = """\
+# /etc/systemd/system/rubrica-api.service
+[Service]
+User=rubrica-api
+LoadCredential=pepper:/etc/rubrica/secrets/pepper
+LoadCredential=data-key:/etc/rubrica/secrets/data-key
+
+# /etc/systemd/system/rubrica-api.service.d/override.conf
+[Service]
+LoadCredential=
+LoadCredentialEncrypted=pepper:/etc/credstore.encrypted/pepper
+LoadCredential=database:/etc/rubrica/secrets/database-api
+"""
+
+    assert credentials_of(unit) == [
+        "LoadCredentialEncrypted=pepper:/etc/credstore.encrypted/pepper",
+        "LoadCredential=database:/etc/rubrica/secrets/database-api",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "user", "refused"),
+    [
+        ("integrator list", 0, True),
+        ("hsm init", 0, True),
+        ("serve api", 0, True),
+        ("check-config", 0, False),
+        ("integrator list", 1000, False),
+    ],
+)
+def test_root_makes_nothing_in_production(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    line: str,
+    user: int,
+    refused: bool,
+) -> None:
+    """No role could read it: the user whose work it is is named."""
+    settings = tmp_path / "settings.toml"
+    settings.write_text(_settings_of_the_manual())
+    monkeypatch.setattr("os.geteuid", lambda: user)
+
+    status = main(["--settings", str(settings), *line.split()])
+
+    told = capsys.readouterr().err
+    assert (status == EX_CONFIG and "rubrica-as-role" in told) is refused
+
+
+def _settings_of_the_manual() -> str:
+    """The settings file of docs/operations.md: PROD."""
+    given = blocks("First installation, with systemd")
+    return next(block.text for block in given if block.language == "toml")
+
+
+def test_roles_are_told_in_the_manual() -> None:
+    """The table of docs/operations.md is this one."""
+    manual = (_ROOT / "docs" / "operations.md").read_text("utf-8")
+    rows = re.findall(r"^\| `rubrica-(\w+)` \| (.*) \|$", manual, re.MULTILINE)
+    told = {
+        tuple(words.split()): role
+        for role, all_words in rows
+        for words in re.findall(r"`([\w -]+)`", all_words)
+    }
+
+    assert told == {words: role for words, role in ROLES.items() if role is not None}

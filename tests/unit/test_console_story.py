@@ -1,0 +1,31 @@
+"""What the console tells of an event's detail."""
+
+from admin_ui import story
+from appliance.domain.vocab import EventKind
+
+
+def test_first_value_is_told_by_what_it_is() -> None:
+    """Not as something after nothing."""
+    detail = {"after": 28, "before": None, "session": "s"}
+
+    shown = story.shown(detail, EventKind.SESSION_REQUEST)
+
+    assert shown == {"request": 28, "session": "s"}
+
+
+def test_before_comes_before_after() -> None:
+    """Though the record keeps members by their names' order."""
+    detail = {"after": 28, "before": 27, "session": "s"}
+
+    assert list(story.shown(detail, EventKind.SESSION_REQUEST)) == [
+        "session",
+        "before",
+        "after",
+    ]
+
+
+def test_what_did_not_change_is_left_as_it_is() -> None:
+    """Empty lists tell nothing; a position is counted from 1."""
+    detail = {"code": "X", "kinds": [], "item": 2}
+
+    assert story.shown(detail, EventKind.TASK_FAILED) == {"code": "X", "item": 3}
