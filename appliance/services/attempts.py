@@ -1,14 +1,18 @@
 """Attempts at the signing password: slots, count and lock.
 
 A wrong password counts when Argon2 has said no. Before it runs, a check takes a
-running slot, so that no number of parallel guesses gets past the limit.
+running slot, so that no number of parallel guesses gets past the limit. Of the calls
+of a person who wait with the same password one is checked for all: if it is right it
+is right for each of them.
 
 Source: decisions "attempts", "wrong signing password".
 """
 
 import asyncio
+import hmac
+import secrets
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 from weakref import WeakValueDictionary
@@ -43,6 +47,22 @@ class RightPassword:
     secret: SigningSecret
     """What the password was compared with."""
     found: PasswordCheck
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """A check that somebody asks for."""
+
+    signer: Signer
+    request: RequestId | None
+    password: bytes = field(repr=False)
+    coming: tuple[CredentialId, ...]
+    mark: bytes = field(repr=False)
+    """Equal where person, password and `coming` are; tells nobody the password."""
+    deadline: float
+    """By the clock of the event loop: when they have waited long enough."""
+    found: asyncio.Future[RightPassword | None] = field(default_factory=asyncio.Future)
+    """For who waits for this check; None unless it was right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +102,9 @@ class Attempts:
         self._queues: WeakValueDictionary[PersonId, asyncio.Lock] = (
             WeakValueDictionary()
         )
+        self._mark_key = secrets.token_bytes(32)
+        self._open: dict[bytes, _Wish] = {}
+        """Checks that equal ones may wait for, by mark."""
 
     async def check(
         self,
@@ -110,13 +133,45 @@ class Attempts:
                 `SIGN_LOCKED`, `RATE_LIMITED` when no slot gets free, or
                 `CERTIFICATE_NOT_USABLE` for a person without a password.
         """
-        slot = await self._take_slot(signer, request)
+        parts = (signer.person, *coming, password.hex())
+        mark = hmac.digest(self._mark_key, "\n".join(parts).encode(), "sha256")
+        deadline = asyncio.get_running_loop().time() + self._settings.slot_wait_s
+        wish = _Wish(signer, request, password, tuple(coming), mark, deadline)
+        first = self._open.setdefault(mark, wish)
+        if first is not wish:
+            right = await asyncio.shield(first.found)
+            if right is not None:
+                return right
+            # A wrong one counts for each request: they are checked one by one.
+        return await self._check_for_all(wish)
+
+    async def _check_for_all(self, wish: _Wish) -> RightPassword:
+        """Check, and tell who waits for it.
+
+        Raises:
+            ApplianceError: see `check`.
+        """
+        right = None
+        try:
+            slot = await self._take_slot(wish)
+            right = await self._check_within(wish, slot)
+        finally:
+            self._close(wish)
+            wish.found.set_result(right)
+        return right
+
+    async def _check_within(self, wish: _Wish, slot: _Slot) -> RightPassword:
+        """Check what a slot was taken for.
+
+        Raises:
+            ApplianceError: `SIGN_PASSWORD_WRONG` or `SIGN_LOCKED`.
+        """
         found = await self._passwords.check(
-            password, slot.secret, (*slot.credentials, *coming)
+            wish.password, slot.secret, (*slot.credentials, *wish.coming)
         )
         if found.right:
             return RightPassword(slot.id, slot.secret, found)
-        left = await self._count_wrong(signer, request, slot.id, found)
+        left = await self._count_wrong(wish.signer, wish.request, slot.id, found)
         if left == 0:
             raise ApplianceError(ErrorCode.SIGN_LOCKED)
         raise ApplianceError(
@@ -138,11 +193,18 @@ class Attempts:
         person = signer.person
         secret = await records.people.signing_secret(person, lock=True)
         await records.slots.close(right.slot, SlotOutcome.RIGHT, None)
+        unlock, renewed = right.found.unlock, right.found.renewed
+        if (
+            secret is not None
+            and renewed is not None
+            and secret.verifier_sha256 == renewed.secret.verifier_sha256
+        ):
+            # Another one of those who waited for this check has kept it meanwhile.
+            return renewed.unlock
         if secret is None or secret.verifier_sha256 != right.secret.verifier_sha256:
             return None
         if secret.counted and secret.locked_at is None:
             await records.people.set_counted(person, 0, None)
-        unlock, renewed = right.found.unlock, right.found.renewed
         if renewed is None or not await try_relock(
             records, person, self._installation, unlock, renewed
         ):
@@ -159,46 +221,50 @@ class Attempts:
         )
         return renewed.unlock
 
-    async def _take_slot(self, signer: Signer, request: RequestId | None) -> _Slot:
+    async def _take_slot(self, wish: _Wish) -> _Slot:
         """A slot, now or when one gets free.
 
-        Of those in this process who wait for a person's slots the first alone looks
-        again: a look is a transaction that writes, and fifty would make 500 a second.
+        In one process one of a person's checks looks at a time: a look is a
+        transaction that writes, and fifty who wait would make 500 a second.
 
         Raises:
             ApplianceError: `RATE_LIMITED` after `slot_wait_s`; those of `_try_slot`.
         """
-        deadline = asyncio.get_running_loop().time() + self._settings.slot_wait_s
-        queue = self._queues.setdefault(signer.person, asyncio.Lock())
-        taken = None if queue.locked() else await self._try_slot(signer, request)
-        if taken is not None:
-            return taken
+        queue = self._queues.setdefault(wish.signer.person, asyncio.Lock())
         try:
-            async with asyncio.timeout_at(deadline):
+            async with asyncio.timeout_at(wish.deadline):
                 await queue.acquire()
         except TimeoutError as exc:
             raise ApplianceError(ErrorCode.RATE_LIMITED, extras=_LATER) from exc
         try:
-            return await self._await_slot(signer, request, deadline)
+            return await self._await_slot(wish)
         finally:
             queue.release()
 
-    async def _await_slot(
-        self, signer: Signer, request: RequestId | None, deadline: float
-    ) -> _Slot:
+    async def _await_slot(self, wish: _Wish) -> _Slot:
         """Look until a slot is free.
+
+        Who waits for this check came before the look that took its slot: what it
+        saw of password, lock and keys is no older than they are.
 
         Raises:
             ApplianceError: as `_take_slot`.
         """
         loop = asyncio.get_running_loop()
         while True:
-            taken = await self._try_slot(signer, request)
+            self._close(wish)
+            taken = await self._try_slot(wish.signer, wish.request)
             if taken is not None:
                 return taken
-            if loop.time() >= deadline:
+            if loop.time() >= wish.deadline:
                 raise ApplianceError(ErrorCode.RATE_LIMITED, extras=_LATER)
+            self._open.setdefault(wish.mark, wish)
             await asyncio.sleep(_LOOK_AGAIN_S)
+
+    def _close(self, wish: _Wish) -> None:
+        """Let nobody else wait for a check."""
+        if self._open.get(wish.mark) is wish:
+            del self._open[wish.mark]
 
     async def _try_slot(
         self, signer: Signer, request: RequestId | None

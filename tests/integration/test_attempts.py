@@ -5,22 +5,25 @@ Source: decisions "attempts", "wrong signing password".
 
 import asyncio
 import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Connection, event
+from sqlalchemy import Connection, event, func, select
 
 from appliance.domain.errors import ApplianceError, ErrorCode
-from appliance.domain.ids import RequestId
+from appliance.domain.ids import CredentialId, RequestId
 from appliance.domain.key_ring import KeyRing
 from appliance.domain.records.people import SigningSecret
 from appliance.domain.request import Signer
 from appliance.domain.vocab import SlotOutcome
 from appliance.services.attempts import Attempts
 from appliance.services.passwords import HashSlots
-from appliance.services.signing_password import SigningPasswords
+from appliance.services.signing_password import PasswordCheck, SigningPasswords
 from appliance.settings import SigningSettings
+from appliance.storage.tables.people import attempt_slot
 from tests.core_parts import PASSWORD, CoreParts, cheap_password_secret
 from tests.parts.signing_host import INSTALLATION
 
@@ -79,13 +82,40 @@ class Desk:
             return await records.slots.running(self.signer.person, since)
 
 
+class HeldPasswords(SigningPasswords):
+    """Checks the first password when it is told to go on."""
+
+    def __init__(self, peppers: KeyRing, slots: HashSlots) -> None:
+        super().__init__(peppers, slots)
+        self.asked = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def check(
+        self,
+        password: bytes,
+        secret: SigningSecret,
+        credentials: Collection[CredentialId] = (),
+    ) -> PasswordCheck:
+        """As ever, but not at once."""
+        self.asked.set()
+        await self.go_on.wait()
+        return await super().check(password, secret, credentials)
+
+
+def attempts_of(
+    core: CoreParts, passwords: SigningPasswords, slot_wait_s: float = 0.3
+) -> Attempts:
+    """Checks of passwords whose slots are waited for that long."""
+    settings = SigningSettings(slot_wait_s=slot_wait_s)
+    return Attempts(core.store, passwords, core.clock, settings, INSTALLATION)
+
+
 async def desk_of(core: CoreParts, slot_wait_s: float = 0.3) -> Desk:
     """With slots that are waited for that long."""
     passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(2))
     signer = await core.add_signer(await cheap_password_secret(passwords))
     request = await core.add_request(signer.person)
-    settings = SigningSettings(slot_wait_s=slot_wait_s)
-    attempts = Attempts(core.store, passwords, core.clock, settings, INSTALLATION)
+    attempts = attempts_of(core, passwords, slot_wait_s)
     return Desk(core, attempts, signer, request)
 
 
@@ -228,23 +258,80 @@ async def test_no_slot_free_is_rate_limited(sqlite_desk: Desk) -> None:
     assert (await sqlite_desk.secret()).counted == 0
 
 
-async def test_of_those_who_wait_one_looks(sqlite_desk: Desk) -> None:
-    """Each of thirty callers of a process looks once, and from then on the first."""
-    await sqlite_desk.take_slots(10)
-    looks = 0
-    engine = sqlite_desk.core.store._engines.writer.sync_engine
+@contextmanager
+def counted_looks(desk: Desk) -> Iterator[list[None]]:
+    """One for each transaction that writes."""
+    looks: list[None] = []
+    engine = desk.core.store._engines.writer.sync_engine
 
     def note(_connection: Connection) -> None:
-        nonlocal looks
-        looks += 1
+        looks.append(None)
 
     event.listen(engine, "begin", note)
-
-    refusals = await asyncio.gather(*(sqlite_desk.attempt(PASSWORD) for _ in range(30)))
-
+    yield looks
     event.remove(engine, "begin", note)
+
+
+@pytest.mark.parametrize("typed", ["equal", "different"])
+async def test_of_those_who_wait_one_looks(sqlite_desk: Desk, typed: str) -> None:
+    """Of thirty callers of a process the first looks for all, ten times a second."""
+    await sqlite_desk.take_slots(10)
+    words = [PASSWORD if typed == "equal" else wrong(n) for n in range(30)]
+
+    with counted_looks(sqlite_desk) as looks:
+        refusals = await asyncio.gather(*(sqlite_desk.attempt(w) for w in words))
+
     assert {refusal and refusal.code for refusal in refusals} == {C.RATE_LIMITED}
-    assert 30 <= looks < 45
+    assert 1 <= len(looks) < 15
+
+
+async def slots_taken(desk: Desk) -> int:
+    """Checks of the person that were ever begun."""
+    async with desk.core.store._engines.reader.connect() as connection:
+        found = await connection.execute(select(func.count()).select_from(attempt_slot))
+        return found.scalar_one()
+
+
+async def test_equal_right_passwords_are_checked_together(desk: Desk) -> None:
+    """Fifty calls that come at once, for several requests: two checks at the most."""
+    requests = [await desk.core.add_request(desk.signer.person) for _ in range(5)]
+
+    refusals = await asyncio.gather(
+        *(desk.attempt(PASSWORD, requests[n % 5]) for n in range(50))
+    )
+
+    assert refusals == [None] * 50
+    assert 1 <= await slots_taken(desk) <= 2
+    assert await desk.running() == 0
+
+
+async def test_what_comes_after_the_slot_is_checked_anew(sqlite_desk: Desk) -> None:
+    """Nobody passes by a look at the keys and the lock from before they came."""
+    passwords = HeldPasswords(KeyRing.of(b"p" * 32), HashSlots(2))
+    desk = replace(sqlite_desk, attempts=attempts_of(sqlite_desk.core, passwords))
+    first = asyncio.create_task(desk.attempt(PASSWORD))
+    await passwords.asked.wait()
+    async with desk.core.store.write() as records:
+        await records.people.set_counted(desk.signer.person, 10, desk.core.now)
+
+    refusal = await desk.attempt(PASSWORD)
+    passwords.go_on.set()
+
+    assert await first is None
+    assert refusal is not None
+    assert refusal.code is C.SIGN_LOCKED
+
+
+async def test_equal_wrong_passwords_at_once_count_on_each_request(desk: Desk) -> None:
+    """Checked together they are not: each request is another guess."""
+    requests = [await desk.core.add_request(desk.signer.person) for _ in range(4)]
+
+    refusals = await asyncio.gather(
+        *(desk.attempt(wrong(1), requests[n % 4]) for n in range(8))
+    )
+
+    assert {r and r.code for r in refusals} == {C.SIGN_PASSWORD_WRONG}
+    assert (await desk.secret()).counted == 4
 
 
 async def test_counted_and_running_share_the_limit(sqlite_desk: Desk) -> None:

@@ -351,6 +351,25 @@ async def test_older_pepper_is_left_at_the_next_signature(core: CoreParts) -> No
     assert "sign.pepper_renewed" in await core.audited()
 
 
+async def test_new_pepper_is_kept_once_for_all_of_one_check(core: CoreParts) -> None:
+    """Each of those who waited for it gets what opens the key as it is now."""
+    desk = await locked_desk(core, BOTH)
+    name = (await desk.credential()).id
+    right = await desk.attempts.check(desk.signer, None, PASSWORD)
+
+    opened = []
+    for _ in range(3):
+        async with core.store.write() as records:
+            unlock = await desk.attempts.passed(records, desk.signer, right)
+        assert unlock is not None
+        now = await desk.credential()
+        opened.append(open_outer(unlock[name], now.outer, now.aad(INSTALLATION)))
+
+    assert opened == [INNER] * 3
+    assert (await desk.secret()).pepper_version == 2
+    assert (await core.audited()).count("sign.pepper_renewed") == 1
+
+
 async def test_older_pepper_stays_while_a_key_is_in_use(core: CoreParts) -> None:
     """What is on its way opens; the next signature after it renews."""
     old = await locked_desk(core)
