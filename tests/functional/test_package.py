@@ -7,10 +7,8 @@ Source: docs/operations.md, "First installation".
 """
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import httpx
@@ -18,8 +16,8 @@ import pytest
 
 from tests.parts.booted import Booted, can_boot
 from tests.parts.manual import Block, blocks, packages
+from tests.parts.packaged import built, debian_with
 
-_ROOT: Final = Path(__file__).resolve().parents[2]
 _API: Final = "http://127.0.0.1:8080"
 _PROXY: Final = ("nginx",)
 
@@ -37,37 +35,19 @@ def manual() -> list[Block]:
     return blocks("First installation")
 
 
-def _build(folder: Path) -> Path:
-    """Build the package as the manual does, from this checkout."""
-    command = [str(_ROOT / "packaging" / "build-deb"), str(folder)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return Path(done.stdout.strip())
-
-
 @pytest.fixture(scope="module")
 def machine(
     manual: list[Block], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Booted]:
     """A machine with the package beside PostgreSQL, Redis, SoftHSM and nginx."""
     folder = tmp_path_factory.mktemp("package")
-    package = _build(folder)
+    package = built(folder)
     install = next(b.text for b in manual if "rubrica_*.deb" in b.text)
-    depends = subprocess.run(
-        ["dpkg-deb", "--field", str(package), "Depends"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    # apt takes a package whose dependencies are there without any network.
-    wanted = [re.split(r"[ (|]", each.strip())[0] for each in depends.split(",")]
     named = [each for each in packages(install) if not each.startswith("/")]
     (folder / "machine").mkdir()
-    with Booted.made(
-        folder / "machine", [*wanted, *named, *_PROXY, "openssl"]
+    with debian_with(
+        folder / "machine", package, [*named, *_PROXY, "openssl"]
     ) as booted:
-        # Its /tmp is a file system of its own, which begins empty.
-        shutil.copy(package, booted.root / "root")
-        booted.run("cp /root/rubrica_*.deb /tmp")
         yield booted
 
 

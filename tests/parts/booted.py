@@ -95,16 +95,20 @@ class Booted:
         """
 
         def moved() -> Result:
-            libc = ctypes.CDLL(None, use_errno=True)
-            namespace = Path(f"/proc/{self._init().pid}/ns/net")
-            with namespace.open("rb") as there:
-                if libc.setns(there.fileno(), _CLONE_NEWNET) != 0:
-                    raise OSError(ctypes.get_errno(), "setns")
+            self.enter_network()
             return work()
 
         # Its one thread stays on that network and ends with the pool.
         with ThreadPoolExecutor(max_workers=1) as pool:
             return pool.submit(moved).result()
+
+    def enter_network(self) -> None:
+        """Move the calling thread to this machine's network, for good."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        namespace = Path(f"/proc/{self._init().pid}/ns/net")
+        with namespace.open("rb") as there:
+            if libc.setns(there.fileno(), _CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), "setns")
 
     def switch_off(self) -> None:
         """Have it stop as a machine does."""

@@ -35,6 +35,17 @@ def downgrade():
 '''
 
 
+def migration(version: str, *, before: str, oldest: str) -> str:
+    """The text of one.
+
+    Args:
+        version: that it makes of the tables.
+        before: which it finds.
+        oldest: that code must know to use them afterwards.
+    """
+    return _MIGRATION.format(version=version, before=before, oldest=oldest)
+
+
 @contextmanager
 def next_versions(folder: Path, oldest: Mapping[str, str]) -> Iterator[None]:
     """Have this process know the migrations of later releases.
@@ -47,7 +58,7 @@ def next_versions(folder: Path, oldest: Mapping[str, str]) -> Iterator[None]:
     shutil.copytree(table_version.MIGRATIONS, migrations)
     before = table_version.newest()
     for version, reader in oldest.items():
-        text = _MIGRATION.format(version=version, before=before, oldest=reader)
+        text = migration(version, before=before, oldest=reader)
         (migrations / "versions" / f"{version}_more.py").write_text(text)
         before = version
     try:
