@@ -4,7 +4,6 @@ Makes and destroys keys of its own on each token; touches no other. A PIN is
 tried once; the checks that need a login are left out where it fails.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Final
 import pkcs11
 from pkcs11.exceptions import NoSuchToken, PKCS11Error
 
+from appliance.core.cores import usable_cores
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.errors import (
     ApplianceError,
@@ -97,7 +97,7 @@ def check(
     profile = load_profile(settings.hsm.profile)
     kinds = profile.keys.algorithms if algorithms is None else algorithms
     run = _Check(settings, profile, clock, ask, kinds)
-    counts = sorted({1, 2, os.cpu_count() or 1}) if processes is None else processes
+    counts = sorted({1, 2, usable_cores()}) if processes is None else processes
     _look_at_profile(run)
     try:
         run.report.add("module", str(module_path(settings.hsm, profile)))

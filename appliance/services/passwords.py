@@ -6,7 +6,6 @@ another matter (no PHC string is ever made of one) but share the slots.
 
 import asyncio
 import functools
-import os
 import secrets
 from collections import deque
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Final, TypeVar
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
+from appliance.core.cores import usable_cores
 from appliance.core.fair_queue import FairLimits, FairQueue
 from appliance.core.work_owner import work_owner
 from appliance.domain.errors import ApplianceError, ErrorCode
@@ -44,7 +44,7 @@ class HashSlots:
     """
 
     def __init__(self, slots: int | None = None) -> None:
-        most = slots or os.cpu_count() or 1
+        most = slots or usable_cores()
         self._signing = FairQueue(
             FairLimits(
                 places=most,

@@ -1,13 +1,13 @@
 """Whose password is hashed next, and who is told that there are too many."""
 
 import asyncio
-import os
 import statistics
 import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from appliance.core.cores import usable_cores
 from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId
@@ -160,4 +160,4 @@ async def test_real_checks_pass_by_a_flood(flood: str) -> None:
         stop.set()
 
     assert done > len(passed)
-    assert statistics.median(passed) <= 2 * (os.cpu_count() or 1), passed
+    assert statistics.median(passed) <= 2 * usable_cores(), passed

@@ -32,6 +32,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from appliance.core.cores import usable_cores
 from appliance.domain.errors import DocumentRefusedError, ErrorCode
 
 _Result = TypeVar("_Result")
@@ -166,7 +167,7 @@ def read_beside_others(folder: Path, role: str, number: int) -> None:
         number: of it among those of its role.
     """
     sys.setswitchinterval(_GIVE_WAY_S)
-    lanes = max(1, (os.cpu_count() or 1) // 2)
+    lanes = max(1, usable_cores() // 2)
     _lock[:] = [folder / f"readings-{role}-{number % lanes}.lock"]
 
 
