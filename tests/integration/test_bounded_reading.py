@@ -17,7 +17,7 @@ from appliance.domain.hsm import KeyAlgorithm
 from tests.parts import hostile
 from tests.tools.pdf_samples import make_plan, make_signer
 from worker.pdf import add_dss, prepare
-from worker.pdf.bounds import bounded, read_apart
+from worker.pdf.bounds import bounded, lane, read_apart
 from worker.stamp.revision import refusing
 
 CPU_S = 0.3
@@ -189,6 +189,17 @@ def test_readings_that_are_not_quick_come_one_after_the_other() -> None:
     assert asyncio.run(run()) == ["a", "b", "c"]
     assert most == [1]
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 4, 64])
+@pytest.mark.parametrize("workers", [2, 3, 4, 9, 64])
+def test_half_of_the_workers_read_nothing_slow(workers: int, cores: int) -> None:
+    """Whatever a host has of both: every other worker is quick."""
+    lanes = {lane(number, cores) for number in range(1, workers + 1)}
+
+    assert len(lanes) <= (workers + 1) // 2 < workers
+    assert len(lanes) <= max(1, cores // 2)
+    assert len(lanes) == min((workers + 1) // 2, max(1, cores // 2))
 
 
 def _refused(pdf: bytes) -> ErrorCode | None:

@@ -12,8 +12,8 @@ pyHanko, being Python, takes at once.
 One interpreter runs one thread at a time, so what reads for seconds holds up all that
 its process does. Three things keep that small: threads give way twenty times sooner
 than Python has them do; readings that are not quick come one after the other, and use
-at most half of a host's cores (`read_beside_others`); and a worker leaves a hand free
-for others (`worker.signing`).
+at most half of a host's cores and every other worker (`read_beside_others`); and a
+worker leaves a hand free for others (`worker.signing`).
 """
 
 import asyncio
@@ -164,11 +164,22 @@ def read_beside_others(folder: Path, role: str, number: int) -> None:
     Args:
         folder: that all processes of the role on this host can write in.
         role: of the process.
-        number: of it among those of its role.
+        number: of it among those of its role, from 1.
     """
     sys.setswitchinterval(_GIVE_WAY_S)
-    lanes = max(1, usable_cores() // 2)
-    _lock[:] = [folder / f"readings-{role}-{number % lanes}.lock"]
+    _lock[:] = [folder / f"readings-{role}-{lane(number, usable_cores())}.lock"]
+
+
+def lane(number: int, cores: int) -> int:
+    """Which of a host's lanes is that worker's.
+
+    Two workers at least share one: all would be slow at once where each had its own.
+
+    Args:
+        number: of the worker, from 1.
+        cores: of the host.
+    """
+    return (number - 1) // 2 % max(1, cores // 2)
 
 
 @contextmanager
