@@ -31,15 +31,6 @@ library.reset_on_fork = true
 """
 
 
-def so_pin_file(token: TokenSettings) -> Path:
-    """Where the security officer's PIN stands: beside the user's.
-
-    Only `rubrica hsm init` reads it; keep it off the machine once all is made.
-    """
-    pin = token.pin_file
-    return pin.with_name(f"{pin.stem}-so{pin.suffix}")
-
-
 def make_configuration(conf: Path) -> bool:
     """Write SoftHSM's configuration, with a token folder beside it.
 
@@ -111,7 +102,7 @@ def _make(
     ask: AskPin | None,
 ) -> tuple[str, ...]:
     made = []
-    so_file = so_pin_file(token)
+    so_file = token.so_pin_file
     if not so_file.exists():
         make_pin(so_file, profile.quirks.pin_chars)
         made.append(f"SO PIN file {so_file}")
@@ -165,7 +156,7 @@ def _set_user_pin(
     ask: AskPin | None,
 ) -> tuple[str, ...]:
     made = []
-    so_file = so_pin_file(token)
+    so_file = token.so_pin_file
     if not so_file.exists():
         msg = f"token {token.label} has no user PIN and {so_file} is missing"
         raise HsmRefusedError(msg)

@@ -18,6 +18,7 @@ MIGRATE: Final = "migrate"
 """Who alters tables, replaces keys, and does operators' work."""
 ROLES: Final[dict[tuple[str, ...], str | None]] = {
     ("audit",): MIGRATE,
+    ("backup",): None,
     ("certificate",): MIGRATE,
     ("check-config",): None,
     ("check-ports",): None,
@@ -36,6 +37,7 @@ ROLES: Final[dict[tuple[str, ...], str | None]] = {
     ("person",): MIGRATE,
     ("ready",): MIGRATE,
     ("request",): MIGRATE,
+    ("restore",): None,
     ("sample",): MIGRATE,
     ("sandbox",): "sandbox",
     ("secrets",): MIGRATE,

@@ -3,13 +3,14 @@
 import argparse
 
 from appliance.operations import doctor, sample
+from appliance.operations.backup import command as backup
 from appliance.operations.setup import command
 
 
 def register(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> None:
-    """Add `setup`, `doctor` and `sample`.
+    """Add `setup`, `doctor`, `sample`, `backup` and `restore`.
 
     Args:
         commands: of the `rubrica` parser.
@@ -17,3 +18,4 @@ def register(
     command.register(commands)
     doctor.register(commands)
     sample.register(commands)
+    backup.register(commands)

@@ -22,6 +22,15 @@ class TokenSettings(Section):
     pin_file: Path
     """File with its PIN, read once at the start of the worker."""
 
+    @property
+    def so_pin_file(self) -> Path:
+        """Where the security officer's PIN stands: beside the user's.
+
+        Only `rubrica hsm init` reads it; keep it off the machine once all is made.
+        """
+        pin = self.pin_file
+        return pin.with_name(f"{pin.stem}-so{pin.suffix}")
+
 
 class ReplicaSettings(TokenSettings):
     """One more token behind the logical HSM "firma", with the same master keys."""

@@ -17,7 +17,7 @@ from hsm_config.certificates import is_demo, read_ca, read_root
 from hsm_config.module import opened
 from hsm_config.pin import make_pin
 from hsm_config.provision import provision
-from hsm_config.tokens import _init_token, make_configuration, so_pin_file
+from hsm_config.tokens import _init_token, make_configuration
 from tests.parts.hsm import HsmInstallation
 
 
@@ -65,7 +65,7 @@ def test_init_makes_pins_of_their_own_that_only_the_owner_reads(
 ) -> None:
     """Four random PINs, each in a 0600 file."""
     tokens = (made.settings.hsm.firma, made.settings.hsm.pki)
-    files = [file for one in tokens for file in (one.pin_file, so_pin_file(one))]
+    files = [file for one in tokens for file in (one.pin_file, one.so_pin_file)]
 
     assert len({file.read_text() for file in files}) == 4
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
@@ -146,7 +146,7 @@ def test_token_without_user_pin_is_completed(bare: HsmInstallation) -> None:
     hsm = bare.settings.hsm
     assert hsm.softhsm_conf is not None
     make_configuration(hsm.softhsm_conf)
-    so_pin = make_pin(so_pin_file(hsm.firma), 32)
+    so_pin = make_pin(hsm.firma.so_pin_file, 32)
     with opened(hsm, bare.profile) as library:
         _init_token(library, hsm.firma.label, so_pin)
 

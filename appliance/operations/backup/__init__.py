@@ -1,0 +1,1 @@
+"""`rubrica backup` and `rubrica restore`: an installation in two encrypted files."""

@@ -1,0 +1,155 @@
+"""Make a backup: the database first, so that all documents it names come after it."""
+
+import json
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import Any, Final
+
+from appliance.operations.backup import places, record
+from appliance.operations.backup.archive import CONTENTS, Writer, writing
+from appliance.settings import Settings, SettingsError
+
+ABOUT: Final = "about.json"
+SUFFIX: Final = ".tar.age"
+_WORK: Final = "/var/tmp"  # noqa: S108 (a folder of its own is made in it)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A backup that is whole."""
+
+    path: Path
+    files: int
+    size: int
+    """Bytes before encryption."""
+
+
+def make_record(
+    settings: Settings,
+    settings_file: Path,
+    folder: Path,
+    recipients: list[str],
+    now: datetime,
+    version: str,
+) -> Made:
+    """Back up database, documents, public keys and settings.
+
+    Args:
+        settings: of the installation.
+        settings_file: where they stand.
+        folder: that is there; the file's name says when it was made.
+        recipients: options of age(1).
+        now: the time.
+        version: of the tables.
+
+    Raises:
+        SettingsError: what stands in the way; nothing is left of it.
+        OSError: the same.
+    """
+    path = folder / f"rubrica-{_stamp(now)}{SUFFIX}"
+    with (
+        tempfile.TemporaryDirectory(dir=_WORK, prefix="rubrica-backup-") as work,
+        writing(path, recipients) as archive,
+    ):
+        dumped = Path(work) / places.DUMP
+        record.dump(settings, dumped)
+        _begin(archive, settings, now, kind="record", tables=version)
+        archive.add_file(places.SETTINGS, settings_file)
+        archive.add_file(places.DUMP, dumped)
+        dumped.unlink()
+        _add_all(archive, places.public_keys(settings))
+        _add_all(archive, places.documents(settings))
+        return _end(archive, path)
+
+
+def make_secrets(
+    settings: Settings, folder: Path, recipients: list[str], now: datetime
+) -> Made:
+    """Back up what opens the other: keys, PINs, passwords, tokens of a software HSM.
+
+    Args:
+        settings: of the installation.
+        folder: in another place than the record's backups.
+        recipients: options of age(1).
+        now: the time.
+
+    Raises:
+        SettingsError: what stands in the way; nothing is left of it.
+        OSError: the same.
+    """
+    path = folder / f"rubrica-secrets-{_stamp(now)}{SUFFIX}"
+    with writing(path, recipients) as archive:
+        _begin(archive, settings, now, kind="secrets", tables=None)
+        _add_all(archive, places.secret_files(settings))
+        _add_all(archive, places.tokens(settings))
+        return _end(archive, path)
+
+
+def forget_older(folder: Path, prefix: str, keep: int) -> list[Path]:
+    """Remove all but the newest backups of one kind.
+
+    Args:
+        folder: where they lie.
+        prefix: of their names, before the time.
+        keep: how many stay, 1 or more.
+
+    Returns:
+        Those that are gone.
+    """
+    found = sorted(folder.glob(f"{prefix}[0-9]*{SUFFIX}"))
+    older = found[:-keep]
+    for path in older:
+        path.unlink()
+    return older
+
+
+def _stamp(now: datetime) -> str:
+    return now.strftime("%Y%m%dT%H%M%SZ")
+
+
+def _begin(
+    archive: Writer, settings: Settings, now: datetime, *, kind: str, tables: str | None
+) -> None:
+    about: dict[str, Any] = {
+        "kind": kind,
+        "rubrica": version_of("rubrica"),
+        "tables": tables,
+        "installation": settings.installation,
+        "database": settings.database.url.partition(":")[0],
+        "made": now.isoformat(),
+    }
+    archive.add_bytes(ABOUT, json.dumps(about, ensure_ascii=False).encode())
+
+
+def _add_all(archive: Writer, found: Iterable[tuple[str, Path]]) -> None:
+    for name, path in found:
+        archive.add_file(name, path)
+
+
+def _end(archive: Writer, path: Path) -> Made:
+    told = archive.tally.told()
+    made = Made(path, archive.tally.files, archive.tally.size)
+    archive.add_bytes(CONTENTS, json.dumps(told).encode())
+    return made
+
+
+def check_folders(record_folder: Path, secrets_folder: Path | None) -> None:
+    """Refuse places that are not there, or are one.
+
+    Raises:
+        SettingsError: what is wrong with them.
+    """
+    for folder in (record_folder, secrets_folder):
+        if folder is not None and not folder.is_dir():
+            msg = f"{folder}: is no folder"
+            raise SettingsError(msg)
+    if secrets_folder is not None and record_folder.samefile(secrets_folder):
+        msg = (
+            f"{secrets_folder}: who finds both files there has everything; "
+            "give the secrets another place"
+        )
+        raise SettingsError(msg)

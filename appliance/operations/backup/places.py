@@ -1,0 +1,88 @@
+"""Where the files of an installation lie, and what they are called in a backup."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel
+
+from appliance.settings import Settings, TokenSettings
+
+SETTINGS: Final = "settings.toml"
+DUMP: Final = "database"
+PKI: Final = "pki/"
+DOCUMENTS: Final = "documents/"
+SECRETS: Final = "secrets/"
+TOKENS: Final = "tokens/"
+SOFTHSM_CONF: Final = "softhsm2.conf"
+
+
+def documents(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Name and path of each file of the document store; none that is being written."""
+    folder = settings.documents_dir
+    for path in folder.glob("*/*/*.pdf"):
+        yield DOCUMENTS + path.relative_to(folder).as_posix(), path
+
+
+def public_keys(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Certificates that `hsm init` wrote, and what else lies beside them."""
+    folder = settings.root_file.parent
+    for path in sorted(folder.glob("*")):
+        if path.is_file() and not path.name.startswith("."):
+            yield PKI + path.name, path
+
+
+def secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Files that the settings name and that are there, by the key that names each."""
+    for key, path in secret_places(settings):
+        if path.is_file():
+            yield SECRETS + key, path
+
+
+def secret_places(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Key and path of each file that the settings name."""
+    found = dict(_named(settings, ""))
+    found["secrets.document_key_file"] = settings.document_key_file
+    yield from found.items()
+
+
+def _named(section: BaseModel, before: str) -> Iterator[tuple[str, Path]]:
+    """Those of a section and of the sections in it."""
+    if isinstance(section, TokenSettings):
+        yield f"{before}so_pin_file", section.so_pin_file
+    for name in type(section).model_fields:
+        found = getattr(section, name)
+        several = found if isinstance(found, (list, tuple)) else [found]
+        for at, value in enumerate(several):
+            key = f"{before}{name}" + (f".{at}" if several is found else "")
+            if isinstance(value, BaseModel):
+                yield from _named(value, f"{key}.")
+            elif isinstance(value, Path) and name.endswith("_file"):
+                yield key, value
+
+
+def token_folder(settings: Settings) -> Path | None:
+    """Where SoftHSM keeps its tokens; None for every other HSM."""
+    conf = settings.hsm.softhsm_conf
+    if conf is None or not conf.is_file():
+        return None
+    for line in conf.read_text("utf-8").splitlines():
+        key, _, value = line.partition("=")
+        if key.strip() == "directories.tokendir":
+            return Path(value.strip())
+    return None
+
+
+def tokens(settings: Settings) -> Iterator[tuple[str, Path]]:
+    """Files of SoftHSM's tokens.
+
+    A login may be writing `token.object` just then: the copy beside it, which a
+    worker puts back where that is not whole, comes along.
+    """
+    folder, conf = token_folder(settings), settings.hsm.softhsm_conf
+    if folder is None or conf is None:
+        return
+    yield SOFTHSM_CONF, conf
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path != conf:
+            yield TOKENS + path.relative_to(folder).as_posix(), path

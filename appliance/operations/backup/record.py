@@ -1,0 +1,218 @@
+"""The database in a backup: a dump that is consistent, and one that is brought back.
+
+SQLite: `VACUUM INTO`, which reads in one transaction. PostgreSQL: its own pg_dump and
+pg_restore, as the user who owns the tables, and told by the environment, not by
+arguments that every process of the machine can read.
+"""
+
+import os
+import pwd
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from appliance.settings import Settings, SettingsError
+from appliance.storage.engines import connect_options, database_url
+from appliance.storage.rights import OWNER
+
+_AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
+"""The system's; libpq before 16 has no word for them."""
+_NAMED: Final = (
+    "SELECT integrator, sha256 FROM document"
+    " UNION SELECT integrator, sha256 FROM signed_document"
+)
+_TABLES: Final = (
+    "SELECT count(*) FROM pg_tables"
+    " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+)
+
+
+def dump(settings: Settings, into: Path) -> None:
+    """Write all of the database as it is at one moment.
+
+    Args:
+        settings: of the installation.
+        into: a new file, in a folder that nobody else may read.
+
+    Raises:
+        SettingsError: the database is away, or there is no pg_dump; with its words.
+    """
+    if settings.database.url == "sqlite":
+        with _read_only(settings) as connection:
+            connection.execute("VACUUM INTO ?", (str(into),))
+        return
+    with into.open("wb") as file:
+        _run_postgres(settings, ["pg_dump", "--format=custom"], stdout=file.fileno())
+
+
+def refuse_full(settings: Settings) -> None:
+    """Refuse to bring a dump back over a database that holds something.
+
+    Raises:
+        SettingsError: it does, or it is away.
+    """
+    if settings.database.url == "sqlite":
+        path = _sqlite_file(settings)
+        if path.exists():
+            msg = f"{path}: is there already: move it away"
+            raise SettingsError(msg)
+        return
+    if _ask(settings, _TABLES) != [["0"]]:
+        msg = "database: has tables already: give an empty one"
+        raise SettingsError(msg)
+
+
+def bring_back(settings: Settings, dumped: Path) -> None:
+    """Make an empty database what it was, all of it or nothing.
+
+    Args:
+        settings: of the installation.
+        dumped: what `dump` wrote.
+
+    Raises:
+        SettingsError: it could not be; with its words.
+    """
+    if settings.database.url == "sqlite":
+        # Over the same file system: a rename puts it there whole.
+        dumped.rename(_sqlite_file(settings))
+        return
+    command = ["pg_restore", "--no-owner", "--no-privileges", "--exit-on-error"]
+    with dumped.open("rb") as file:
+        _run_postgres(
+            settings,
+            [*command, "--single-transaction", "--dbname", ""],
+            stdin=file.fileno(),
+        )
+
+
+def table_version(settings: Settings) -> str:
+    """Of which version the tables are.
+
+    Raises:
+        SettingsError: the database is away, or has no tables.
+    """
+    ((version,),) = _ask(settings, "SELECT version_num FROM alembic_version")
+    return version
+
+
+def named_documents(settings: Settings) -> set[tuple[str, str]]:
+    """Integrator and SHA-256 of every document that the database names.
+
+    Raises:
+        SettingsError: the database is away.
+    """
+    return {(integrator, sha256) for integrator, sha256 in _ask(settings, _NAMED)}
+
+
+def _ask(settings: Settings, query: str) -> list[list[str]]:
+    """What a query finds: rows of texts without a `|` in them.
+
+    Raises:
+        SettingsError: it cannot be asked; with the database's words.
+    """
+    if settings.database.url == "sqlite":
+        with _read_only(settings) as connection:
+            return [[str(each) for each in row] for row in connection.execute(query)]
+    told = _run_postgres(settings, ["psql", "-XqAt", "--command", query])
+    return [line.split("|") for line in told.decode().splitlines()]
+
+
+@contextmanager
+def _read_only(settings: Settings) -> Iterator[sqlite3.Connection]:
+    """SQLite's file, to be read.
+
+    Raises:
+        SettingsError: it is not there, or cannot be read.
+    """
+    source = _sqlite_file(settings)
+    try:
+        with closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as opened:
+            yield opened
+    except sqlite3.Error as exc:
+        msg = f"{source}: cannot be read ({exc})"
+        raise SettingsError(msg) from exc
+
+
+def _sqlite_file(settings: Settings) -> Path:
+    return Path(str(database_url(settings).database))
+
+
+def _run_postgres(
+    settings: Settings,
+    command: list[str],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.PIPE,
+) -> bytes:
+    """Run one of PostgreSQL's programs on the database; what it wrote.
+
+    Raises:
+        SettingsError: it is not installed, or it failed; with its words.
+    """
+    variables = _libpq(settings)
+    if os.geteuid() == 0 and "PGUSER" not in variables and _is_user(OWNER):
+        command = ["runuser", "-u", OWNER, "--", *command]
+        variables["PGUSER"] = OWNER
+    if command[-1] == "":
+        command = [*command[:-1], variables["PGDATABASE"]]
+    try:
+        done = subprocess.run(  # noqa: S603 (no shell)
+            command,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **variables},
+            cwd="/",
+            check=False,
+        )
+    except FileNotFoundError as exc:
+        msg = f"{command[0]}: is not installed; `apt-get install postgresql-client`"
+        raise SettingsError(msg) from exc
+    if done.returncode != 0:
+        told = done.stderr.decode(errors="replace").strip()
+        raise SettingsError(told or f"{command[0]}: failed ({done.returncode})")
+    return done.stdout or b""
+
+
+def _libpq(settings: Settings) -> dict[str, str]:
+    """Where the database is, as libpq's variables say it.
+
+    Source: PostgreSQL, "libpq", 34.15.
+    """
+    url = database_url(settings)
+    database, options = settings.database, connect_options(settings)
+    authorities = database.root_certificate_file
+    if authorities is None and database.tls.startswith("verify"):
+        authorities = _AUTHORITIES
+    hosts = options.get("host", [url.query.get("host") or url.host])
+    ports = options.get("port", [url.query.get("port") or url.port])
+    found = {
+        "PGDATABASE": url.database,
+        "PGHOST": ",".join(map(str, filter(None, hosts))),
+        "PGPORT": ",".join(map(str, filter(None, ports))),
+        "PGUSER": _named_user(settings),
+        "PGPASSWORD": url.password,
+        "PGSSLMODE": database.tls,
+        "PGSSLROOTCERT": authorities,
+        "PGTARGETSESSIONATTRS": options.get("target_session_attrs"),
+        "PGCONNECT_TIMEOUT": "10",
+    }
+    return {key: str(value) for key, value in found.items() if value}
+
+
+def _named_user(settings: Settings) -> str | None:
+    """Whom the settings name; None where each process comes as who it is."""
+    given = settings.database.url
+    before = given.partition("://")[2].partition("?")[0].partition("/")[0]
+    return before.rpartition("@")[0] or os.environ.get("PGUSER")
+
+
+def _is_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True

@@ -1,0 +1,234 @@
+"""Bring a backup back: settings and secrets, public keys, documents, the database last.
+
+Nothing that is there is overwritten. What was brought back by a run that ended
+half-way and is the same is kept, so that it can be begun again. The database comes
+last, and whole: before it, no role has anything to work on.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Final
+
+from appliance.operations.backup import places, record
+from appliance.operations.backup.archive import CONTENTS, Tally, copied, reading
+from appliance.operations.backup.making import ABOUT
+from appliance.settings import Settings, SettingsError, load_settings
+from appliance.storage.durable import make_folder, write_durably
+from appliance.storage.table_version import newest
+
+_WORK: Final = "/var/tmp"  # noqa: S108 (a folder of its own is made in it)
+_JSON_BYTES: Final = 65_536
+_PIECE: Final = 1 << 20
+Taker = Callable[[str, IO[bytes]], None]
+
+
+@dataclass
+class Restored:
+    """What was brought back."""
+
+    about: dict[str, Any]
+    files: int = 0
+    kept: int = 0
+    """Files that were there already, the same."""
+    missing: list[tuple[str, str]] = field(default_factory=list)
+    """Integrator and SHA-256 of documents that the database names and are not there."""
+
+
+def restore_settings(backup: Path, identity: Path, settings_file: Path) -> bool:
+    """Put the settings in their place, unless there are some.
+
+    Returns:
+        Whether they were brought back.
+
+    Raises:
+        SettingsError: see `reading`.
+    """
+    if settings_file.exists():
+        return False
+    for name, _, content in reading(backup, identity):
+        if name == places.SETTINGS:
+            write_durably(settings_file, [content.read()])
+            _own_as_folder(settings_file, 0o644)
+            return True
+    msg = f"{backup}: has no settings: is it the one with the secrets?"
+    raise SettingsError(msg)
+
+
+def restore_secrets(backup: Path, identity: Path, settings: Settings) -> Restored:
+    """Put keys, PINs and tokens where the settings name them.
+
+    Raises:
+        SettingsError: another file is there already; see `reading`.
+    """
+    named = {places.SECRETS + key: path for key, path in places.secret_places(settings)}
+    folder = places.token_folder(settings)
+
+    def take(name: str, content: IO[bytes]) -> None:
+        nonlocal folder
+        conf = settings.hsm.softhsm_conf
+        if name == places.SOFTHSM_CONF and conf is not None:
+            _put(restored, conf, content, 0o600)
+            folder = places.token_folder(settings)
+        elif name.startswith(places.TOKENS) and folder is not None:
+            place = folder / name.removeprefix(places.TOKENS)
+            _put(restored, place, content, 0o600)
+        elif name in named:
+            _put(restored, named[name], content, 0o600)
+        else:
+            msg = f"{name}: the settings name no place for it"
+            raise SettingsError(msg)
+
+    restored = Restored({})
+    _take_all(backup, identity, "secrets", restored, take)
+    return restored
+
+
+def restore_record(backup: Path, identity: Path, settings_file: Path) -> Restored:
+    """Bring back public keys, documents and then the database, and look at it.
+
+    Args:
+        backup: of the record.
+        identity: file with age's private key.
+        settings_file: of the installation; its secrets are there.
+
+    Raises:
+        SettingsError: the database holds something; the backup is damaged, or of
+            tables that this version does not know; another file is there.
+    """
+    settings = load_settings(settings_file)
+    record.refuse_full(settings)
+    restored = Restored({})
+    work_in = settings.data_dir if settings.database.url == "sqlite" else Path(_WORK)
+    with tempfile.TemporaryDirectory(dir=work_in, prefix=".restore-") as work:
+        dumped = Path(work) / places.DUMP
+
+        def take(name: str, content: IO[bytes]) -> None:
+            if name == places.DUMP:
+                with dumped.open("wb") as file:
+                    copied(content, file)
+                    os.fsync(file.fileno())
+            elif name.startswith(places.PKI):
+                path = settings.root_file.parent / name.removeprefix(places.PKI)
+                _put(restored, path, content, 0o640)
+            elif name.startswith(places.DOCUMENTS):
+                path = settings.documents_dir / name.removeprefix(places.DOCUMENTS)
+                _put(restored, path, content, 0o660)
+            elif name != places.SETTINGS:
+                msg = f"{name}: is nothing that a backup has"
+                raise SettingsError(msg)
+
+        _take_all(backup, identity, "record", restored, take)
+        _own_as_folder(dumped, 0o660, settings.data_dir)
+        record.bring_back(settings, dumped)
+    for integrator, sha256 in sorted(record.named_documents(settings)):
+        place = settings.documents_dir / integrator / sha256[:2] / f"{sha256}.pdf"
+        if not place.is_file():
+            restored.missing.append((integrator, sha256))
+    return restored
+
+
+def _take_all(
+    backup: Path, identity: Path, kind: str, restored: Restored, take: Taker
+) -> None:
+    """Give each member of a whole backup of a kind to who puts it in its place.
+
+    Raises:
+        SettingsError: it is of another kind, or not whole; see `reading`.
+    """
+    try:
+        whole = _is_whole(backup, identity, kind, restored, take)
+    except tarfile.TarError as exc:
+        msg = f"{backup}: is cut off or damaged ({exc})"
+        raise SettingsError(msg) from exc
+    if not whole:
+        msg = f"{backup}: is not whole"
+        raise SettingsError(msg)
+
+
+def _is_whole(
+    backup: Path, identity: Path, kind: str, restored: Restored, take: Taker
+) -> bool:
+    """Give each member away; whether the last one tells of all of them.
+
+    Raises:
+        SettingsError: see `_take_all`.
+        tarfile.TarError: it ends in the midst of a member.
+    """
+    tally, whole = Tally(), False
+    for name, size, content in reading(backup, identity):
+        if name == CONTENTS:
+            whole = json.loads(content.read(_JSON_BYTES)) == tally.told()
+            continue
+        if name == ABOUT:
+            restored.about = json.loads(content.read(_JSON_BYTES))
+            _refuse_other(backup, restored.about, kind)
+        elif not restored.about:
+            return False
+        else:
+            take(name, content)
+        tally.count(name, size)
+    return whole
+
+
+def _refuse_other(backup: Path, about: dict[str, Any], kind: str) -> None:
+    """Refuse a backup of another kind, and one of a newer version's tables.
+
+    Raises:
+        SettingsError: it is one.
+    """
+    if about.get("kind") != kind:
+        msg = f"{backup}: holds the {about.get('kind')}, not the {kind}"
+        raise SettingsError(msg)
+    tables = about.get("tables")
+    if tables is not None and int(tables) > int(newest()):
+        msg = (
+            f"{backup}: its tables are of version {tables}, and this one knows "
+            f"{newest()}: install Rúbrica {about.get('rubrica')} or a newer one"
+        )
+        raise SettingsError(msg)
+
+
+def _put(restored: Restored, path: Path, content: IO[bytes], mode: int) -> None:
+    """Write a file that is not there; one that is there must be the same.
+
+    Raises:
+        SettingsError: it is another one.
+    """
+    if path.exists():
+        if _sha256(content) != _sha256(path):
+            msg = f"{path}: is there already, and another one: move it away"
+            raise SettingsError(msg)
+        restored.kept += 1
+        return
+    new = [each for each in path.parents if not each.exists()]
+    make_folder(path.parent)
+    for folder in reversed(new):
+        _own_as_folder(folder, folder.stat().st_mode & 0o7777)
+    write_durably(path, iter(lambda: content.read(_PIECE), b""))
+    _own_as_folder(path, mode)
+    restored.files += 1
+
+
+def _sha256(of: IO[bytes] | Path) -> bytes:
+    digest = hashlib.sha256()
+    if isinstance(of, Path):
+        with of.open("rb") as file:
+            return _sha256(file)
+    while piece := of.read(_PIECE):
+        digest.update(piece)
+    return digest.digest()
+
+
+def _own_as_folder(path: Path, mode: int, folder: Path | None = None) -> None:
+    """Have what root made belong to whom the folder that it is in belongs to."""
+    path.chmod(mode)
+    if os.geteuid() == 0:
+        of = (folder or path.parent).stat()
+        shutil.chown(path, of.st_uid, of.st_gid)

@@ -1,0 +1,305 @@
+"""A backup that is made while people sign, and what is made of it after a loss.
+
+Source: docs/backup.md.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+
+from appliance.domain.vocab import RequestState
+from tests import pdfs
+from tests.functional.calls import signed_pdf
+from tests.ledger import read_ledger
+from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.callers import Crowd
+from tests.parts.harm import execute, until
+from tests.parts.places import short_folder
+from tests.validators import pdfsig, pyhanko_valid
+
+SHUT = 0o077
+"""Bits of who may not look into secrets."""
+
+
+@dataclass
+class Site:
+    """An appliance with somebody who signs, and two places for its backups."""
+
+    appliance: Appliance
+    person: TestPerson
+    places: Path
+    recipient: str
+
+    def sign(self) -> tuple[int, bytes]:
+        """A new request and its signed document."""
+        request = self.appliance.new_request(self.person, pdfs.one_page())
+        with self.appliance.client(self.person) as client:
+            return request, signed_pdf(client, self.person, request)
+
+    def signed(self, request: int) -> bytes:
+        """The signed document of a request, as its signer gets it."""
+        with self.appliance.client(self.person) as client:
+            return client.get(f"/solicitudes/{request}/documento").content
+
+    def back_up(self, *options: str) -> "subprocess.CompletedProcess[str]":
+        """Run `rubrica backup`."""
+        to = ("--to", str(self.places / "record"))
+        return self.appliance.rubrica(
+            "backup", *to, "--recipient", self.recipient, *options
+        )
+
+    def back_up_all(self) -> None:
+        """Record and secrets."""
+        done = self.back_up("--secrets-to", str(self.places / "secrets"))
+        assert done.returncode == 0, done.stderr
+
+    def files(self, kind: str) -> list[Path]:
+        """What lies in a place, oldest first."""
+        return sorted((self.places / kind).iterdir())
+
+    def restore(self, *options: str) -> "subprocess.CompletedProcess[str]":
+        """Run `rubrica restore` of the newest backups."""
+        files = ("--backup", str(self.files("record")[-1]))
+        key = ("--identity", str(self.places / "key"))
+        return self.appliance.rubrica("restore", *files, *key, *options)
+
+    def restore_all(self) -> "subprocess.CompletedProcess[str]":
+        """Record and secrets."""
+        return self.restore("--secrets", str(self.files("secrets")[-1]))
+
+    def lose(self) -> Path:
+        """Have nothing of the installation be there; where it went."""
+        self.appliance.stop()
+        folder = self.appliance.folder
+        if self.appliance.settings.database.url != "sqlite":
+            execute(
+                self.appliance, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public"
+            )
+        shutil.rmtree(self.appliance.settings.activation_dir, ignore_errors=True)
+        lost = folder.rename(folder.with_name(f"{folder.name}-lost"))
+        folder.mkdir(mode=0o700)
+        return lost
+
+
+@contextmanager
+def _site(places: Path, database: str) -> Iterator[Site]:
+    """A running one, with a key of age's for its backups."""
+    for name in ("record", "secrets"):
+        (places / name).mkdir()
+    made = subprocess.run(
+        ["age-keygen", "-o", str(places / "key")],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    recipient = made.stderr.rpartition(" ")[2].strip()
+    with (
+        short_folder() as folder,
+        Appliance.made(folder, database=database) as appliance,
+    ):
+        try:
+            yield Site(appliance, appliance.new_person(), places, recipient)
+        finally:
+            appliance.configure()
+            shutil.rmtree(folder.with_name(f"{folder.name}-lost"), ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    """An appliance of the test's own, which is lost in it."""
+    url = "sqlite"
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
+    with _site(tmp_path, url) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One that no test loses."""
+    with _site(tmp_path_factory.mktemp("backups"), "sqlite") as made:
+        yield made
+
+
+@pytest.fixture
+def empty(steady: Site) -> Site:
+    """The same, without a backup."""
+    for path in (*steady.files("record"), *steady.files("secrets")):
+        path.unlink()
+    return steady
+
+
+def test_what_is_lost_comes_back_and_signs_on(site: Site) -> None:
+    """Made amid signatures: documents valid, keys usable, the audit whole."""
+    appliance = site.appliance
+    first, signed = site.sign()
+    crowd = Crowd(appliance, [site.person], pdfs.one_page(), at_least=20)
+    with crowd.calling():
+        site.back_up_all()
+    secrets = {p: p.read_bytes() for p in (appliance.folder / "secrets").iterdir()}
+    site.lose()
+
+    told = site.restore_all()
+
+    assert told.returncode == 0, told.stdout + told.stderr
+    for path, content in secrets.items():
+        assert path.read_bytes() == content
+        assert S_IMODE(path.stat().st_mode) & SHUT == 0
+    assert appliance.rubrica("migrate").returncode == 0
+    appliance.start()
+    assert site.signed(first) == signed
+    # What was being signed at that moment is given back to its signer, or signed.
+    until(lambda: not read_ledger(appliance).with_state(RequestState.IN_PROGRESS))
+    _, later = site.sign()
+    assert pdfsig(later)[0].valid
+    assert pyhanko_valid(later, appliance.roots)
+    assert appliance.rubrica("audit", "verify").returncode == 0
+    ledger = read_ledger(appliance)
+    assert len(ledger.with_state(RequestState.SIGNED)) > 1
+    # Documents that were signed after the dump: their requests wait again.
+    assert [f for f in ledger.faults() if "belong to nothing" not in f] == []
+
+
+def test_restore_that_is_cut_off_is_begun_again(site: Site) -> None:
+    """A damaged file brings no database; the whole one then keeps what is the same."""
+    request, signed = site.sign()
+    site.back_up_all()
+    site.lose()
+    (whole,) = site.files("record")
+    kept = whole.read_bytes()
+
+    whole.write_bytes(kept[:-1000])
+    cut = site.restore_all()
+    whole.write_bytes(kept)
+    again = site.restore_all()
+
+    assert cut.returncode == 78
+    assert "Traceback" not in cut.stderr
+    assert again.returncode == 0, again.stderr
+    assert "0 kept" not in again.stdout.splitlines()[1]
+    assert site.appliance.rubrica("migrate").returncode == 0
+    site.appliance.start()
+    assert site.signed(request) == signed
+
+
+def test_restore_overwrites_nothing(site: Site) -> None:
+    """A database that holds something, and another key than the backup's, stay."""
+    site.back_up_all()
+    before = read_ledger(site.appliance).newest
+
+    full = site.restore()
+
+    assert full.returncode == 78
+    assert read_ledger(site.appliance).newest == before
+    pepper = site.appliance.folder / "secrets/pepper"
+    other = os.urandom(32).hex()
+    pepper.write_text(other)
+    refused = site.restore_all()
+    assert refused.returncode == 78
+    assert str(pepper) in refused.stderr
+    assert pepper.read_text() == other
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_documents_that_are_missing_are_named(site: Site) -> None:
+    """A document that was gone before the backup: status 1, and which it is."""
+    request, _ = site.sign()
+    ledger = read_ledger(site.appliance)
+    (row,) = (r for r in ledger.rows["signed_document"] if r.request == request)
+    gone = ledger.path(row.integrator, row.sha256)
+    gone.unlink()
+    site.back_up_all()
+    site.lose()
+
+    told = site.restore_all()
+
+    assert told.returncode == 1
+    assert f"MISSING  {row.integrator}/{row.sha256}.pdf" in told.stdout
+
+
+def test_backups_beyond_those_to_keep_go(empty: Site) -> None:
+    """The newest stay; what is no backup is never touched."""
+    note = empty.places / "record" / "rubrica-note.txt"
+    note.write_text("mine")
+    names = ("rubrica-20200101T000000Z.tar.age", "rubrica-20210101T000000Z.tar.age")
+    for name in names:
+        (empty.places / "record" / name).write_bytes(b"x")
+
+    done = empty.back_up("--keep", "2")
+
+    assert done.returncode == 0, done.stderr
+    left = [path.name for path in empty.files("record")]
+    assert names[0] not in left
+    assert names[1] in left
+    assert note.name in left
+    assert len(left) == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ("nobody", "--recipient"),
+        ("bad recipient", "age1nonsense"),
+        ("no folder", "is no folder"),
+        ("one place", "another place"),
+        ("no room", "No space left"),
+    ],
+)
+def test_backup_that_cannot_be_made_leaves_nothing(
+    empty: Site, wrong: str, word: str
+) -> None:
+    """One sentence, status 78, and no file that could be taken for a backup."""
+    to = empty.places / "record"
+    options = {
+        "nobody": (),
+        "bad recipient": ("--recipient", "age1nonsense"),
+        "no folder": ("--recipient", empty.recipient, "--secrets-to", "/nowhere"),
+        "one place": ("--recipient", empty.recipient, "--secrets-to", str(to)),
+        "no room": ("--recipient", empty.recipient),
+    }[wrong]
+    if wrong == "no room":
+        mounted = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(to)]
+        subprocess.run(mounted, check=True)
+
+    try:
+        done = empty.appliance.rubrica("backup", "--to", str(to), *options)
+        left = empty.files("record")
+    finally:
+        if wrong == "no room":
+            subprocess.run(["umount", str(to)], check=True)
+
+    assert done.returncode == 78, done.stderr
+    assert word.lower() in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+    assert left == []
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_nothing_of_a_backup_can_be_read_without_the_key(site: Site) -> None:
+    """Neither file shows a secret, and another's key opens none."""
+    site.back_up_all()
+    secret = (site.appliance.folder / "secrets/pepper").read_bytes().strip()
+
+    for path in (*site.files("record"), *site.files("secrets")):
+        assert S_IMODE(path.stat().st_mode) & SHUT == 0
+        assert secret not in path.read_bytes()
+        assert bytes.fromhex(secret.decode()) not in path.read_bytes()
+    subprocess.run(
+        ["age-keygen", "-o", str(site.places / "other")],
+        check=True,
+        capture_output=True,
+    )
+    (site.places / "key").unlink()
+    (site.places / "other").rename(site.places / "key")
+    site.lose()
+    refused = site.restore_all()
+    assert refused.returncode == 78
+    assert "no identity matched" in refused.stderr
+    assert list(site.appliance.folder.iterdir()) == []
