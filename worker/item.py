@@ -24,7 +24,7 @@ from appliance.domain.person import Credential, Person
 from appliance.domain.ports import DocumentStore
 from appliance.domain.records.activations import Item, KeyedItem
 from appliance.domain.request import RequestView
-from appliance.domain.vocab import ItemState, PersonState
+from appliance.domain.vocab import ItemState, PersonState, RequestState
 from appliance.services.claimed_work import Work
 from appliance.services.claiming import Claiming
 from appliance.services.envelope import open_outer
@@ -143,6 +143,8 @@ class ItemSigner:
         # What was consented to is what is stored, and what is stored is this.
         if (
             view.sha256 != item.document_sha256
+            # Its document may have been found after a restore, meanwhile.
+            or view.state is not RequestState.IN_PROGRESS
             or item.params.sha256(item.request) != item.params_sha256
         ):
             raise ApplianceError(ErrorCode.SIGNING_FAILED)

@@ -1,21 +1,24 @@
-"""`rubrica documents`: encrypt what was stored before, or shred an integrator's.
+"""`rubrica documents`: encrypt them, give signed ones back after a restore, shred them.
 
 rubrica documents encrypt
+rubrica documents recover
 rubrica documents shred ACME --yes
 """
 
 import argparse
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from appliance.commands.progress import ProgressBar
 from appliance.commands.terminal import run_async, say
 from appliance.domain.clock import SystemClock
-from appliance.settings import Settings
+from appliance.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from appliance.services.document_keeping import DocumentKeeping
+    from appliance.services.document_recovery import DocumentRecovery
 
 
 def register(
@@ -32,6 +35,14 @@ def register(
         "encrypt", help="encrypt those that were stored before documents were"
     )
     encrypt.set_defaults(run=lambda args: run_async(_encrypt, args))
+    recover = parts.add_parser(
+        "recover",
+        help="after a restore: find what was signed since the backup in the store that "
+        "survived, so that nobody signs it twice",
+        epilog="Exit status: 0, every file that no row names was told of; 1, some "
+        "could not be read.",
+    )
+    recover.set_defaults(run=_recover)
     shred = parts.add_parser(
         "shred", help="destroy the key of an integrator's documents, for good"
     )
@@ -51,6 +62,58 @@ async def _encrypt(settings: Settings) -> int:
     for name in failed:
         say(f"{name}: not there, or not what it is named by; left as it is")
     return 1 if failed else 0
+
+
+def _recover(args: argparse.Namespace) -> int:
+    import asyncio  # noqa: PLC0415 (heavy)
+
+    from appliance.commands.own_sandbox import (  # noqa: PLC0415 (heavy)
+        sandbox_at_hand,
+    )
+
+    async def work(settings: Settings) -> int:
+        async with _recovery(settings) as recovery:
+            found = await recovery.run()
+        for each in found:
+            name = f"{each.integrator}/{each.sha256}.pdf"
+            if each.request is not None:
+                say(f"{name}: is the signed document of request {each.request}")
+            else:
+                say(f"{name}: {each.why or 'belongs to no request'}; left as it is")
+        given = sum(each.request is not None for each in found)
+        say(f"{given} of {len(found)} files that no row named were given back")
+        return 1 if any(each.why for each in found) else 0
+
+    with sandbox_at_hand(load_settings(args.settings)) as settings:
+        return asyncio.run(work(settings))
+
+
+@asynccontextmanager
+async def _recovery(settings: Settings) -> AsyncIterator["DocumentRecovery"]:
+    from appliance.bootstrap.core import (  # noqa: PLC0415 (heavy)
+        document_sealer,
+        open_core,
+    )
+    from appliance.commands.verify import report_on  # noqa: PLC0415 (heavy)
+    from appliance.services.document_recovery import (  # noqa: PLC0415 (heavy)
+        DocumentRecovery,
+    )
+    from appliance.services.inspections import Inspections  # noqa: PLC0415 (heavy)
+    from appliance.services.turns import Turns  # noqa: PLC0415 (heavy)
+
+    clock = SystemClock()
+    async with open_core(
+        settings, clock, "operator", document_sealer(settings)
+    ) as core:
+        inspections = Inspections(core.store, core.documents, core.inspector, clock)
+        yield DocumentRecovery(
+            core.store,
+            core.documents,
+            partial(report_on, core),
+            Turns(core.store, inspections, clock),
+            settings.signature_profile,
+            clock,
+        )
 
 
 def _shred(args: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 _PERSON_TYPES = frozenset({"20", "23", "24", "27"})
 _CUIL = re.compile(r"(\d{2})-?(\d{8})-?(\d)", re.ASCII)
+_SERIAL_NUMBER = re.compile(r"CUIL ?([0-9]{11})", re.ASCII)
 
 
 def parse_cuil(text: str, field: str = "cuil") -> str:
@@ -55,6 +56,16 @@ def parse_cuil(text: str, field: str = "cuil") -> str:
     if remainder == 1 or int(match[3]) != (11 - remainder) % 11:
         raise CheckDigitError(field, "XX-XXXXXXXX-X")
     return digits + match[3]
+
+
+def cuil_of(serial_number: str) -> str | None:
+    """The CUIL that a certificate's subject tells, eleven digits; None: it tells none.
+
+    Args:
+        serial_number: its attribute of that name, `CUIL XXXXXXXXXXX`.
+    """
+    match = _SERIAL_NUMBER.fullmatch(serial_number.strip())
+    return None if match is None else match[1]
 
 
 def format_cuil(cuil: str) -> str:

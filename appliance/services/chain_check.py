@@ -9,7 +9,6 @@ Source: RFC 5280, 6.1; design §6.
 """
 
 import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -19,6 +18,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from appliance.domain.errors import ChainRefusedError, ErrorCode
+from appliance.domain.person import cuil_of
 from appliance.services.certificate_rules import (
     check_algorithm,
     check_dates,
@@ -34,7 +34,6 @@ from appliance.services.certificate_rules import (
     spki_of,
 )
 
-_CUIL: Final = re.compile(r"CUIL ?([0-9]{11})", re.ASCII)
 _DOCUMENT_PURPOSES: Final = frozenset(
     {
         # RFC 9336, 3.1: id-kp-documentSigning.
@@ -181,8 +180,7 @@ def _check_cuil(signer: x509.Certificate, cuil: str) -> None:
         ChainRefusedError: `CERTIFICATE_CUIL_MISSING`, `CERTIFICATE_CUIL_DIFFERS`.
     """
     serials = signer.subject.get_attributes_for_oid(NameOID.SERIAL_NUMBER)
-    found = [_CUIL.fullmatch(str(serial.value).strip()) for serial in serials]
-    named = {match[1] for match in found if match}
+    named = {cuil_of(str(serial.value)) for serial in serials} - {None}
     if not named:
         raise ChainRefusedError(ErrorCode.CERTIFICATE_CUIL_MISSING, 0, **names(signer))
     if named != {cuil}:

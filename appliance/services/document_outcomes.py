@@ -7,6 +7,7 @@ Source: design §3; decisions "estados".
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from appliance.domain.clock import Clock
 from appliance.domain.document import Inspection
@@ -56,7 +57,7 @@ async def publish(
         level=document.level,
     )
     if not moved:
-        raise ApplianceError(ErrorCode.INTERNAL)
+        return await _settled_before(records, claim, item, now)
     await records.documents.sealed(item.request, document, now)
     if upkeep is not None:
         await records.upkeep.add(item.request, document.integrator, upkeep, now)
@@ -73,6 +74,23 @@ async def publish(
     )
     if inspection is not None:
         await hand_over(records, document, inspection, clock, actor)
+    return True
+
+
+async def _settled_before(
+    records: Records, claim: Claim, item: Item, now: datetime
+) -> bool:
+    """End an item whose request was signed by the time that it came to it.
+
+    Its document was found after a restore (`documents recover`), and stays.
+
+    Raises:
+        ApplianceError: `INTERNAL`: it was not.
+    """
+    view = await records.requests.get(item.request)
+    if view is None or view.state is not RequestState.SIGNED:
+        raise ApplianceError(ErrorCode.INTERNAL)
+    await records.activations.settle(claim, now)
     return True
 
 
@@ -112,9 +130,12 @@ async def give_up(
             return False
         for intent in await records.activations.interrupt_item(claim, item.seq, now):
             records.audit.add(key_interrupted(actor, claim.items, intent))
-        await records.requests.move(
+        moved = await records.requests.move(
             item.request, RequestState.IN_PROGRESS, then, code.value
         )
+        if not moved:
+            # Its document was found after a restore.
+            continue
         records.audit.add(item_event(kind, actor, claim, item, {**why}))
         if then is RequestState.FAILED:
             await end_rest(records, item.request, then, actor)

@@ -218,6 +218,20 @@ class SqlRequests:
         )
         return result.rowcount == 1
 
+    async def recovered(self, request: RequestId, level: str) -> bool:
+        """Have a request be signed whose document was found after a restore."""
+        result = await self._connection.execute(
+            update(signature_request)
+            .where(
+                signature_request.c.id == request,
+                signature_request.c.state.in_(
+                    (RequestState.PENDING.value, RequestState.IN_PROGRESS.value)
+                ),
+            )
+            .values(state=RequestState.SIGNED.value, reason="", level=level)
+        )
+        return result.rowcount == 1
+
     async def raised(self, request: RequestId, level: str) -> None:
         """Set the level that a signed request's document has reached."""
         await self._connection.execute(

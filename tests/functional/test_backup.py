@@ -4,11 +4,8 @@ Source: docs/backup.md.
 """
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from stat import S_IMODE
 
@@ -16,99 +13,14 @@ import pytest
 
 from appliance.domain.vocab import RequestState
 from tests import pdfs
-from tests.functional.calls import signed_pdf
 from tests.ledger import read_ledger
-from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.backups import Site, site_with_backups
 from tests.parts.callers import Crowd
-from tests.parts.harm import execute, until
-from tests.parts.places import short_folder
+from tests.parts.harm import until
 from tests.validators import pdfsig, pyhanko_valid
 
 SHUT = 0o077
 """Bits of who may not look into secrets."""
-
-
-@dataclass
-class Site:
-    """An appliance with somebody who signs, and two places for its backups."""
-
-    appliance: Appliance
-    person: TestPerson
-    places: Path
-    recipient: str
-
-    def sign(self) -> tuple[int, bytes]:
-        """A new request and its signed document."""
-        request = self.appliance.new_request(self.person, pdfs.one_page())
-        with self.appliance.client(self.person) as client:
-            return request, signed_pdf(client, self.person, request)
-
-    def signed(self, request: int) -> bytes:
-        """The signed document of a request, as its signer gets it."""
-        with self.appliance.client(self.person) as client:
-            return client.get(f"/solicitudes/{request}/documento").content
-
-    def back_up(self, *options: str) -> "subprocess.CompletedProcess[str]":
-        """Run `rubrica backup`."""
-        to = ("--to", str(self.places / "record"))
-        return self.appliance.rubrica(
-            "backup", *to, "--recipient", self.recipient, *options
-        )
-
-    def back_up_all(self) -> None:
-        """Record and secrets."""
-        done = self.back_up("--secrets-to", str(self.places / "secrets"))
-        assert done.returncode == 0, done.stderr
-
-    def files(self, kind: str) -> list[Path]:
-        """What lies in a place, oldest first."""
-        return sorted((self.places / kind).iterdir())
-
-    def restore(self, *options: str) -> "subprocess.CompletedProcess[str]":
-        """Run `rubrica restore` of the newest backups."""
-        files = ("--backup", str(self.files("record")[-1]))
-        key = ("--identity", str(self.places / "key"))
-        return self.appliance.rubrica("restore", *files, *key, *options)
-
-    def restore_all(self) -> "subprocess.CompletedProcess[str]":
-        """Record and secrets."""
-        return self.restore("--secrets", str(self.files("secrets")[-1]))
-
-    def lose(self) -> Path:
-        """Have nothing of the installation be there; where it went."""
-        self.appliance.stop()
-        folder = self.appliance.folder
-        if self.appliance.settings.database.url != "sqlite":
-            execute(
-                self.appliance, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public"
-            )
-        shutil.rmtree(self.appliance.settings.activation_dir, ignore_errors=True)
-        lost = folder.rename(folder.with_name(f"{folder.name}-lost"))
-        folder.mkdir(mode=0o700)
-        return lost
-
-
-@contextmanager
-def _site(places: Path, database: str) -> Iterator[Site]:
-    """A running one, with a key of age's for its backups."""
-    for name in ("record", "secrets"):
-        (places / name).mkdir()
-    made = subprocess.run(
-        ["age-keygen", "-o", str(places / "key")],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    recipient = made.stderr.rpartition(" ")[2].strip()
-    with (
-        short_folder() as folder,
-        Appliance.made(folder, database=database) as appliance,
-    ):
-        try:
-            yield Site(appliance, appliance.new_person(), places, recipient)
-        finally:
-            appliance.configure()
-            shutil.rmtree(folder.with_name(f"{folder.name}-lost"), ignore_errors=True)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -117,14 +29,14 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     url = "sqlite"
     if request.param == "postgresql":
         url = request.getfixturevalue("postgres_url")
-    with _site(tmp_path, url) as made:
+    with site_with_backups(tmp_path, url) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """One that no test loses."""
-    with _site(tmp_path_factory.mktemp("backups"), "sqlite") as made:
+    with site_with_backups(tmp_path_factory.mktemp("backups"), "sqlite") as made:
         yield made
 
 

@@ -248,6 +248,17 @@ class RequestRecords(Protocol):
         """Move along a legal edge; False if it was not in state `now`."""
         ...
 
+    async def recovered(self, request: RequestId, level: str) -> bool:
+        """Have a request be signed whose document was found after a restore.
+
+        False, and nothing is done, where it is neither `pendiente` nor `en_proceso`.
+
+        Args:
+            request: which.
+            level: that its document has reached.
+        """
+        ...
+
     async def raised(self, request: RequestId, level: str) -> None:
         """Set the level that a signed request's document has reached."""
         ...

@@ -1,0 +1,108 @@
+"""An appliance that is backed up, lost and made anew.
+
+with site_with_backups(folder, "sqlite") as site:
+    site.back_up_all()
+    lost = site.lose()
+    site.restore_all()
+"""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import pdfs
+from tests.functional.calls import signed_pdf
+from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.harm import execute
+from tests.parts.places import short_folder
+
+
+@dataclass
+class Site:
+    """An appliance with somebody who signs, and two places for its backups."""
+
+    appliance: Appliance
+    person: TestPerson
+    places: Path
+    recipient: str
+
+    def sign(self) -> tuple[int, bytes]:
+        """A new request and its signed document."""
+        request = self.appliance.new_request(self.person, pdfs.one_page())
+        with self.appliance.client(self.person) as client:
+            return request, signed_pdf(client, self.person, request)
+
+    def signed(self, request: int) -> bytes:
+        """The signed document of a request, as its signer gets it."""
+        with self.appliance.client(self.person) as client:
+            return client.get(f"/solicitudes/{request}/documento").content
+
+    def back_up(self, *options: str) -> "subprocess.CompletedProcess[str]":
+        """Run `rubrica backup`."""
+        to = ("--to", str(self.places / "record"))
+        return self.appliance.rubrica(
+            "backup", *to, "--recipient", self.recipient, *options
+        )
+
+    def back_up_all(self) -> None:
+        """Record and secrets."""
+        done = self.back_up("--secrets-to", str(self.places / "secrets"))
+        assert done.returncode == 0, done.stderr
+
+    def files(self, kind: str) -> list[Path]:
+        """What lies in a place, oldest first."""
+        return sorted((self.places / kind).iterdir())
+
+    def restore(self, *options: str) -> "subprocess.CompletedProcess[str]":
+        """Run `rubrica restore` of the newest backups."""
+        files = ("--backup", str(self.files("record")[-1]))
+        key = ("--identity", str(self.places / "key"))
+        return self.appliance.rubrica("restore", *files, *key, *options)
+
+    def restore_all(self) -> "subprocess.CompletedProcess[str]":
+        """Record and secrets."""
+        return self.restore("--secrets", str(self.files("secrets")[-1]))
+
+    def lose(self) -> Path:
+        """Have nothing of the installation be there; where it went."""
+        self.appliance.stop()
+        folder = self.appliance.folder
+        if self.appliance.settings.database.url != "sqlite":
+            execute(
+                self.appliance, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public"
+            )
+        shutil.rmtree(self.appliance.settings.activation_dir, ignore_errors=True)
+        lost = folder.rename(folder.with_name(f"{folder.name}-lost"))
+        folder.mkdir(mode=0o700)
+        return lost
+
+
+@contextmanager
+def site_with_backups(places: Path, database: str) -> Iterator[Site]:
+    """A running one, with a key of age's for its backups.
+
+    Args:
+        places: an empty folder for them.
+        database: URL of it, or `sqlite`.
+    """
+    for name in ("record", "secrets"):
+        (places / name).mkdir()
+    made = subprocess.run(
+        ["age-keygen", "-o", str(places / "key")],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    recipient = made.stderr.rpartition(" ")[2].strip()
+    with (
+        short_folder() as folder,
+        Appliance.made(folder, database=database) as appliance,
+    ):
+        try:
+            yield Site(appliance, appliance.new_person(), places, recipient)
+        finally:
+            appliance.configure()
+            shutil.rmtree(folder.with_name(f"{folder.name}-lost"), ignore_errors=True)
