@@ -373,6 +373,7 @@ FLAGS: Final[dict[FlagReason, str]] = {
 
 PARTS: Final = {
     "database": N_("Database"),
+    "documents": N_("Documents"),
     "sandbox": N_("Sandbox for documents"),
     "hsm": N_("HSM"),
     "clock": N_("Clock"),
@@ -389,6 +390,9 @@ HEALTH: Final = {
     ),
     "NO_WORKER": N_("No signing worker is running."),
     "HSM_UNAVAILABLE": N_("No signing worker can use the HSM."),
+    "DOCUMENTS_AWAY": N_(
+        "The folder is missing or belongs to another installation: mount the right one."
+    ),
     "CLOCK_DRIFT": N_("It is more than 5 seconds off: mend the time synchronisation."),
     "STORE_UNAVAILABLE": N_("Not responding."),
     "SANDBOX_UNAVAILABLE": N_("Not responding."),

@@ -23,7 +23,7 @@ from appliance.services.claiming import Claiming
 from appliance.services.key_use import CertificateChangedError
 from worker.finish import FencedOffError
 from worker.in_hand import end_items, holding
-from worker.item import ItemSigner, UsableKey
+from worker.item import ItemSigner, OriginalUnreadableError, UsableKey
 from worker.raising import AWAY
 
 _log = structlog.get_logger(__name__)
@@ -161,6 +161,11 @@ class ActivationSigner:
             if not await self.signer.sign(work, item, hand.key):
                 lacks = self.signer.finisher.goes_out_for(work, item)
                 hand.goes_out_for = hand.goes_out_for or lacks
+        except OriginalUnreadableError as exc:
+            _log.warning(
+                "document.unreadable", request=item.request, code=exc.code.value
+            )
+            hand.waits_for = exc.code
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:
                 raise

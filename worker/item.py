@@ -49,6 +49,10 @@ UsableKey = KeyReference | WrappedKey
 """What the HSM signs with; a wrapped one only within this HSM."""
 
 
+class OriginalUnreadableError(ApplianceError):
+    """The document that was to be signed cannot be read now: that is no try."""
+
+
 @dataclass(frozen=True, slots=True)
 class ItemSigner:
     """Signs one item at a time, under a claim.
@@ -106,6 +110,7 @@ class ItemSigner:
         Raises:
             FencedOffError: another worker has claimed since.
             CertificateChangedError: do it again, with the claim read again.
+            OriginalUnreadableError: nothing was done.
             ApplianceError: it cannot be signed, by the code of why.
         """
         view = work.requests.get(item.seq)
@@ -115,7 +120,10 @@ class ItemSigner:
         if goes_out and item.state is not ItemState.WAITING:
             return False
         stages = Stages()
-        original = await self.documents.get(view.integrator, item.document_sha256)
+        try:
+            original = await self.documents.get(view.integrator, item.document_sha256)
+        except ApplianceError as exc:
+            raise OriginalUnreadableError(exc.code) from exc
         digests = FileDigests(original)
         stages.done("read")
         if item.state is not ItemState.WAITING:

@@ -17,7 +17,7 @@ import structlog
 
 from appliance.bootstrap import Core
 from appliance.core import metrics
-from appliance.domain.errors import ApplianceError
+from appliance.domain.errors import ApplianceError, DocumentsAwayError
 from appliance.domain.hsm import TokenRole
 from appliance.domain.ids import PersonId
 from appliance.domain.records.tasks import WorkerStatus
@@ -41,6 +41,7 @@ _ORPHANS_S: Final = 300.0
 _UPKEEP_S: Final = 10.0
 _BATCHES: Final = 2
 _CLOCK_REASON: Final = "the clock is more than 5 s off"
+_DOCUMENTS_REASON: Final = "the documents' folder is away, or another installation's"
 
 
 @dataclass(slots=True)
@@ -78,6 +79,8 @@ class SigningWorker:
     """What is in hand may kill its worker: no document is taken beside it."""
     _clock_is_right: bool = True
     """As it was last looked at: by a wrong one nothing is signed."""
+    _documents_are_ours: bool = True
+    """As it was last looked at: with another folder nothing is signed."""
     _suspect_waits: bool = False
     """What is next is to be signed alone: nothing is begun before it."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -167,7 +170,8 @@ class SigningWorker:
 
     def _yields(self) -> bool:
         """Whether no further document of a batch is to be begun now."""
-        return self._stop.is_set() or self._suspect_waits or not self._clock_is_right
+        is_fit = self._clock_is_right and self._documents_are_ours
+        return self._stop.is_set() or self._suspect_waits or not is_fit
 
     def _came_through(self) -> None:
         """What was suspected killed nobody: the rest of it may have company."""
@@ -191,7 +195,11 @@ class SigningWorker:
         try:
             if not await self._look_at_clock():
                 return
-            while self._free() and (work := await self._next_work()) is not None:
+            while (
+                await self._look_at_documents()
+                and self._free()
+                and (work := await self._next_work()) is not None
+            ):
                 self._alone = work.is_suspect
                 task = self._start(self._activations.sign(work))
                 if len(work.claim.items) > 1:
@@ -215,6 +223,20 @@ class SigningWorker:
             log("worker.clock", right=state.is_right, off_s=off_s)
         self._clock_is_right = state.is_right
         return state.is_right
+
+    async def _look_at_documents(self) -> bool:
+        """Whether documents are there, and this installation's.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`: the record is away.
+        """
+        try:
+            await self.core.documents.check()
+        except DocumentsAwayError:
+            self._documents_are_ours = False
+        else:
+            self._documents_are_ours = True
+        return self._documents_are_ours
 
     async def _take_tasks(self) -> None:
         """Take HSM tasks in hand until there is none, or none may be taken."""
@@ -258,7 +280,8 @@ class SigningWorker:
     async def _keep_levels(self) -> None:
         """Keep published documents at their level, where the TSA's key is there."""
         ready = self.session.status_of(TokenRole.PKI) is HsmStatus.READY
-        if ready and await self._look_at_clock():
+        fit = ready and await self._look_at_clock()
+        if fit and await self._look_at_documents():
             await self.upkeep.run()
 
     def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
@@ -285,6 +308,8 @@ class SigningWorker:
         status, reason = self.session.status, self.session.reason
         if not await self._look_at_clock():
             status, reason = HsmStatus.UNAVAILABLE, _CLOCK_REASON
+        elif not await self._look_at_documents():
+            status, reason = HsmStatus.UNAVAILABLE, _DOCUMENTS_REASON
         if status is HsmStatus.READY:
             try:
                 await self.keys.keep()

@@ -111,7 +111,14 @@ async def open_admin(settings: Settings, clock: Clock) -> AsyncIterator[AdminFro
             intake=Intake(
                 store, core.documents, core.inspector, clock, settings.documents
             ),
-            health=Health(store, core.inspector, clock, core.tables, core.clock_check),
+            health=Health(
+                store,
+                core.inspector,
+                clock,
+                core.tables,
+                core.clock_check,
+                core.documents.check,
+            ),
             tasks=HsmTasks(store, clock, role, core.process),
             certificates=Certificates(store, clock),
             revocations=revocations,

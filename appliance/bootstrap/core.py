@@ -25,6 +25,7 @@ from appliance.services.document_keys import IntegratorDocumentKeys
 from appliance.settings import Settings, SettingsError
 from appliance.storage import redis
 from appliance.storage.database_time import database_time
+from appliance.storage.document_mark import DocumentMark
 from appliance.storage.documents import LocalDocuments
 from appliance.storage.engines import Engines, open_engines
 from appliance.storage.key_files import KeyFile
@@ -145,6 +146,7 @@ async def open_core(
                 document_keys,
                 settings.documents.reserve_bytes,
                 settings.documents.intake_room_bytes,
+                DocumentMark(store, settings.documents_dir),
             ),
             inspector=SandboxClient(
                 settings.sandbox_socket, settings.sandbox.wall_s + _SANDBOX_MARGIN_S

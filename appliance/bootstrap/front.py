@@ -201,7 +201,14 @@ async def open_front(
             tokens=tokens,
             links=links,
             health=SharedHealth(
-                Health(store, core.inspector, clock, core.tables, core.clock_check)
+                Health(
+                    store,
+                    core.inspector,
+                    clock,
+                    core.tables,
+                    core.clock_check,
+                    core.documents.check,
+                )
             ),
             tasks=tasks,
             certificates=Certificates(store, clock),

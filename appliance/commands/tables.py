@@ -36,9 +36,30 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
 def _migrate(args: argparse.Namespace) -> int:
     async def work(settings: Settings) -> int:
         say(_told(*await _migrated(settings, args.wait)))
+        await _mark(settings)
         return 0
 
     return run_async(work, args)
+
+
+async def _mark(settings: Settings) -> None:
+    """Mark the folder of documents, once.
+
+    Raises:
+        SettingsError: it is another installation's, or not mounted.
+        ApplianceError: `STORE_UNAVAILABLE`, `STORAGE_FULL`.
+    """
+    from appliance.domain.clock import SystemClock  # noqa: PLC0415 (heavy)
+    from appliance.storage.document_mark import mark_folder  # noqa: PLC0415 (heavy)
+    from appliance.storage.engines import open_engines  # noqa: PLC0415 (heavy)
+    from appliance.storage.store import SqlStore  # noqa: PLC0415 (heavy)
+
+    store = SqlStore(open_engines(settings), SystemClock(), "operator")
+    try:
+        if await mark_folder(store, settings.documents_dir):
+            say(f"marked {settings.documents_dir} as this installation's")
+    finally:
+        await store.close()
 
 
 def _told(before: str | None, after: str) -> str:

@@ -49,6 +49,8 @@ _READY: Final = {
     "NO_WORKER": "no signing worker runs: systemctl status 'rubrica-signing@*'",
     "HSM_UNAVAILABLE": "the workers' HSM does not answer: rubrica hsm check",
     "STORE_UNAVAILABLE": "the database does not answer",
+    "DOCUMENTS_AWAY": "the documents' folder is missing, or another installation's: "
+    "mount it, then rubrica migrate",
     "SANDBOX_UNAVAILABLE": "systemctl status rubrica-sandbox",
     "CLOCK_DRIFT": "mend time synchronisation here and on the database's host",
 }

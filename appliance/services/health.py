@@ -6,7 +6,7 @@ from typing import Final
 
 from appliance.core.clock_check import ClockCheck
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError
+from appliance.domain.errors import ApplianceError, DocumentsAwayError
 from appliance.domain.ports import PdfInspector
 from appliance.domain.records import Store
 from appliance.domain.records.tasks import WorkerStatus
@@ -27,6 +27,7 @@ class Health:
         clock: the time.
         tables: gives `ok`, or a code where this version may not use the tables.
         clock_check: tells whether the clock can be believed.
+        documents: raises where their folder is away, or not ours.
     """
 
     def __init__(
@@ -36,17 +37,20 @@ class Health:
         clock: Clock,
         tables: Callable[[], Awaitable[str]],
         clock_check: ClockCheck,
+        documents: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._inspector = inspector
         self._clock = clock
         self._tables = tables
         self._clock_check = clock_check
+        self._documents = documents
 
     async def ready(self) -> dict[str, str]:
         """Each part with `ok` or a code; nothing in it is secret."""
         checks: Mapping[str, Callable[[], Awaitable[str]]] = {
             "database": self._database,
+            "documents": self._documents_are_ours,
             "sandbox": self._sandbox,
             "hsm": self._hsm,
             "clock": self._clock_is_right,
@@ -56,6 +60,13 @@ class Health:
 
     async def _database(self) -> str:
         return await self._tables()
+
+    async def _documents_are_ours(self) -> str:
+        try:
+            await self._documents()
+        except DocumentsAwayError:
+            return "DOCUMENTS_AWAY"
+        return OK
 
     async def _sandbox(self) -> str:
         await self._inspector.ping()

@@ -34,6 +34,7 @@ from appliance.storage.document_files import (
     is_older,
     older,
 )
+from appliance.storage.document_mark import DocumentMark
 from appliance.storage.durable import (
     NEW,
     held_alone,
@@ -62,6 +63,7 @@ class LocalDocuments:
         keys: of the integrators.
         reserve_bytes: room that is kept for what was signed already.
         intake_room_bytes: free room that what comes in leaves on the disk.
+        mark: whose folder it must be; None: that is not asked.
     """
 
     def __init__(
@@ -70,12 +72,23 @@ class LocalDocuments:
         keys: DocumentKeys,
         reserve_bytes: int = 0,
         intake_room_bytes: int = 0,
+        mark: DocumentMark | None = None,
     ) -> None:
         self._folder = folder
+        self._mark = mark
         self._keys = keys
         self._reserve = Reserve(folder, reserve_bytes)
         self._intake_room = intake_room_bytes
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
+
+    async def check(self) -> None:
+        """Make sure that the folder is there, and this installation's.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
+        """
+        if self._mark is not None:
+            await self._mark.check()
 
     async def put(
         self,
@@ -98,6 +111,7 @@ class LocalDocuments:
                 signed and does not even fit where the reserve was.
         """
         views = [memoryview(part).cast("B") for part in parts]
+        await self.check()
         key = await self._keys.make(integrator)
         return await asyncio.to_thread(self._put, integrator, views, key, signed)
 
@@ -107,6 +121,7 @@ class LocalDocuments:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
         """
+        await self.check()
         key = await self._keys.get(integrator)
         return await asyncio.to_thread(self._get, integrator, sha256, key)
 
@@ -116,6 +131,7 @@ class LocalDocuments:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`, also when missing or altered.
         """
+        await self.check()
         key = await self._keys.get(integrator)
         path = self._path(integrator, sha256)
 
@@ -144,6 +160,7 @@ class LocalDocuments:
         Raises:
             ApplianceError: `STORAGE_FULL`; `STORE_UNAVAILABLE`.
         """
+        await self.check()
         await asyncio.to_thread(self._make_room, size_bytes)
 
     async def encrypt(self, integrator: IntegratorId, sha256: str) -> bool:
@@ -171,6 +188,7 @@ class LocalDocuments:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
+        await self.check()
         for folder in await asyncio.to_thread(self._shelves):
             names = await asyncio.to_thread(older, folder, before)
             if names:
@@ -193,6 +211,7 @@ class LocalDocuments:
                 path.unlink()
                 return True
 
+        await self.check()
         return await asyncio.to_thread(remove)
 
     async def clear(self, before: datetime) -> int:
@@ -214,6 +233,7 @@ class LocalDocuments:
                     path.unlink(missing_ok=True)
                 return len(found)
 
+        await self.check()
         return await asyncio.to_thread(clear)
 
     def _path(self, integrator: IntegratorId, sha256: str) -> Path:

@@ -290,6 +290,8 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     # Alembic's own, and ours: each process looks whether it may use the tables.
     "alembic_version": _READERS,
     "table_compatibility": _READERS,
+    # Set by the tables' owner (`migrate`).
+    "installation": _READERS,
 }
 """By table: what each role may; a role that is not named there may nothing."""
 

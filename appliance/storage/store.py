@@ -28,6 +28,7 @@ from appliance.storage.document_records import SqlDocuments
 from appliance.storage.engines import Engines
 from appliance.storage.idempotency import SqlIdempotency
 from appliance.storage.inserting import insert_into
+from appliance.storage.installation import SqlInstallation
 from appliance.storage.integrators import SqlIntegrators
 from appliance.storage.levels import SqlUpkeep
 from appliance.storage.login_records import SqlJwtKeys, SqlLinks, SqlLogins
@@ -75,6 +76,7 @@ class SqlRecords:
         self.expiry = SqlExpiry(connection)
         self.outside = SqlOutsideStatus(connection)
         self.backlog = SqlBacklog(connection)
+        self.installation = SqlInstallation(connection)
         self.documents = SqlDocuments(connection)
         self.document_keys = SqlDocumentKeys(connection)
         self.requests = SqlRequests(connection)

@@ -118,7 +118,7 @@ def test_every_role_runs(machine: Booted) -> None:
     assert warned == ""
     ready = machine.within(lambda: httpx.get(f"{_API}/readyz"))
     assert ready.json()["checks"] == dict.fromkeys(
-        ("database", "sandbox", "hsm", "clock"), "ok"
+        ("database", "documents", "sandbox", "hsm", "clock"), "ok"
     )
 
 

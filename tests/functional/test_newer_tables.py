@@ -10,12 +10,12 @@ from tests import pdfs
 from tests.functional.calls import signed_pdf
 from tests.parts.appliance import Appliance
 from tests.parts.loops import run_apart
-from tests.parts.next_version import next_versions
+from tests.parts.next_version import LATER, NEXT, NOW, next_versions
 from tests.parts.places import short_folder
 from tests.parts.rubrica import run_rubrica
 
-USABLE = {"0002": "0001"}
-NOT_USABLE = USABLE | {"0003": "0002"}
+USABLE = {NEXT: NOW}
+NOT_USABLE = USABLE | {LATER: NEXT}
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -51,11 +51,11 @@ def test_tables_of_the_next_version(own: Appliance) -> None:
     done = own.rubrica("migrate")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
-        "tables: 0002, of a newer Rúbrica than this one, which knows 0001 and may use "
-        "them; nothing was changed\n"
+        f"tables: {NEXT}, of a newer Rúbrica than this one, which knows {NOW} and may "
+        "use them; nothing was changed\n"
     )
     done = own.rubrica("database", "check")
-    told = "tables of version 0002, which this one may use\n"
+    told = f"tables of version {NEXT}, which this one may use\n"
     assert (done.returncode, done.stdout) == (0, told)
     own.stop()
     own.start()
@@ -68,9 +68,9 @@ def test_tables_of_the_next_version(own: Appliance) -> None:
     assert answer.json()["checks"]["database"] == "TABLES_TOO_NEW"
     own.stop()
     refusal = (
-        "database: its tables are of version 0003, for a Rúbrica that knows 0002 at "
-        "the least, and this one knows 0001: install the Rúbrica that made them, or a "
-        "newer one"
+        f"database: its tables are of version {LATER}, for a Rúbrica that knows {NEXT} "
+        f"at the least, and this one knows {NOW}: install the Rúbrica that made them, "
+        "or a newer one"
     )
     for words in (
         ("migrate",),

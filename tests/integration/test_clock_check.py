@@ -34,6 +34,10 @@ async def tables() -> str:
     return "ok"
 
 
+async def there() -> None:
+    """Documents are where they should be."""
+
+
 @pytest.mark.parametrize(
     ("by_s", "state"),
     [(0, "ok"), (-3, "ok"), (3600, "CLOCK_DRIFT"), (-3600, "CLOCK_DRIFT")],
@@ -49,7 +53,7 @@ async def test_clock_is_compared_with_postgres(
     store = SqlStore(engines, clock, "test")
     check = ClockCheck(clock, lambda: database_time(engines), lambda: None)
 
-    checks = await Health(store, PlayedSandbox(), clock, tables, check).ready()
+    checks = await Health(store, PlayedSandbox(), clock, tables, check, there).ready()
     found = await check.look()
 
     assert checks["clock"] == state

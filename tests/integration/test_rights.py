@@ -27,7 +27,7 @@ from appliance.storage.rights import OWNER, Role
 from appliance.storage.store import SqlStore
 from appliance.storage.table_version import table_version
 from tests.parts.loops import run_apart
-from tests.parts.next_version import next_versions
+from tests.parts.next_version import NEXT, NOW, next_versions
 from tests.parts.separate_users import SeparateUsers
 from tests.parts.stores import desk_settings
 
@@ -113,16 +113,16 @@ async def test_rights_on_newer_tables_are_left_alone(tmp_path: Path) -> None:
     """What the newer version granted outlasts a migration by this one."""
     with SeparateUsers.made() as made:
         settings = _settings(tmp_path, made.url(OWNER))
-        with next_versions(tmp_path, {"0002": "0001"}):
+        with next_versions(tmp_path, {NEXT: NOW}):
             await migrate(settings)
-        right = Right("person", "UPDATE", "of_0002")
+        right = Right("person", "UPDATE", f"of_{NEXT}")
         async with _connected(tmp_path, made.url(OWNER)) as owner:
             await owner.execute(
-                text('GRANT UPDATE (of_0002) ON person TO "rubrica-api"')
+                text(f'GRANT UPDATE (of_{NEXT}) ON person TO "rubrica-api"')
             )
             await owner.commit()
 
-        assert await migrate(settings) == ("0002", "0002")
+        assert await migrate(settings) == (NEXT, NEXT)
         assert (await look(settings))[1] == []
 
         held = await _as_owner(made, tmp_path, rights_held)

@@ -15,6 +15,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.vocab import EventKind
 from appliance.services.health import Health
 from appliance.storage.database_time import database_time
+from appliance.storage.document_mark import DocumentMark
 from appliance.storage.engines import open_engines
 from appliance.storage.migrate import migrate
 from appliance.storage.store import SqlStore
@@ -164,11 +165,17 @@ async def test_readiness_tells_that_postgres_refuses(tmp_path: Path) -> None:
     clock = SystemClock()
     check = ClockCheck(clock, lambda: database_time(engines))
     health = Health(
-        store, PlayedSandbox(), clock, lambda: _tables_state(engines), check
+        store,
+        PlayedSandbox(),
+        clock,
+        lambda: _tables_state(engines),
+        check,
+        DocumentMark(store, tmp_path).check,
     )
 
     checks = await health.ready()
 
     assert checks["database"] == checks["hsm"] == "STORE_UNAVAILABLE"
     assert checks["clock"] == "STORE_UNAVAILABLE"
+    assert checks["documents"] == "STORE_UNAVAILABLE"
     await store.close()

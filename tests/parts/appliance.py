@@ -231,7 +231,8 @@ class Appliance:
         if source is None:
             self._set_up_alone()
         elif self._texts["database"] == "sqlite":
-            copy_installation(source, self.folder, (*_MADE, "rubrica.db"))
+            names = (*_MADE, "documents", "rubrica.db")
+            copy_installation(source, self.folder, names)
         else:
             copy_installation(source, self.folder, _MADE)
             self._command_all(_MIGRATE, _CREATE)

@@ -316,7 +316,12 @@ async def open_site(folder: Path, url: str = "sqlite") -> AsyncIterator[Site]:
                     settings.documents,
                 ),
                 health=Health(
-                    core.store, inspector, desk.clock, core.tables, core.clock_check
+                    core.store,
+                    inspector,
+                    desk.clock,
+                    core.tables,
+                    core.clock_check,
+                    core.documents.check,
                 ),
                 logos=Logos(core.store, inspector, desk.clock),
                 stamp_samples=StampSamples(

@@ -1,7 +1,7 @@
 """Tables of releases that are still to come, over those of this one.
 
-    with next_versions(folder, {"0002": "0001"}):
-        run_apart(migrate(settings))  # as the release with table version 0002 does
+    with next_versions(folder, {NEXT: NOW}):
+        run_apart(migrate(settings))  # as the release with table version NEXT does
 
 Each adds a column to `person` that may be null, as a release does that the one before
 is to work with; whether it says so is the caller's matter.
@@ -11,9 +11,15 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 from unittest.mock import patch
 
 from appliance.storage import migrate, table_version
+
+NOW: Final = table_version.newest()
+"""Version of this code's tables."""
+NEXT: Final = f"{int(NOW) + 1:04}"
+LATER: Final = f"{int(NOW) + 2:04}"
 
 _MIGRATION = '''\
 """A column more."""

@@ -1,9 +1,13 @@
 """A disk of a few megabytes, to be filled: a tmpfs over a folder; needs root."""
 
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from appliance.storage.document_mark import FILE
 
 
 @contextmanager
@@ -17,12 +21,7 @@ def small_disk(folder: Path, size_bytes: int) -> Iterator[bool]:
     Returns:
         False where this machine or user cannot mount one.
     """
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "rubrica", str(folder)]
-    try:
-        made = subprocess.run(mount, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        made = False
-    if not made:
+    if not _mounted(folder, size_bytes):
         yield False
         return
     try:
@@ -36,6 +35,25 @@ def small_disk(folder: Path, size_bytes: int) -> Iterator[bool]:
         for path, content in kept:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
+
+
+def _mounted(folder: Path, size_bytes: int) -> bool:
+    """Mount it, the folder's mark on it from the first moment; whether it could be."""
+    with tempfile.TemporaryDirectory() as apart:
+        options = ("-t", "tmpfs", "-o", f"size={size_bytes}", "rubrica", apart)
+        try:
+            made = subprocess.run(
+                ["mount", *options], capture_output=True, check=False
+            ).returncode
+        except FileNotFoundError:
+            return False
+        if made != 0:
+            return False
+        if (folder / FILE).exists():
+            shutil.copy(folder / FILE, apart)
+        subprocess.run(["mount", "--bind", apart, str(folder)], check=True)
+        subprocess.run(["umount", apart], check=True)
+    return True
 
 
 def fill(folder: Path, leave_bytes: int = 0) -> Path:

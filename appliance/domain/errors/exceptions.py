@@ -192,6 +192,13 @@ class DocumentRefusedError(ApplianceError):
         self.reason = reason
 
 
+class DocumentsAwayError(ApplianceError):
+    """The store of documents is not there, or another installation's."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.STORE_UNAVAILABLE)
+
+
 class ChainRefusedError(ApplianceError):
     """A chain of certificates that cannot be taken, by a code of its own.
 

@@ -71,6 +71,14 @@ class DocumentStore(Protocol):
 class DocumentUpkeep(DocumentStore, Protocol):
     """A store, and what is done to it beside documents that come and go."""
 
+    async def check(self) -> None:
+        """Make sure that it is there, and this installation's.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
+        """
+        ...
+
     async def encrypt(self, integrator: IntegratorId, sha256: str) -> bool:
         """Encrypt a document that was stored before they were; whether it was one.
 

@@ -19,6 +19,7 @@ from appliance.domain.records.console import ConsoleRecords, EnrolmentRecords
 from appliance.domain.records.console_views import ConsoleViewRecords
 from appliance.domain.records.document_keys import DocumentKeyRecords
 from appliance.domain.records.idempotency import IdempotencyRecords
+from appliance.domain.records.installation import InstallationRecords
 from appliance.domain.records.integration import IntegratorRecords, SessionRecords
 from appliance.domain.records.levels import UpkeepRecords
 from appliance.domain.records.login import (
@@ -117,6 +118,11 @@ class Records(Protocol):
     @property
     def expiry(self) -> ExpiryRecords:
         """What ends soon, and what was said of it."""
+        ...
+
+    @property
+    def installation(self) -> InstallationRecords:
+        """What belongs to the installation as a whole."""
         ...
 
     @property

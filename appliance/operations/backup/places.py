@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import BaseModel
 
 from appliance.settings import Settings, TokenSettings
+from appliance.storage.document_mark import FILE
 
 SETTINGS: Final = "settings.toml"
 DUMP: Final = "database"
@@ -20,6 +21,8 @@ SOFTHSM_CONF: Final = "softhsm2.conf"
 def documents(settings: Settings) -> Iterator[tuple[str, Path]]:
     """Name and path of each file of the document store; none that is being written."""
     folder = settings.documents_dir
+    if (folder / FILE).is_file():
+        yield DOCUMENTS + FILE, folder / FILE
     for path in folder.glob("*/*/*.pdf"):
         yield DOCUMENTS + path.relative_to(folder).as_posix(), path
 

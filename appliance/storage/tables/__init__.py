@@ -31,6 +31,7 @@ from appliance.storage.tables.documents import (
     level_upkeep,
     signed_document,
 )
+from appliance.storage.tables.installation import installation
 from appliance.storage.tables.integrators import (
     api_key,
     blocked_origin,
@@ -91,6 +92,7 @@ __all__ = [
     "former_certificate",
     "hsm_task",
     "idempotency",
+    "installation",
     "integrator",
     "integrator_domain",
     "intent",

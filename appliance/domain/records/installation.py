@@ -1,0 +1,21 @@
+"""What the record says of the installation as a whole."""
+
+from typing import Protocol
+
+from appliance.domain.ids import IntegratorId
+
+
+class InstallationRecords(Protocol):
+    """Its mark on the folder of documents."""
+
+    async def documents_mark(self) -> str | None:
+        """What marks its folder of documents; None until one was marked."""
+        ...
+
+    async def mark_documents(self, mark: str) -> None:
+        """Say what marks it; once, whoever comes second fails."""
+        ...
+
+    async def newest_documents(self, limit: int) -> list[tuple[IntegratorId, str]]:
+        """Integrator and SHA-256 of the documents that came in last."""
+        ...

@@ -1,0 +1,167 @@
+"""The mark on the folder of documents, which says whose it is.
+
+A folder that is not mounted is an empty one, and another installation's looks like
+ours: without a mark, documents would be written where no other host finds them. The
+mark is a random id in the file `.installation`, and stands in the record; `rubrica
+migrate` sets it, once, where there can be no doubt.
+
+Source: docs/storage.md "The folder's mark".
+"""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from appliance.domain.errors import DocumentsAwayError
+from appliance.domain.ids import new_id
+from appliance.domain.records import Store
+from appliance.settings import SettingsError
+from appliance.storage.disk_faults import named_faults
+from appliance.storage.durable import make_folder, write_durably
+
+_log = structlog.get_logger(__name__)
+FILE: Final = ".installation"
+_MOST_BYTES: Final = 64
+_SAMPLE: Final = 50
+"""Documents of the record that are looked for in a folder without a mark."""
+_ASK_AGAIN_S: Final = 10.0
+_Seen = tuple[int, int, int, int]
+
+
+class DocumentMark:
+    """What a folder must be marked with, and whether it is.
+
+    Args:
+        store: the record.
+        folder: of documents.
+    """
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self._store = store
+        self._path = folder / FILE
+        self._wanted: str | None = None
+        self._ask_at = 0.0
+        self._seen: _Seen | None = None
+        """The file that was found right: it is read again only when it is another."""
+        self._is_right = True
+
+    async def wanted(self) -> str | None:
+        """What it must be; None where none was set, as before the first `migrate`.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
+        """
+        if self._wanted is None and time.monotonic() >= self._ask_at:
+            async with self._store.read() as records:
+                self._wanted = await records.installation.documents_mark()
+            self._ask_at = time.monotonic() + _ASK_AGAIN_S
+        return self._wanted
+
+    def demand(self, wanted: str | None) -> None:
+        """Refuse a folder that is not ours; one look at the file's inode.
+
+        Args:
+            wanted: as `wanted` gave it.
+
+        Raises:
+            DocumentsAwayError: it is not, or there is none.
+        """
+        if wanted is None:
+            return
+        try:
+            seen = _identity(self._path.stat())
+            is_right = seen == self._seen or _read(self._path) == wanted
+            self._seen = seen if is_right else None
+        except OSError:
+            is_right = False
+        if is_right != self._is_right:
+            log = _log.info if is_right else _log.error
+            log("documents.folder", right=is_right, folder=str(self._path.parent))
+        self._is_right = is_right
+        if not is_right:
+            raise DocumentsAwayError
+
+    async def check(self) -> None:
+        """Refuse a folder that is not ours.
+
+        Raises:
+            DocumentsAwayError: it is not, or there is none.
+            ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`: the record is away.
+        """
+        await asyncio.to_thread(self.demand, await self.wanted())
+
+
+def _identity(of: os.stat_result) -> _Seen:
+    return of.st_dev, of.st_ino, of.st_mtime_ns, of.st_size
+
+
+def _read(path: Path) -> str | None:
+    """What a folder is marked with; None: with nothing."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES).decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return None
+
+
+async def mark_folder(store: Store, folder: Path) -> bool:
+    """Have the folder bear the installation's mark, where it is surely its own.
+
+    That is one that bears it, one that holds a document of the record, and an empty
+    one where the record has no document.
+
+    Args:
+        store: the record; only the user who owns the tables may set a mark.
+        folder: of documents; made where it is not there.
+
+    Returns:
+        Whether anything was changed.
+
+    Raises:
+        SettingsError: it is another one's, or not mounted.
+        ApplianceError: `STORE_UNAVAILABLE`, `STORAGE_FULL`.
+    """
+    async with store.write() as records:
+        wanted = await records.installation.documents_mark()
+        sample = await records.installation.newest_documents(_SAMPLE)
+        with named_faults():
+            found = await asyncio.to_thread(_read, folder / FILE)
+            if found is not None and found == wanted:
+                return False
+            names = [Path(each) / sha[:2] / f"{sha}.pdf" for each, sha in sample]
+            is_ours = await asyncio.to_thread(_is_ours, folder, names)
+        if not is_ours or (found is not None and wanted is not None):
+            msg = f"documents.path: {folder} {_amiss(found, wanted)}"
+            raise SettingsError(msg)
+        mark = found or wanted or new_id()
+        if found is None:
+            with named_faults():
+                await asyncio.to_thread(_write, folder, mark)
+        if wanted is None:
+            await records.installation.mark_documents(mark)
+        return True
+
+
+def _is_ours(folder: Path, names: list[Path]) -> bool:
+    """Whether a folder holds one of the record's documents, or neither has any."""
+    if names:
+        return any((folder / name).is_file() for name in names)
+    return next(folder.glob("*/??/*.pdf"), None) is None
+
+
+def _write(folder: Path, mark: str) -> None:
+    make_folder(folder)
+    write_durably(folder / FILE, [f"{mark}\n".encode()])
+
+
+def _amiss(found: str | None, wanted: str | None) -> str:
+    if found is not None and wanted is not None:
+        return "is another installation's: its mark is not this one's"
+    return (
+        "holds none of the record's documents: is it mounted? Bring it, or what a "
+        "backup has of it, to its place"
+    )

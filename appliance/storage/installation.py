@@ -1,0 +1,39 @@
+"""What the record says of the installation as a whole, in SQL."""
+
+from typing import Final
+
+from sqlalchemy import insert, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from appliance.domain.ids import IntegratorId
+from appliance.storage.tables import document, installation
+
+_DOCUMENTS: Final = "documents"
+
+
+class SqlInstallation:
+    """Its mark on the folder of documents."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+
+    async def documents_mark(self) -> str | None:
+        """What marks its folder of documents; None until one was marked."""
+        query = select(installation.c.value).where(installation.c.name == _DOCUMENTS)
+        value: str | None = (await self._connection.execute(query)).scalar()
+        return value
+
+    async def mark_documents(self, mark: str) -> None:
+        """Say what marks it; once, whoever comes second fails."""
+        await self._connection.execute(
+            insert(installation).values(name=_DOCUMENTS, value=mark)
+        )
+
+    async def newest_documents(self, limit: int) -> list[tuple[IntegratorId, str]]:
+        """Integrator and SHA-256 of the documents that came in last."""
+        rows = await self._connection.execute(
+            select(document.c.integrator, document.c.sha256)
+            .order_by(document.c.created.desc())
+            .limit(limit)
+        )
+        return [(IntegratorId(row.integrator), row.sha256) for row in rows]
