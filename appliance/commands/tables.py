@@ -46,8 +46,8 @@ async def _mark(settings: Settings) -> None:
     """Mark the folder of documents, once.
 
     Raises:
-        SettingsError: it is another installation's, or not mounted.
-        ApplianceError: `STORE_UNAVAILABLE`, `STORAGE_FULL`.
+        SettingsError: it is another installation's, not mounted, or read-only.
+        ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
     """
     from appliance.domain.clock import SystemClock  # noqa: PLC0415 (heavy)
     from appliance.storage.document_mark import mark_folder  # noqa: PLC0415 (heavy)

@@ -17,10 +17,9 @@ from typing import Final
 import structlog
 
 from appliance.domain.errors import DocumentsAwayError
-from appliance.domain.ids import new_id
+from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.records import Store
 from appliance.settings import SettingsError
-from appliance.storage.disk_faults import named_faults
 from appliance.storage.durable import make_folder, write_durably
 
 _log = structlog.get_logger(__name__)
@@ -122,28 +121,43 @@ async def mark_folder(store: Store, folder: Path) -> bool:
         Whether anything was changed.
 
     Raises:
-        SettingsError: it is another one's, or not mounted.
-        ApplianceError: `STORE_UNAVAILABLE`, `STORAGE_FULL`.
+        SettingsError: it is another one's, not mounted, or cannot be written to.
+        ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
     """
     async with store.write() as records:
         wanted = await records.installation.documents_mark()
         sample = await records.installation.newest_documents(_SAMPLE)
-        with named_faults():
-            found = await asyncio.to_thread(_read, folder / FILE)
-            if found is not None and found == wanted:
-                return False
-            names = [Path(each) / sha[:2] / f"{sha}.pdf" for each, sha in sample]
-            is_ours = await asyncio.to_thread(_is_ours, folder, names)
-        if not is_ours or (found is not None and wanted is not None):
-            msg = f"documents.path: {folder} {_amiss(found, wanted)}"
-            raise SettingsError(msg)
-        mark = found or wanted or new_id()
-        if found is None:
-            with named_faults():
-                await asyncio.to_thread(_write, folder, mark)
-        if wanted is None:
+        try:
+            mark = await asyncio.to_thread(_marked, folder, wanted, sample)
+        except OSError as exc:
+            msg = f"documents.path: {exc.filename or folder}: {exc.strerror}"
+            raise SettingsError(msg) from exc
+        if mark is not None and wanted is None:
             await records.installation.mark_documents(mark)
-        return True
+        return mark is not None
+
+
+def _marked(
+    folder: Path, wanted: str | None, sample: list[tuple[IntegratorId, str]]
+) -> str | None:
+    """Mark a folder; the mark that it bears then, or None: it bore the wanted one.
+
+    Raises:
+        SettingsError: it is another one's, or not mounted.
+        OSError: it cannot be looked into, or not be marked.
+    """
+    found = _read(folder / FILE)
+    if found is not None and found == wanted:
+        return None
+    names = [Path(each) / sha256[:2] / f"{sha256}.pdf" for each, sha256 in sample]
+    if not _is_ours(folder, names) or (found is not None and wanted is not None):
+        msg = f"documents.path: {folder} {_amiss(found, wanted)}"
+        raise SettingsError(msg)
+    mark = found or wanted or new_id()
+    if found is None:
+        make_folder(folder)
+        write_durably(folder / FILE, [f"{mark}\n".encode()])
+    return mark
 
 
 def _is_ours(folder: Path, names: list[Path]) -> bool:
@@ -151,11 +165,6 @@ def _is_ours(folder: Path, names: list[Path]) -> bool:
     if names:
         return any((folder / name).is_file() for name in names)
     return next(folder.glob("*/??/*.pdf"), None) is None
-
-
-def _write(folder: Path, mark: str) -> None:
-    make_folder(folder)
-    write_durably(folder / FILE, [f"{mark}\n".encode()])
 
 
 def _amiss(found: str | None, wanted: str | None) -> str:

@@ -150,3 +150,17 @@ async def test_mark_that_is_set_later_is_asked_for(
 
     with pytest.raises(DocumentsAwayError):
         await mark.check()
+
+
+async def test_folder_that_cannot_be_marked_is_told(
+    core: CoreParts, tmp_path: Path
+) -> None:
+    """In a sentence with its path, and the record says nothing of a mark."""
+    folder = tmp_path / "file" / "documents"
+    folder.parent.write_bytes(b"")
+
+    with pytest.raises(SettingsError, match=str(folder.parent)):
+        await mark_folder(core.store, folder)
+
+    async with core.store.read() as records:
+        assert await records.installation.documents_mark() is None

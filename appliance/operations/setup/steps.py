@@ -22,8 +22,8 @@ from appliance.settings import Settings, SettingsError
 
 _KEEPER: Final = "rubrica-migrate"
 """Who owns keys and tables, and does operators' work."""
-_STORING: Final = ("api", "embed", "admin", "signing@", "chores")
-"""Units that read or write documents."""
+_STORING: Final = ("api", "embed", "admin", "signing@", "chores", "migrate")
+"""Units that read or write documents, and the one that marks their folder."""
 _USUAL_DOCUMENTS: Final = Path("/var/lib/rubrica/documents")
 """The folder that tmpfiles.conf and the units have."""
 _READY_S: Final = 120
