@@ -124,27 +124,36 @@ async def mark_folder(store: Store, folder: Path) -> bool:
         SettingsError: it is another one's, not mounted, or cannot be written to.
         ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
     """
-    async with store.write() as records:
+    # Read first: who writes is in the list of the audit's writers from then on.
+    async with store.read() as records:
         wanted = await records.installation.documents_mark()
         sample = await records.installation.newest_documents(_SAMPLE)
-        try:
-            mark = await asyncio.to_thread(_marked, folder, wanted, sample)
-        except OSError as exc:
-            msg = f"documents.path: {exc.filename or folder}: {exc.strerror}"
-            raise SettingsError(msg) from exc
-        if mark is not None and wanted is None:
-            await records.installation.mark_documents(mark)
-        return mark is not None
+    try:
+        mark = await asyncio.to_thread(_to_be, folder, wanted, sample)
+        if mark is None:
+            return False
+        if wanted is not None:
+            await asyncio.to_thread(_write, folder, mark)
+            return True
+        async with store.write() as records:
+            is_first = await records.installation.mark_documents(mark)
+            if is_first:
+                await asyncio.to_thread(_write, folder, mark)
+    except OSError as exc:
+        msg = f"documents.path: {exc.filename or folder}: {exc.strerror}"
+        raise SettingsError(msg) from exc
+    # Where another host's `migrate` came first, its mark is the one.
+    return is_first or await mark_folder(store, folder)
 
 
-def _marked(
+def _to_be(
     folder: Path, wanted: str | None, sample: list[tuple[IntegratorId, str]]
 ) -> str | None:
-    """Mark a folder; the mark that it bears then, or None: it bore the wanted one.
+    """What a folder is to be marked with; None: it bears the wanted mark.
 
     Raises:
         SettingsError: it is another one's, or not mounted.
-        OSError: it cannot be looked into, or not be marked.
+        OSError: it cannot be looked into.
     """
     found = _read(folder / FILE)
     if found is not None and found == wanted:
@@ -153,11 +162,14 @@ def _marked(
     if not _is_ours(folder, names) or (found is not None and wanted is not None):
         msg = f"documents.path: {folder} {_amiss(found, wanted)}"
         raise SettingsError(msg)
-    mark = found or wanted or new_id()
-    if found is None:
-        make_folder(folder)
+    return found or wanted or new_id()
+
+
+def _write(folder: Path, mark: str) -> None:
+    """Mark a folder; one that bears the mark stays as it is."""
+    make_folder(folder)
+    if _read(folder / FILE) != mark:
         write_durably(folder / FILE, [f"{mark}\n".encode()])
-    return mark
 
 
 def _is_ours(folder: Path, names: list[Path]) -> bool:

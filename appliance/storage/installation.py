@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from sqlalchemy import insert, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from appliance.domain.ids import IntegratorId
+from appliance.storage.inserting import insert_into
 from appliance.storage.tables import document, installation
 
 _DOCUMENTS: Final = "documents"
@@ -23,11 +24,14 @@ class SqlInstallation:
         value: str | None = (await self._connection.execute(query)).scalar()
         return value
 
-    async def mark_documents(self, mark: str) -> None:
-        """Say what marks it; once, whoever comes second fails."""
-        await self._connection.execute(
-            insert(installation).values(name=_DOCUMENTS, value=mark)
+    async def mark_documents(self, mark: str) -> bool:
+        """Say what marks it; False: that was said already."""
+        done = await self._connection.execute(
+            insert_into(self._connection, installation)
+            .values(name=_DOCUMENTS, value=mark)
+            .on_conflict_do_nothing()
         )
+        return done.rowcount == 1
 
     async def newest_documents(self, limit: int) -> list[tuple[IntegratorId, str]]:
         """Integrator and SHA-256 of the documents that came in last."""

@@ -3,6 +3,7 @@
 Source: docs/storage.md "The folder's mark".
 """
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -46,6 +47,16 @@ async def test_empty_folder_of_an_empty_record_is_marked_once(
     assert not await mark_folder(core.store, folder)
 
     assert (folder / FILE).read_bytes() == mark
+    await DocumentMark(core.store, folder).check()
+
+
+async def test_two_hosts_that_mark_at_once_have_one_mark(
+    core: CoreParts, folder: Path
+) -> None:
+    """Whoever comes second takes the first one's."""
+    stores = [core.store, *(core.other_store() for _ in range(3))]
+    await asyncio.gather(*(mark_folder(store, folder) for store in stores))
+
     await DocumentMark(core.store, folder).check()
 
 

@@ -27,7 +27,9 @@ from appliance.services.claimed_work import Work
 from appliance.services.claiming import Claiming
 from appliance.services.health import signing_workers
 from appliance.settings import SigningSettings
+from appliance.storage.documents import LocalDocuments
 from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
+from tests.fakes import FixedDocumentKeys
 from worker.activation_keys import ActivationKeys
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
@@ -232,7 +234,7 @@ async def scene_of(
         clock=core.clock,
         process="p",
         store=core.store,
-        documents=cast("Any", None),
+        documents=LocalDocuments(core.settings.documents_dir, FixedDocumentKeys()),
         inspector=cast("Any", None),
         doorbell=core.doorbell,
         outcomes=core.outcomes,

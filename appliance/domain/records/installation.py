@@ -12,8 +12,8 @@ class InstallationRecords(Protocol):
         """What marks its folder of documents; None until one was marked."""
         ...
 
-    async def mark_documents(self, mark: str) -> None:
-        """Say what marks it; once, whoever comes second fails."""
+    async def mark_documents(self, mark: str) -> bool:
+        """Say what marks it; False: that was said already."""
         ...
 
     async def newest_documents(self, limit: int) -> list[tuple[IntegratorId, str]]:
