@@ -1,0 +1,172 @@
+"""People who sign on a booted machine with the package, two documents a second.
+
+load = prepared(machine, 600)
+with load.calling():
+    …
+assert_each_signed_once(load, 40)
+"""
+
+import json
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx
+
+from tests.parts.booted import Booted
+from tests.validators import pdfsig, pyhanko_valid
+
+API: Final = "http://127.0.0.1:8080"
+PUBLIC: Final = "https://firma.example"
+ANSWERS: Final = f"""\
+environment = "PREPROD"
+installation = "ACME"
+base_url = "{PUBLIC}"
+iframe_url = "https://marco.firma.example"
+admin_url = "https://consola.firma.example"
+proxy = "none"
+"""
+"""For `rubrica setup --answers`."""
+PARTS: Final = ("postgresql", "redis-server", "softhsm2", "curl", "openssl")
+"""Of Debian, beside the package."""
+_PER_S: Final = 2
+_PREPARE: Final = """
+import asyncio, json, sys
+from pathlib import Path
+from appliance.commands.demo_client import ApiClient
+from appliance.commands.fronts import operators_front
+from appliance.commands.kept_people import load
+from appliance.commands.otp import next_code
+from appliance.operations import sample
+from appliance.settings import load_settings
+
+async def main():
+    settings = load_settings(Path("/etc/rubrica/settings.toml"))
+    async with operators_front(settings) as front:
+        told = load(settings.document_key_file.with_name("sample-person.json"))
+        requests = [await sample._request(front) for _ in range(int(sys.argv[1]))]
+        client = ApiClient("http://127.0.0.1:8080", settings.web.base_url)
+        who = {"usuario": sample._CUIL, "password": told["clave"]}
+        challenge = client.post("/auth/login", who)
+        code = await next_code(front, sample._CUIL)
+        proof = {"loginToken": challenge["loginToken"], "codigo": code}
+        bearer = client.post("/auth/otp", proof)["access_token"]
+    print(json.dumps({"bearer": bearer, "requests": requests,
+                      "password": told["claveDeFirma"]}))
+
+asyncio.run(main())
+"""
+"""Requests, and the bearer of who signs them: as the release's own code makes them."""
+
+_AS_MIGRATE: Final = """
+import os, sys
+from appliance.commands.as_role import unit_options
+command = ["/opt/rubrica/.venv/bin/python", "/srv/prepare.py", *sys.argv[1:]]
+options = unit_options("migrate", terminal=False)
+os.execvp("systemd-run", ["systemd-run", *options, "--", *command])
+"""
+
+_USES: Final = """\
+SELECT a.request, count(*) FROM intent i JOIN activation_item a
+ON a.activation = i.activation AND a.seq = i.item
+WHERE i.state = 'completada' GROUP BY a.request"""
+
+
+@dataclass
+class Load:
+    """Somebody who signs a document every so often, and keeps each answer."""
+
+    machine: Booted
+    told: dict[str, Any]
+    answers: "dict[int, Future[tuple[int, bytes]]]" = field(default_factory=dict)
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Sign two a second meanwhile; all answers are there afterwards."""
+        over = threading.Event()
+
+        def call_all() -> None:
+            with ThreadPoolExecutor(16, initializer=self.machine.enter_network) as pool:
+                due = time.monotonic()
+                while not over.wait(max(due - time.monotonic(), 0)):
+                    request = self.told["requests"][len(self.answers)]
+                    self.answers[request] = pool.submit(self._sign, request)
+                    due += 1 / _PER_S
+
+        thread = threading.Thread(target=call_all)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _sign(self, request: int) -> tuple[int, bytes]:
+        """Status and the signed document, or what else the answer was."""
+        bearer = {"Authorization": f"Bearer {self.told['bearer']}"}
+        body = {"solicitudId": request, "password": self.told["password"]}
+        # A connection each: one that is kept may end before the next call on it
+        # arrives, which its client asks again (RFC 9112, 9.3.1).
+        answer = httpx.post(
+            f"{API}/solicitudes/firmar", headers=bearer, json=body, timeout=60
+        )
+        if answer.status_code != httpx.codes.OK:
+            return answer.status_code, answer.content
+        place = answer.json()["documentoFirmado"].removeprefix(PUBLIC)
+        document = httpx.get(API + place, headers=bearer, timeout=60)
+        return document.status_code, document.content
+
+
+def prepared(machine: Booted, requests: int) -> Load:
+    """Somebody with so many requests to sign.
+
+    Args:
+        machine: set up, in PREPROD.
+        requests: how many.
+    """
+    (machine.root / "srv/prepare.py").write_text(_PREPARE)
+    (machine.root / "srv/as_migrate.py").write_text(_AS_MIGRATE)
+    machine.run("chmod 644 /srv/*.py")
+    python = "/opt/rubrica/.venv/bin/python"
+    told = machine.run(f"cd / && {python} /srv/as_migrate.py {requests}").stdout
+    return Load(machine, json.loads(told.splitlines()[-1]))
+
+
+def assert_each_signed_once(load: Load, least: int) -> None:
+    """Every call got its document, valid for two validators, by one use of the key.
+
+    Args:
+        load: that is over.
+        least: how many calls there must have been.
+    """
+    answers = {request: f.result() for request, f in load.answers.items()}
+    told = Counter(
+        status if status == httpx.codes.OK else f"{status} {content[:300]!r}"
+        for status, content in answers.values()
+    )
+    print(f"{len(answers)} calls: {told}")  # noqa: T201 (the figures that -rP shows)
+    assert set(told) == {httpx.codes.OK}
+    assert len(answers) >= least
+
+    pem = load.machine.root / "var/lib/rubrica/pki/root.pem"
+    root = subprocess.run(
+        ["openssl", "x509", "-in", str(pem), "-outform", "DER"],
+        check=True,
+        capture_output=True,
+    ).stdout
+    for _, content in answers.values():
+        (signature,) = pdfsig(content)[:1]
+        assert signature.valid
+        assert pyhanko_valid(content, [root])
+
+    used = load.machine.run(
+        f'runuser -u postgres -- psql -qAt rubrica -c "{_USES}"'
+    ).stdout.split()
+    told_of = {line.partition("|")[0]: line.partition("|")[2] for line in used}
+    assert {told_of.get(str(request)) for request in answers} == {"1"}
