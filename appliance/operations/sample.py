@@ -6,6 +6,7 @@ may read those.
 """
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from appliance.commands.demo_client import ApiClient
@@ -30,6 +31,11 @@ _INTEGRATOR: Final = "prueba"
 _FILE: Final = "sample-person.json"
 _CUIL: Final = "20000000028"
 _PERSON: Final = ("Prueba de instalación", "prueba@localhost.invalid")
+
+
+def person_file(settings: Settings) -> Path:
+    """Where the passwords of who signs it are kept."""
+    return settings.document_key_file.with_name(_FILE)
 
 
 def register(
@@ -66,7 +72,7 @@ async def _sample(front: "Front", args: argparse.Namespace) -> int:
 
 async def _person(front: "Front", settings: Settings) -> dict[str, Any]:
     """Who signs, with a certificate; made where missing."""
-    path = settings.document_key_file.with_name(_FILE)
+    path = person_file(settings)
     told: dict[str, Any] = load(path)
     if not told:
         told = new_person(*_PERSON)

@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from appliance.operations.sample import person_file
 from appliance.settings import Settings, TokenSettings
 from appliance.storage.document_mark import FILE
 
@@ -43,9 +44,10 @@ def secret_files(settings: Settings) -> Iterator[tuple[str, Path]]:
 
 
 def secret_places(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """Key and path of each file that the settings name."""
+    """Key and path of each file that the settings name, or that stands beside one."""
     found = dict(_named(settings, ""))
     found["secrets.document_key_file"] = settings.document_key_file
+    found["sample-person"] = person_file(settings)
     yield from found.items()
 
 
