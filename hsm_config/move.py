@@ -21,7 +21,7 @@ from pkcs11.exceptions import NoSuchToken
 from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
 from appliance.domain.hsm import KeyAlgorithm, WrapMethod, WrappedKey
 from appliance.settings import Settings, SettingsError
-from hsm_config import replicas, signatures
+from hsm_config import generation, replicas, signatures
 from hsm_config.exposure import refuse_readable
 from hsm_config.master_rotation import firma
 from hsm_config.masters import Masters
@@ -103,6 +103,7 @@ def share_master(settings: Settings, successor: Settings) -> Passage:
         old, new = _Side(session, profile), _Side(members[0].session, its_profile)
         ways = _ways(old, new)
         version, made = _share(session, members)
+        generation.carry(session, (one.session for one in members))
         # Shares it with the other members too, and bars it from leaving.
         with replicas.held(library, settings, profile) as others:
             replicas.provision(session, others, settings, profile, ProvisionReport())

@@ -21,7 +21,7 @@ from appliance.domain.errors import (
     HsmUnavailableError,
 )
 from appliance.settings import HsmSettings, Settings, SettingsError
-from hsm_config import firma_keys, objects, signatures
+from hsm_config import firma_keys, generation, objects, signatures
 from hsm_config.masters import Masters
 from hsm_config.module import (
     Library,
@@ -126,6 +126,7 @@ def provision(
         public = objects.public_key(session, objects.IDENTITY_KEY.cka_id)
         made = firma_keys.pin_also(public, settings)
         report.note(f"pinned identity of token {label}", made=made)
+    generation.carry(primary, (one.session for one in others))
     for version in versions:
         seal(masters.get(version))
 

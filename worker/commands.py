@@ -56,7 +56,7 @@ def register(
 def register_hsm(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> None:
-    """Add `join`, `rotate-master`, `move` and `renew-tsa` to `rubrica hsm`.
+    """Add `join`, `rotate-master`, `move`, `renew-tsa`, `take-over` to `rubrica hsm`.
 
     Args:
         commands: of `rubrica hsm`.
@@ -101,6 +101,11 @@ def register_hsm(
         help="settings file with the new HSM, prepared by `rubrica hsm init`",
     )
     move.set_defaults(run=_move)
+    taking_over = commands.add_parser(
+        "take-over",
+        help="after a restore: have the HSM serve this record, and no earlier one",
+    )
+    taking_over.set_defaults(run=_take_over)
 
 
 def _join(args: argparse.Namespace) -> int:
@@ -125,6 +130,12 @@ def _move(args: argparse.Namespace) -> int:
     from worker.hsm.commands import move  # noqa: PLC0415 (heavy)
 
     return move(args)
+
+
+def _take_over(args: argparse.Namespace) -> int:
+    from worker.hsm.commands import take_over  # noqa: PLC0415 (heavy)
+
+    return take_over(args)
 
 
 def _worker(args: argparse.Namespace) -> int:

@@ -10,19 +10,21 @@ from appliance.storage.inserting import insert_into
 from appliance.storage.tables import document, installation
 
 _DOCUMENTS: Final = "documents"
+GENERATION: Final = "generation"
+"""Row of the number of the last take-over; none: there was none."""
+RESTORED: Final = -1
+"""What stands there when a backup was brought back."""
 
 
 class SqlInstallation:
-    """Its mark on the folder of documents."""
+    """Its mark on the folder of documents; which restore of it this is."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
 
     async def documents_mark(self) -> str | None:
         """What marks its folder of documents; None until one was marked."""
-        query = select(installation.c.value).where(installation.c.name == _DOCUMENTS)
-        value: str | None = (await self._connection.execute(query)).scalar()
-        return value
+        return await self._value(_DOCUMENTS)
 
     async def mark_documents(self, mark: str) -> bool:
         """Say what marks it; False: that was said already."""
@@ -32,6 +34,29 @@ class SqlInstallation:
             .on_conflict_do_nothing()
         )
         return done.rowcount == 1
+
+    async def generation(self) -> int:
+        """Number of the take-over that this record is of; -1: restored, and none yet.
+
+        Source: docs/backup.md "One HSM, one record".
+        """
+        return int(await self._value(GENERATION) or 0)
+
+    async def set_generation(self, number: int) -> None:
+        """Say it."""
+        told = insert_into(self._connection, installation).values(
+            name=GENERATION, value=str(number)
+        )
+        await self._connection.execute(
+            told.on_conflict_do_update(
+                index_elements=["name"], set_={"value": told.excluded.value}
+            )
+        )
+
+    async def _value(self, name: str) -> str | None:
+        query = select(installation.c.value).where(installation.c.name == name)
+        value: str | None = (await self._connection.execute(query)).scalar()
+        return value
 
     async def newest_documents(self, limit: int) -> list[tuple[IntegratorId, str]]:
         """Integrator and SHA-256 of the documents that came in last."""

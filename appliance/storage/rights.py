@@ -290,8 +290,8 @@ RIGHTS: Final[Mapping[str, Mapping[Role, str]]] = {
     # Alembic's own, and ours: each process looks whether it may use the tables.
     "alembic_version": _READERS,
     "table_compatibility": _READERS,
-    # Set by the tables' owner (`migrate`).
-    "installation": _READERS,
+    # The mark is set by the tables' owner (`migrate`), the number by who has the HSM.
+    "installation": _READERS | {_SIGNING: "SELECT, INSERT, UPDATE (value)"},
 }
 """By table: what each role may; a role that is not named there may nothing."""
 

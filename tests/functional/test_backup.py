@@ -64,8 +64,7 @@ def test_what_is_lost_comes_back_and_signs_on(site: Site) -> None:
     for path, content in secrets.items():
         assert path.read_bytes() == content
         assert S_IMODE(path.stat().st_mode) & SHUT == 0
-    assert appliance.rubrica("migrate").returncode == 0
-    appliance.start()
+    site.go_on()
     assert site.signed(first) == signed
     # What was being signed at that moment is given back to its signer, or signed.
     until(lambda: not read_ledger(appliance).with_state(RequestState.IN_PROGRESS))
@@ -96,8 +95,7 @@ def test_restore_that_is_cut_off_is_begun_again(site: Site) -> None:
     assert "Traceback" not in cut.stderr
     assert again.returncode == 0, again.stderr
     assert "0 kept" not in again.stdout.splitlines()[1]
-    assert site.appliance.rubrica("migrate").returncode == 0
-    site.appliance.start()
+    site.go_on()
     assert site.signed(request) == signed
 
 

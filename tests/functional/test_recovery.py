@@ -40,7 +40,7 @@ def bring_back(site: Site) -> str:
     shutil.copytree(was, documents)
     restored = site.restore_all()
     assert restored.returncode == 0, restored.stdout + restored.stderr
-    assert site.appliance.rubrica("migrate").returncode == 0
+    site.migrate()
     return recover(site)
 
 
@@ -90,7 +90,7 @@ def test_signed_since_the_backup_is_found(site: Site) -> None:
         assert f"is the signed document of request {request}\n" in told
     assert f"{len(signed)} of {len(signed) + 2} files" in told
     assert "0 of 2 files" in recover(site)
-    appliance.start()
+    site.go_on()
     for request, pdf in signed.items():
         assert kept_of(site, whose[request], request) == pdf
         with appliance.client(whose[request]) as client:
@@ -119,7 +119,7 @@ def test_signature_under_way_at_the_backup_is_found(site: Site) -> None:
 
     assert f"is the signed document of request {request}\n" in bring_back(site)
 
-    appliance.start()
+    site.go_on()
     until(lambda: not _under_way(site))
     assert kept_of(site, person, request) == pdf
     assert appliance.intents(request) == []
@@ -142,14 +142,14 @@ def test_what_is_nobodys_stays_as_it_is(site: Site) -> None:
     lost = site.lose()
     shutil.copytree(lost / documents.relative_to(appliance.folder), documents)
     assert site.restore_all().returncode == 0
-    assert appliance.rubrica("migrate").returncode == 0
+    site.migrate()
     told = recover(site, status=1)
 
     assert told.count("STORE_UNAVAILABLE; left as it is") == 2
     assert "1 of 3 files" in told
     for name in ("a" * 64, "b" * 64):
         assert (documents / shelf.name / name[:2] / f"{name}.pdf").is_file()
-    appliance.start()
+    site.go_on()
     assert kept_of(site, person, request) == pdf
 
 

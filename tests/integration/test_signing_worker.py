@@ -122,6 +122,10 @@ class ReadyHsm:
         del role
         return HsmStatus.READY
 
+    async def generation(self) -> int:
+        """Nobody took it over."""
+        return 0
+
 
 class NoKeys:
     """Activation keys that need no keeping."""

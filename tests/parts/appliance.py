@@ -247,8 +247,12 @@ class Appliance:
             done = self.rubrica(*command)
             assert done.returncode == 0, done.stderr
 
-    def start(self) -> None:
-        """Start all roles and wait until they are ready."""
+    def start(self, *, unready: bool = False) -> None:
+        """Start all roles and wait until they are ready.
+
+        Args:
+            unready: for what is not yet; `wait_ready` then waits.
+        """
         with self.log.open("ab") as log:
             self._process = start_rubrica(
                 *("--settings", str(self.settings_file), "up"),
@@ -257,7 +261,8 @@ class Appliance:
                 stderr=log,
                 execute=self._execute,
             )
-        self.wait_ready()
+        if not unready:
+            self.wait_ready()
         assert self._down_since is not None
         self._down_s, self._down_since = self._down_total(), None
 

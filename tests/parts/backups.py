@@ -66,6 +66,22 @@ class Site:
         """Record and secrets."""
         return self.restore("--secrets", str(self.files("secrets")[-1]))
 
+    def go_on(self) -> None:
+        """What the manual has one do after a restore, and start."""
+        self.migrate()
+        self.take_over()
+        self.appliance.start()
+
+    def migrate(self) -> None:
+        """Run `rubrica migrate`."""
+        done = self.appliance.rubrica("migrate")
+        assert done.returncode == 0, done.stderr
+
+    def take_over(self) -> None:
+        """Run `rubrica hsm take-over`."""
+        done = self.appliance.rubrica("hsm", "take-over")
+        assert done.returncode == 0, done.stderr
+
     def lose(self) -> Path:
         """Have nothing of the installation be there; where it went."""
         self.appliance.stop()

@@ -14,7 +14,7 @@ from appliance.domain.hsm import (
     WrapMethod,
     WrappedKey,
 )
-from hsm_config import objects
+from hsm_config import generation, objects
 from hsm_config.pairs import spki
 from worker.hsm import wrapped_keys
 from worker.hsm.connection import HsmConnection
@@ -106,6 +106,16 @@ class HsmCalls(HsmOwnKeys):
             HsmUnavailableError: the HSM cannot be used now.
         """
         return await self._call(lambda link: link.masters.versions())
+
+    async def generation(self) -> int:
+        """The number of the last take-over; 0 when there was none.
+
+        Raises:
+            HsmUnavailableError: the HSM cannot be used now.
+        """
+        return await self._call(
+            lambda link: generation.read(link.session(TokenRole.FIRMA))
+        )
 
     async def generate(self, ref: KeyReference, algorithm: KeyAlgorithm) -> bytes:
         """Generate a resident key pair: sensitive, not extractable, sign only.

@@ -1,14 +1,16 @@
-"""`rubrica hsm join`, `rotate-master`, `move`: a member, a master key, a new HSM.
+"""`rubrica hsm join`, `rotate-master`, `move`, `take-over`: a change of the HSM.
 
     rubrica hsm join
     rubrica hsm rotate-master
     rubrica hsm rotate-master --retire 1
     rubrica hsm move --to new.toml
+    rubrica hsm take-over
 
 For an operator with access to the HSM; `docs/rotation.md` tells the rest.
 """
 
 import argparse
+import asyncio
 import sys
 
 from appliance.bootstrap import open_core
@@ -24,6 +26,7 @@ from hsm_config.joining import join_members, late_members
 from hsm_config.master_rotation import destroy_master, next_master
 from hsm_config.move import share_master
 from hsm_config.profile import load_profile
+from hsm_config.taking_over import raise_generation
 from worker.hsm.connection import HsmStatus
 from worker.hsm.master_rotation import Moved, move_keys
 from worker.hsm.session import HsmSession
@@ -64,6 +67,24 @@ def move(args: argparse.Namespace) -> int:
             return await _move(
                 settings, successor, MasterRotation(core.store, core.clock)
             )
+
+    return run_async(work, args)
+
+
+def take_over(args: argparse.Namespace) -> int:
+    """Run `rubrica hsm take-over`; its exit status."""
+
+    async def work(settings: Settings) -> int:
+        configure_logging(quiet(settings), "operator")
+        async with open_core(settings, SystemClock(), "operator") as core:
+            async with core.store.read() as records:
+                least = await records.installation.generation()
+            number = await asyncio.to_thread(raise_generation, settings, least)
+            # The HSM first: killed between, nobody signs until it is run again.
+            async with core.store.write() as records:
+                await records.installation.set_generation(number)
+        say(f"the HSM serves this record from now on, and no other: number {number}")
+        return 0
 
     return run_async(work, args)
 

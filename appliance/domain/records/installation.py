@@ -6,7 +6,7 @@ from appliance.domain.ids import IntegratorId
 
 
 class InstallationRecords(Protocol):
-    """Its mark on the folder of documents."""
+    """Its mark on the folder of documents; which restore of it this is."""
 
     async def documents_mark(self) -> str | None:
         """What marks its folder of documents; None until one was marked."""
@@ -14,6 +14,17 @@ class InstallationRecords(Protocol):
 
     async def mark_documents(self, mark: str) -> bool:
         """Say what marks it; False: that was said already."""
+        ...
+
+    async def generation(self) -> int:
+        """Number of the take-over that this record is of; -1: restored, and none yet.
+
+        Source: docs/backup.md "One HSM, one record".
+        """
+        ...
+
+    async def set_generation(self, number: int) -> None:
+        """Say it."""
         ...
 
     async def newest_documents(self, limit: int) -> list[tuple[IntegratorId, str]]:

@@ -16,6 +16,7 @@ from typing import Final
 
 from appliance.settings import Settings, SettingsError
 from appliance.storage.engines import connect_options, database_url
+from appliance.storage.installation import GENERATION, RESTORED
 from appliance.storage.rights import OWNER
 
 _AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -27,6 +28,18 @@ _NAMED: Final = (
 _TABLES: Final = (
     "SELECT count(*) FROM pg_tables"
     " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
+)
+
+_RESTORED: Final = (
+    f"INSERT INTO installation (name, value) VALUES ('{GENERATION}', '{RESTORED}') "  # noqa: S608 (both are ours)
+    f"ON CONFLICT (name) DO UPDATE SET value = '{RESTORED}'"
+)
+"""Workers of a record that was brought back use no key before `hsm take-over`."""
+_SAYS_SO: Final = 2
+"""Version of the tables from which on they can say it."""
+_MAKE_IT: Final = (
+    "database: has to be there, empty, with its users: rubrica database roles | "
+    "runuser -u postgres -- psql --set ON_ERROR_STOP=1; then run this again"
 )
 
 
@@ -60,22 +73,31 @@ def refuse_full(settings: Settings) -> None:
             msg = f"{path}: is there already: move it away"
             raise SettingsError(msg)
         return
-    if _ask(settings, _TABLES) != [["0"]]:
+    try:
+        tables = _ask(settings, _TABLES)
+    except SettingsError as exc:
+        msg = f"{exc}\n{_MAKE_IT}"
+        raise SettingsError(msg) from exc
+    if tables != [["0"]]:
         msg = "database: has tables already: give an empty one"
         raise SettingsError(msg)
 
 
-def bring_back(settings: Settings, dumped: Path) -> None:
+def bring_back(settings: Settings, dumped: Path, tables: int) -> None:
     """Make an empty database what it was, all of it or nothing.
 
     Args:
         settings: of the installation.
         dumped: what `dump` wrote.
+        tables: their version.
 
     Raises:
         SettingsError: it could not be; with its words.
     """
     if settings.database.url == "sqlite":
+        with closing(sqlite3.connect(dumped)) as connection, connection:
+            if tables >= _SAYS_SO:
+                connection.execute(_RESTORED)
         # Over the same file system: a rename puts it there whole.
         dumped.rename(_sqlite_file(settings))
         return
@@ -86,6 +108,8 @@ def bring_back(settings: Settings, dumped: Path) -> None:
             [*command, "--single-transaction", "--dbname", ""],
             stdin=file.fileno(),
         )
+    if tables >= _SAYS_SO:
+        _run_postgres(settings, ["psql", "-XqAt", "--command", _RESTORED])
 
 
 def table_version(settings: Settings) -> str:

@@ -126,7 +126,7 @@ def restore_record(backup: Path, identity: Path, settings_file: Path) -> Restore
 
         _take_all(backup, identity, "record", restored, take)
         _own_as_folder(dumped, 0o660, settings.data_dir)
-        record.bring_back(settings, dumped)
+        record.bring_back(settings, dumped, int(restored.about["tables"]))
     for integrator, sha256 in sorted(record.named_documents(settings)):
         place = settings.documents_dir / integrator / sha256[:2] / f"{sha256}.pdf"
         if not place.is_file():

@@ -1,0 +1,90 @@
+"""Of two records of one installation an HSM serves the one that took over last.
+
+Source: docs/backup.md "One HSM, one record".
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests import pdfs
+from tests.functional.calls import sign, signed_pdf
+from tests.parts.backups import Site, site_with_backups
+from tests.parts.harm import execute, until
+from tests.validators import pdfsig, pyhanko_valid
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    """An appliance of the test's own, which is lost in it."""
+    url = "sqlite"
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
+    with site_with_backups(tmp_path, url) as made:
+        yield made
+
+
+def hsm_of(site: Site) -> Any:
+    """What `/readyz` says of the HSM."""
+    try:
+        answer = httpx.get(f"{site.appliance.base_url}/readyz")
+    except httpx.TransportError:
+        return "not listening"
+    return answer.json()["checks"]["hsm"]
+
+
+def assert_refused(site: Site, request: int) -> None:
+    """No key is used, and the document waits for its signer."""
+    with site.appliance.client(site.person) as client:
+        answer = sign(client, site.person, request)
+        assert answer.status_code == 503, answer.text
+        state = client.get(f"/solicitudes/{request}").json()["estado"]
+    assert state == "pendiente"
+    assert site.appliance.intents(request) == []
+
+
+def assert_signs(site: Site, request: int) -> None:
+    """It is signed, by valid signatures."""
+    with site.appliance.client(site.person) as client:
+        pdf = signed_pdf(client, site.person, request)
+    assert pdfsig(pdf)[0].valid
+    assert pyhanko_valid(pdf, site.appliance.roots)
+
+
+def test_restored_record_uses_no_key_before_it_takes_over(site: Site) -> None:
+    """It is ready and signs from then on, without a restart."""
+    request = site.appliance.new_request(site.person, pdfs.one_page())
+    site.back_up_all()
+    site.lose()
+    assert site.restore_all().returncode == 0
+    site.migrate()
+    site.appliance.start(unready=True)
+    until(lambda: hsm_of(site) == "HSM_UNAVAILABLE")
+    assert_refused(site, request)
+
+    site.take_over()
+
+    site.appliance.wait_ready()
+    assert_signs(site, request)
+
+
+def test_record_that_was_left_signs_no_more(site: Site) -> None:
+    """While it runs; and signs again when it takes over in its turn."""
+    request = site.appliance.new_request(site.person, pdfs.one_page())
+    site.take_over()
+    assert_signs(site, site.appliance.new_request(site.person, pdfs.one_page("A")))
+    # As the record of before has it.
+    execute(
+        site.appliance,
+        "UPDATE installation SET value = '0' WHERE name = 'generation'",
+    )
+    until(lambda: hsm_of(site) == "HSM_UNAVAILABLE")
+    assert_refused(site, request)
+
+    site.take_over()
+
+    until(lambda: hsm_of(site) == "ok")
+    assert_signs(site, request)

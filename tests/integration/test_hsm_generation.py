@@ -1,0 +1,68 @@
+"""The number of the last take-over, on real tokens.
+
+Source: docs/backup.md "One HSM, one record".
+"""
+
+from pathlib import Path
+
+from appliance.storage.migrate import migrate
+from hsm_config import generation, objects
+from hsm_config.firma_keys import KEEP_ALIVE_ALGORITHM
+from hsm_config.taking_over import raise_generation
+from tests.parts.hsm import HsmInstallation
+
+
+def numbers(hsm: HsmInstallation) -> list[int]:
+    """What each member has."""
+    with hsm.raw_members() as sessions:
+        return [generation.read(session) for session in sessions]
+
+
+def pairs(hsm: HsmInstallation) -> list[int]:
+    """How many keys each member has for it; a pair is two."""
+    with hsm.raw_members() as sessions:
+        return [len(objects.find_label(one, generation.LABEL)) for one in sessions]
+
+
+def test_every_member_has_it_and_it_only_grows(tmp_path: Path) -> None:
+    """Above what the record has, and what any member has."""
+    hsm = HsmInstallation.ready(tmp_path, members=2)
+    assert numbers(hsm) == [0, 0]
+
+    assert raise_generation(hsm.settings, 0) == 1
+    assert raise_generation(hsm.settings, -1) == 2
+    assert raise_generation(hsm.settings, 6) == 7
+
+    assert numbers(hsm) == [7, 7]
+    assert pairs(hsm) == [2, 2]
+    with hsm.raw_members() as (one, _):
+        generation.write(one, 3)
+    assert numbers(hsm) == [7, 7]
+
+
+def test_take_over_that_was_killed_is_run_again(tmp_path: Path) -> None:
+    """On one member alone, and with the older pair still there."""
+    hsm = HsmInstallation.ready(tmp_path, members=2)
+    raise_generation(hsm.settings, 0)
+    with hsm.raw_members() as (_, other):
+        label = generation.LABEL
+        objects.generate(other, f"{label}-2".encode(), label, KEEP_ALIVE_ALGORITHM)
+    assert numbers(hsm) == [1, 2]
+
+    assert raise_generation(hsm.settings, 1) == 3
+
+    assert numbers(hsm) == [3, 3]
+    assert pairs(hsm) == [2, 2]
+
+
+async def test_member_that_joins_has_it(tmp_path: Path) -> None:
+    """Or a worker that prefers that member would serve a record that was left."""
+    await migrate(HsmInstallation.ready(tmp_path).settings)
+    raise_generation(HsmInstallation(tmp_path).settings, 4)
+    both = HsmInstallation(tmp_path, members=2)
+
+    await both.rubrica("join")
+
+    assert numbers(both) == [5, 5]
+    async with both.session(number=2) as session:
+        assert await session.generation() == 5
