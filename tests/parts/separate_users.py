@@ -157,13 +157,18 @@ class AppliancePerUser(Appliance):
             update={"database": read.database.model_copy(update=here)}
         )
 
-    def start(self) -> None:
-        """Start each role and wait until all are ready."""
+    def start(self, *, unready: bool = False) -> None:
+        """Start each role and wait until all are ready.
+
+        Args:
+            unready: for what is not yet; `wait_ready` then waits.
+        """
         (self.folder / "run").mkdir(mode=0o700, exist_ok=True)
         self._redis.start()
         with self.log.open("ab") as log:
             self._roles += [self._started(log, *each) for each in _PROCESSES]
-        self.wait_ready()
+        if not unready:
+            self.wait_ready()
 
     def _started(
         self, log: IO[bytes], role: str | None, words: tuple[str, ...]
