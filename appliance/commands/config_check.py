@@ -152,6 +152,22 @@ def _named(settings: Settings) -> Iterator[_Named]:
         read_authorities,
         _WRITE,
     )
+    documents = settings.documents
+    for key in ("access_key_file", "secret_key_file"):
+        yield _Named(
+            f"documents.{key}",
+            getattr(documents, key),
+            _STORING,
+            _read_password,
+            _WRITE,
+        )
+    yield _Named(
+        "documents.root_certificate_file",
+        documents.root_certificate_file,
+        _STORING,
+        read_authorities,
+        _WRITE,
+    )
     yield _Named(
         "fonts_dir",
         settings.fonts_dir,

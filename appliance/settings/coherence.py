@@ -14,6 +14,7 @@ from appliance.domain.vocab import Environment
 from appliance.settings.web import FACES, METRICS, origin_of
 
 if TYPE_CHECKING:
+    from appliance.settings.documents import DocumentSettings
     from appliance.settings.root import Settings
 
 Fault: TypeAlias = tuple[str, str]
@@ -35,6 +36,9 @@ _LISTENERS: Final = {face: f"web.listen_{face}" for face in FACES} | {
     METRICS: "metrics.listen"
 }
 """Roles that listen, each with the key that says where."""
+_KEY_OF_A_BUCKET: Final = ("access_key_file", "secret_key_file")
+_OF_A_BUCKET: Final = ("endpoint", *_KEY_OF_A_BUCKET, "root_certificate_file")
+"""Keys of `[documents]` that are for `url` alone."""
 _LOOPBACK: Final = ("http://127.0.0.1", "http://localhost", "http://[::1]")
 
 
@@ -93,6 +97,28 @@ def _of_stores(settings: "Settings") -> Iterator[Fault]:
         "rediss:"
     ):
         yield "redis.root_certificate_file", "is for a redis.url with rediss://"
+    yield from _of_documents(settings.documents)
+
+
+def _of_documents(documents: "DocumentSettings") -> Iterator[Fault]:
+    """A folder, or a bucket and the key to it."""
+    if documents.url is None:
+        for key in _OF_A_BUCKET:
+            if getattr(documents, key) is not None:
+                yield f"documents.{key}", "is for documents.url; set that, or remove it"
+        return
+    if documents.path is not None:
+        yield "documents.path", "documents are in documents.url; remove one of the two"
+    for key in _KEY_OF_A_BUCKET:
+        if getattr(documents, key) is None:
+            yield f"documents.{key}", "is missing; documents.url needs it"
+    if documents.root_certificate_file is not None and (
+        documents.endpoint or ""
+    ).startswith("http:"):
+        yield (
+            "documents.root_certificate_file",
+            "is for a documents.endpoint with https://",
+        )
 
 
 def _of_listeners(settings: "Settings") -> Iterator[Fault]:
@@ -174,7 +200,9 @@ def _of_production(settings: "Settings") -> Iterator[Fault]:
             "database.url",
             "SQLite is for trials; PROD needs postgresql://user@host:port/name",
         )
+    endpoint = settings.documents.endpoint or ""
     for key, url, runs in (
+        ("documents.endpoint", endpoint, not _is_loopback(endpoint)),
         ("web.base_url", web.base_url, True),
         ("web.web_url", web.web_url, web.web_url != web.base_url),
         ("web.iframe_url", web.iframe_url, bool(web.listen_embed)),

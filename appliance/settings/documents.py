@@ -1,11 +1,20 @@
 """`[documents]` and `[sandbox]`: how PDFs are kept, and looked at."""
 
+import re
 from pathlib import Path
+from typing import Final, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from appliance.domain.document import FindingKind
+from appliance.domain.web_addresses import read_address
 from appliance.settings.section import Seconds, Section
+
+_BUCKET_URL: Final = re.compile(
+    r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])"
+    r"(?P<prefix>(/[A-Za-z0-9!_.*'()-]+)*)/?"
+)
+"""Source: Amazon S3 User Guide, "Bucket naming rules", "Safe characters"."""
 
 
 class DocumentSettings(Section):
@@ -13,6 +22,28 @@ class DocumentSettings(Section):
 
     path: Path | None = None
     """Folder; the default is `documents` in `data_dir`."""
+    url: str | None = None
+    """`s3://bucket` or `s3://bucket/prefix`: documents are objects of an S3-compatible
+    store, in the place of files below `path`; see `docs/storage.md`."""
+    endpoint: str | None = None
+    """Address of that store, `https://s3.example:9000`; the default is AWS's own for
+    `region`. In PROD `http://` is for a store on this machine alone."""
+    region: str = Field(default="us-east-1", pattern=r"^[A-Za-z0-9-]{1,64}$")
+    """The region that its requests are signed for."""
+    address_style: Literal["path", "virtual"] = "path"
+    """Where its requests name the bucket: `path` (`https://s3.example/bucket`) or
+    `virtual` (`https://bucket.s3.example`; `endpoint` is without the bucket)."""
+    access_key_file: Path | None = None
+    """File with the id of the access key to that store."""
+    secret_key_file: Path | None = None
+    """File with that access key's secret."""
+    root_certificate_file: Path | None = None
+    """Certificates (PEM) that the store's is checked by, beside the system's."""
+    connect_timeout_s: float = Field(default=3, gt=0, le=60)
+    """Longest that a connection to the store may take, in seconds."""
+    request_timeout_s: float = Field(default=10, gt=0, le=300)
+    """Longest that one request of the store may take, in seconds, twice that where it
+    is repeated. Each moves 5 MiB at most, which the link must carry in this time."""
     limit_bytes: int = Field(default=50_000_000, ge=1024, le=104_857_600)
     """Largest document, in bytes."""
     pages: int = Field(default=5000, ge=1, le=5000)
@@ -40,6 +71,41 @@ class DocumentSettings(Section):
     intake_room_bytes: int = Field(default=536_870_912, ge=0, le=1_099_511_627_776)
     """Room on the documents' disk, in bytes, that documents which come in leave: with
     less of it they are refused (`STORAGE_FULL`), and what came in before is signed."""
+
+    @field_validator("url")
+    @classmethod
+    def _is_a_bucket(cls, given: str | None) -> str | None:
+        if given is not None and not _BUCKET_URL.fullmatch(given):
+            msg = "must be s3://bucket or s3://bucket/prefix"
+            raise ValueError(msg)
+        return given
+
+    @field_validator("endpoint")
+    @classmethod
+    def _is_an_endpoint(cls, given: str | None) -> str | None:
+        if given is None:
+            return given
+        address = read_address(given)
+        if address is not None and "@" in address.netloc:
+            msg = "has a user in it; set documents.access_key_file"
+            raise ValueError(msg)
+        if (
+            address is None
+            or address.scheme not in {"http", "https"}
+            or not address.hostname
+            or address.path not in {"", "/"}
+            or address.query
+            or address.fragment
+        ):
+            msg = "must be https://host or https://host:port"
+            raise ValueError(msg)
+        return given
+
+    @property
+    def bucket(self) -> tuple[str, str] | None:
+        """The bucket, and the prefix of its objects' names; None: it is a folder."""
+        found = _BUCKET_URL.fullmatch(self.url or "")
+        return found and (found["bucket"], found["prefix"].lstrip("/"))
 
 
 class SandboxSettings(Section):

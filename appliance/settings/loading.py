@@ -49,6 +49,8 @@ _PATH_KEYS = frozenset(
         "data_key_file",
         "document_key_file",
         "lookup_key_file",
+        "access_key_file",
+        "secret_key_file",
         "ca_file",
         "header_file",
         "certificate_file",

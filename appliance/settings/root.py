@@ -135,7 +135,7 @@ class Settings(Section):
 
     @property
     def documents_dir(self) -> Path:
-        """Where PDFs are kept."""
+        """Where PDFs are kept, unless they are in a bucket (`documents.url`)."""
         return self.documents.path or self.data_dir / "documents"
 
     @property
