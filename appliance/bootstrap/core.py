@@ -25,8 +25,7 @@ from appliance.services.document_keys import IntegratorDocumentKeys
 from appliance.settings import Settings, SettingsError
 from appliance.storage import redis
 from appliance.storage.database_time import database_time
-from appliance.storage.document_mark import DocumentMark
-from appliance.storage.documents import LocalDocuments
+from appliance.storage.document_stores import document_store
 from appliance.storage.engines import Engines, open_engines
 from appliance.storage.key_files import KeyFile
 from appliance.storage.sandbox import SandboxClient
@@ -141,13 +140,7 @@ async def open_core(
             clock=clock,
             process=new_id(),
             store=store,
-            documents=LocalDocuments(
-                settings.documents_dir,
-                document_keys,
-                settings.documents.reserve_bytes,
-                settings.documents.intake_room_bytes,
-                DocumentMark(store, settings.documents_dir),
-            ),
+            documents=document_store(settings, store, document_keys),
             inspector=SandboxClient(
                 settings.sandbox_socket, settings.sandbox.wall_s + _SANDBOX_MARGIN_S
             ),

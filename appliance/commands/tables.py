@@ -43,21 +43,23 @@ def _migrate(args: argparse.Namespace) -> int:
 
 
 async def _mark(settings: Settings) -> None:
-    """Mark the folder of documents, once.
+    """Mark the folder or the bucket of documents, once.
 
     Raises:
         SettingsError: it is another installation's, not mounted, or read-only.
         ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
     """
     from appliance.domain.clock import SystemClock  # noqa: PLC0415 (heavy)
-    from appliance.storage.document_mark import mark_folder  # noqa: PLC0415 (heavy)
+    from appliance.storage.document_stores import (  # noqa: PLC0415 (heavy)
+        mark_documents,
+    )
     from appliance.storage.engines import open_engines  # noqa: PLC0415 (heavy)
     from appliance.storage.store import SqlStore  # noqa: PLC0415 (heavy)
 
     store = SqlStore(open_engines(settings), SystemClock(), "operator")
     try:
-        if await mark_folder(store, settings.documents_dir):
-            say(f"marked {settings.documents_dir} as this installation's")
+        if where := await mark_documents(settings, store):
+            say(f"marked {where} as this installation's")
     finally:
         await store.close()
 

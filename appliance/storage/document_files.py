@@ -5,20 +5,46 @@ is right.
 """
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
+from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.storage.disk_faults import named_faults
-from appliance.storage.sealed_files import DamagedError, SealedReader, is_sealed
+from appliance.storage.sealed_files import (
+    DamagedError,
+    ReadableFile,
+    SealedReader,
+    is_sealed,
+)
 
 SHA256: Final = re.compile(r"[0-9a-f]{64}")
 """What a file is named by."""
+_ID: Final = re.compile(r"[0-9a-f-]{36}")
+_NAME: Final = re.compile(
+    rf"(?P<integrator>{_ID.pattern})/[0-9a-f]{{2}}/(?P<sha256>{SHA256.pattern})\.pdf"
+)
 _PIECE_BYTES: Final = 1_048_576
+
+
+def name_of(integrator: IntegratorId, sha256: str) -> str:
+    """Where a document lies, below the folder or in the bucket of all documents.
+
+    Raises:
+        ApplianceError: `STORE_UNAVAILABLE`: no document is named so.
+    """
+    if not _ID.fullmatch(integrator) or not SHA256.fullmatch(sha256):
+        raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
+    return f"{integrator}/{sha256[:2]}/{sha256}.pdf"
+
+
+def named_document(name: str) -> tuple[IntegratorId, str] | None:
+    """Whose document lies at a place, and its SHA-256; None: it is none's place."""
+    found = _NAME.fullmatch(name)
+    return found and (IntegratorId(found["integrator"]), found["sha256"])
 
 
 def associated(integrator: IntegratorId, sha256: str) -> bytes:
@@ -27,9 +53,20 @@ def associated(integrator: IntegratorId, sha256: str) -> bytes:
 
 
 def contents(
-    file: BinaryIO, integrator: IntegratorId, sha256: str, key: bytes | None
+    file: ReadableFile,
+    size_bytes: int,
+    integrator: IntegratorId,
+    sha256: str,
+    key: bytes | None,
 ) -> Iterable[bytes]:
     """What is in a file, in pieces; one of before encryption is as it is.
+
+    Args:
+        file: at its start.
+        size_bytes: of the file.
+        integrator: whose.
+        sha256: what it is named by.
+        key: the integrator's; None where there is none.
 
     Raises:
         DamagedError: it is encrypted, and not as it must be, or there is no key.
@@ -38,8 +75,7 @@ def contents(
         return iter(lambda: file.read(_PIECE_BYTES), b"")
     if key is None:
         raise DamagedError
-    size = os.fstat(file.fileno()).st_size
-    return SealedReader(file, size, key, associated(integrator, sha256))
+    return SealedReader(file, size_bytes, key, associated(integrator, sha256))
 
 
 def hashed(pieces: Iterable[bytes], sha256: str) -> Iterator[bytes]:
@@ -61,15 +97,28 @@ def hashed(pieces: Iterable[bytes], sha256: str) -> Iterator[bytes]:
         yield before
 
 
-def holds(path: Path, integrator: IntegratorId, sha256: str, key: bytes) -> bool:
-    """Whether a file is there, encrypted, and opens to what it is named by."""
+def opens(
+    file: ReadableFile,
+    size_bytes: int,
+    integrator: IntegratorId,
+    sha256: str,
+    key: bytes,
+) -> bool:
+    """Whether a file is encrypted and opens to what it is named by.
+
+    Args:
+        file: at its start.
+        size_bytes: of the file.
+        integrator: whose.
+        sha256: what it is named by.
+        key: the integrator's.
+    """
+    if not is_sealed(file):
+        return False
     try:
-        with path.open("rb") as file:
-            if not is_sealed(file):
-                return False
-            for _ in hashed(contents(file, integrator, sha256, key), sha256):
-                pass
-    except (FileNotFoundError, DamagedError):
+        for _ in hashed(contents(file, size_bytes, integrator, sha256, key), sha256):
+            pass
+    except DamagedError:
         return False
     return True
 

@@ -3,7 +3,8 @@
 A folder that is not mounted is an empty one, and another installation's looks like
 ours: without a mark, documents would be written where no other host finds them. The
 mark is a random id in the file `.installation`, and stands in the record; `rubrica
-migrate` sets it, once, where there can be no doubt.
+migrate` sets it, once, where there can be no doubt. A bucket has it as an object
+(`appliance.storage.bucket_mark`).
 
 Source: docs/storage.md "The folder's mark".
 """
@@ -12,7 +13,7 @@ import asyncio
 import os
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
@@ -20,15 +21,42 @@ from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import IntegratorId, new_id
 from appliance.domain.records import Store
 from appliance.settings import SettingsError
+from appliance.storage.document_files import name_of
 from appliance.storage.durable import make_folder, write_durably
 
 _log = structlog.get_logger(__name__)
 FILE: Final = ".installation"
-_MOST_BYTES: Final = 64
+MOST_BYTES: Final = 64
+"""Of a mark."""
 _SAMPLE: Final = 50
 """Documents of the record that are looked for in a folder without a mark."""
 _ASK_AGAIN_S: Final = 10.0
 _Seen = tuple[int, int, int, int]
+
+
+class WantedMark:
+    """The mark that the record has.
+
+    Args:
+        store: the record.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._wanted: str | None = None
+        self._ask_at = 0.0
+
+    async def get(self) -> str | None:
+        """What it is; None where none was set, as before the first `migrate`.
+
+        Raises:
+            ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
+        """
+        if self._wanted is None and time.monotonic() >= self._ask_at:
+            async with self._store.read() as records:
+                self._wanted = await records.installation.documents_mark()
+            self._ask_at = time.monotonic() + _ASK_AGAIN_S
+        return self._wanted
 
 
 class DocumentMark:
@@ -40,31 +68,17 @@ class DocumentMark:
     """
 
     def __init__(self, store: Store, folder: Path) -> None:
-        self._store = store
+        self._wanted = WantedMark(store)
         self._path = folder / FILE
-        self._wanted: str | None = None
-        self._ask_at = 0.0
         self._seen: _Seen | None = None
         """The file that was found right: it is read again only when it is another."""
         self._is_right = True
-
-    async def wanted(self) -> str | None:
-        """What it must be; None where none was set, as before the first `migrate`.
-
-        Raises:
-            ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`.
-        """
-        if self._wanted is None and time.monotonic() >= self._ask_at:
-            async with self._store.read() as records:
-                self._wanted = await records.installation.documents_mark()
-            self._ask_at = time.monotonic() + _ASK_AGAIN_S
-        return self._wanted
 
     def demand(self, wanted: str | None) -> None:
         """Refuse a folder that is not ours; one look at the file's inode.
 
         Args:
-            wanted: as `wanted` gave it.
+            wanted: as the record has it.
 
         Raises:
             DocumentsAwayError: it is not, or there is none.
@@ -91,7 +105,7 @@ class DocumentMark:
             DocumentsAwayError: it is not, or there is none.
             ApplianceError: `STORE_UNAVAILABLE`, `OVERLOADED`: the record is away.
         """
-        await asyncio.to_thread(self.demand, await self.wanted())
+        await asyncio.to_thread(self.demand, await self._wanted.get())
 
 
 def _identity(of: os.stat_result) -> _Seen:
@@ -102,20 +116,81 @@ def _read(path: Path) -> str | None:
     """What a folder is marked with; None: with nothing."""
     try:
         with path.open("rb") as file:
-            return file.read(_MOST_BYTES).decode("ascii", "replace").strip()
+            return read_mark(file.read(MOST_BYTES))
     except FileNotFoundError:
         return None
 
 
+def read_mark(content: bytes) -> str:
+    """The mark that a file or an object holds."""
+    return content.decode("ascii", "replace").strip()
+
+
+class MarkedPlace(Protocol):
+    """A place of documents that may be marked; its calls block."""
+
+    name: str
+    """For what is told, with the key of the settings before it."""
+
+    def mark(self) -> str | None:
+        """What it is marked with; None: with nothing."""
+        ...
+
+    def is_ours(self, names: list[str]) -> bool:
+        """Whether it holds one of the record's documents, or neither has any.
+
+        Args:
+            names: of some of them; none where the record has none.
+        """
+        ...
+
+    def write(self, mark: str) -> None:
+        """Mark it; where it bears the mark, it stays as it is."""
+        ...
+
+
+class MarkedFolder:
+    """A folder that may be marked.
+
+    Args:
+        folder: made where it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.name = f"documents.path: {folder}"
+        self._folder = folder
+
+    def mark(self) -> str | None:
+        """What it is marked with; None: with nothing."""
+        return _read(self._folder / FILE)
+
+    def is_ours(self, names: list[str]) -> bool:
+        """Whether it holds one of the record's documents, or neither has any."""
+        if names:
+            return any((self._folder / name).is_file() for name in names)
+        return next(self._folder.glob("*/??/*.pdf"), None) is None
+
+    def write(self, mark: str) -> None:
+        """Mark it; where it bears the mark, it stays as it is."""
+        make_folder(self._folder)
+        if self.mark() != mark:
+            write_durably(self._folder / FILE, [f"{mark}\n".encode()])
+
+
 async def mark_folder(store: Store, folder: Path) -> bool:
-    """Have the folder bear the installation's mark, where it is surely its own.
+    """Have the folder bear the installation's mark; see `mark_place`."""
+    return await mark_place(store, MarkedFolder(folder))
+
+
+async def mark_place(store: Store, place: MarkedPlace) -> bool:
+    """Have a place of documents bear the installation's mark, if it is surely its own.
 
     That is one that bears it, one that holds a document of the record, and an empty
     one where the record has no document.
 
     Args:
         store: the record; only the user who owns the tables may set a mark.
-        folder: of documents; made where it is not there.
+        place: of documents.
 
     Returns:
         Whether anything was changed.
@@ -129,54 +204,40 @@ async def mark_folder(store: Store, folder: Path) -> bool:
         wanted = await records.installation.documents_mark()
         sample = await records.installation.newest_documents(_SAMPLE)
     try:
-        mark = await asyncio.to_thread(_to_be, folder, wanted, sample)
+        mark = await asyncio.to_thread(_to_be, place, wanted, sample)
         if mark is None:
             return False
         if wanted is not None:
-            await asyncio.to_thread(_write, folder, mark)
+            await asyncio.to_thread(place.write, mark)
             return True
         async with store.write() as records:
             is_first = await records.installation.mark_documents(mark)
             if is_first:
-                await asyncio.to_thread(_write, folder, mark)
+                await asyncio.to_thread(place.write, mark)
     except OSError as exc:
-        msg = f"documents.path: {exc.filename or folder}: {exc.strerror}"
+        msg = f"{place.name}: {exc.filename or ''}: {exc.strerror}"
         raise SettingsError(msg) from exc
     # Where another host's `migrate` came first, its mark is the one.
-    return is_first or await mark_folder(store, folder)
+    return is_first or await mark_place(store, place)
 
 
 def _to_be(
-    folder: Path, wanted: str | None, sample: list[tuple[IntegratorId, str]]
+    place: MarkedPlace, wanted: str | None, sample: list[tuple[IntegratorId, str]]
 ) -> str | None:
-    """What a folder is to be marked with; None: it bears the wanted mark.
+    """What a place is to be marked with; None: it bears the wanted mark.
 
     Raises:
         SettingsError: it is another one's, or not mounted.
         OSError: it cannot be looked into.
     """
-    found = _read(folder / FILE)
+    found = place.mark()
     if found is not None and found == wanted:
         return None
-    names = [Path(each) / sha256[:2] / f"{sha256}.pdf" for each, sha256 in sample]
-    if not _is_ours(folder, names) or (found is not None and wanted is not None):
-        msg = f"documents.path: {folder} {_amiss(found, wanted)}"
+    names = [name_of(integrator, sha256) for integrator, sha256 in sample]
+    if not place.is_ours(names) or (found is not None and wanted is not None):
+        msg = f"{place.name} {_amiss(found, wanted)}"
         raise SettingsError(msg)
     return found or wanted or new_id()
-
-
-def _write(folder: Path, mark: str) -> None:
-    """Mark a folder; one that bears the mark stays as it is."""
-    make_folder(folder)
-    if _read(folder / FILE) != mark:
-        write_durably(folder / FILE, [f"{mark}\n".encode()])
-
-
-def _is_ours(folder: Path, names: list[Path]) -> bool:
-    """Whether a folder holds one of the record's documents, or neither has any."""
-    if names:
-        return any((folder / name).is_file() for name in names)
-    return next(folder.glob("*/??/*.pdf"), None) is None
 
 
 def _amiss(found: str | None, wanted: str | None) -> str:

@@ -13,26 +13,25 @@ import errno
 import hashlib
 import io
 import os
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentKeys, DocumentStream
 from appliance.storage.disk_faults import named_faults
 from appliance.storage.document_files import (
-    SHA256,
     associated,
     contents,
     hashed,
-    holds,
     is_older,
+    name_of,
     older,
+    opens,
 )
 from appliance.storage.document_mark import DocumentMark
 from appliance.storage.durable import (
@@ -46,7 +45,6 @@ from appliance.storage.durable import (
 from appliance.storage.reserve import Reserve
 from appliance.storage.sealed_files import SealedReader, is_sealed, seal
 
-_ID: Final = re.compile(r"[0-9a-f-]{36}")
 _READERS: Final = 2
 """Threads that read for streams: the allocator keeps some pieces for each thread."""
 _MARGIN_BYTES: Final = 2_097_152
@@ -137,7 +135,7 @@ class LocalDocuments:
 
         def look() -> int:
             with named_faults(), path.open("rb") as file:
-                reader = contents(file, integrator, sha256, key)
+                reader = contents(file, _size_of(file), integrator, sha256, key)
                 if isinstance(reader, SealedReader):
                     next(iter(reader))
                     return reader.size_bytes
@@ -147,7 +145,8 @@ class LocalDocuments:
 
         async def pieces() -> AsyncIterator[bytes]:
             with named_faults(), await read(path.open, "rb") as file:
-                reader = await read(contents, file, integrator, sha256, key)
+                size = await read(_size_of, file)
+                reader = await read(contents, file, size, integrator, sha256, key)
                 whole = hashed(reader, sha256)
                 while (piece := await read(next, whole, None)) is not None:
                     yield piece
@@ -237,9 +236,7 @@ class LocalDocuments:
         return await asyncio.to_thread(clear)
 
     def _path(self, integrator: IntegratorId, sha256: str) -> Path:
-        if not _ID.fullmatch(integrator) or not SHA256.fullmatch(sha256):
-            raise ApplianceError(ErrorCode.STORE_UNAVAILABLE)
-        return self._folder / integrator / sha256[:2] / f"{sha256}.pdf"
+        return self._folder / name_of(integrator, sha256)
 
     def _shelves(self) -> list[Path]:
         """The folders that documents lie in."""
@@ -264,7 +261,7 @@ class LocalDocuments:
                 make_folder(path.parent)
                 # Who removes what nothing refers to waits, or has been here.
                 with held_shared(path.parent):
-                    if holds(path, integrator, sha256, key):
+                    if _holds(path, integrator, sha256, key):
                         os.utime(path)
                         # Another writer may be between its rename and its fsync.
                         sync_folder(path.parent)
@@ -310,7 +307,8 @@ class LocalDocuments:
         # A BytesIO grows in place and gives its buffer away uncopied.
         content = io.BytesIO()
         with named_faults(), self._path(integrator, sha256).open("rb") as file:
-            for piece in hashed(contents(file, integrator, sha256, key), sha256):
+            reader = contents(file, _size_of(file), integrator, sha256, key)
+            for piece in hashed(reader, sha256):
                 content.write(piece)
         return content.getvalue()
 
@@ -321,3 +319,16 @@ class LocalDocuments:
             disk = os.statvfs(self._folder)
         if disk.f_bavail * disk.f_frsize < size_bytes + _MARGIN_BYTES:
             raise ApplianceError(ErrorCode.STORAGE_FULL)
+
+
+def _size_of(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _holds(path: Path, integrator: IntegratorId, sha256: str, key: bytes) -> bool:
+    """Whether a file is there, encrypted, and opens to what it is named by."""
+    try:
+        with path.open("rb") as file:
+            return opens(file, _size_of(file), integrator, sha256, key)
+    except FileNotFoundError:
+        return False

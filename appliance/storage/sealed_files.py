@@ -16,7 +16,7 @@ Source: Tink, "AES-GCM-HKDF Streaming AEAD"; Hoang, Reyhanitabar, Rogaway, Vizá
 
 import secrets
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, Final
+from typing import Final, Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -34,11 +34,23 @@ _FIRST_BYTES: Final = _SEGMENT_BYTES - _HEADER_BYTES
 _SEGMENTS_AT_MOST: Final = 2**32
 
 
+class ReadableFile(Protocol):
+    """A file on disk, or what is read like one."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes; fewer only at the end."""
+        ...
+
+    def seek(self, offset: int, /) -> int:
+        """Go to a place, counted from the start."""
+        ...
+
+
 class DamagedError(Exception):
     """A file that is not what was written, or not under this key."""
 
 
-def is_sealed(file: BinaryIO) -> bool:
+def is_sealed(file: ReadableFile) -> bool:
     """Whether a file is of this format; leaves it at its start.
 
     Args:
@@ -90,7 +102,7 @@ class SealedReader:
     """
 
     def __init__(
-        self, file: BinaryIO, file_bytes: int, key: bytes, associated: bytes
+        self, file: ReadableFile, file_bytes: int, key: bytes, associated: bytes
     ) -> None:
         head = file.read(len(MAGIC) + _HEADER_BYTES)
         header = head[len(MAGIC) :]

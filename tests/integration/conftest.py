@@ -1,6 +1,6 @@
 """Parts of the product that tests of several modules drive."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,11 @@ from hsm_config import objects
 from tests.core_parts import CoreParts
 from tests.fakes import request_view
 from tests.parts.api_caller import Caller
+from tests.parts.document_places import KINDS, BucketPlace, DocumentPlace, FolderPlace
 from tests.parts.frame_role import Frame, open_frame
 from tests.parts.hsm import KEY, HsmInstallation
+from tests.parts.places import short_folder
+from tests.parts.s3 import S3Server
 from tests.parts.signing_front import Front, open_front
 from tests.tools.pdf_samples import SoftwareSigner, make_signer
 from tests.web_parts import Parts, open_parts
@@ -110,3 +113,19 @@ def keyed_template(tmp_path_factory: pytest.TempPathFactory) -> HsmInstallation:
 def keyed(keyed_template: HsmInstallation, tmp_path: Path) -> HsmInstallation:
     """An installation with a user's `KEY`, of the test's own."""
     return keyed_template.copy(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """The run's S3-compatible store; each test has a bucket of its own."""
+    with short_folder() as folder, S3Server.running(folder) as server:
+        yield server
+
+
+@pytest.fixture(params=KINDS)
+def document_place(request: pytest.FixtureRequest, tmp_path: Path) -> DocumentPlace:
+    """An empty place of documents, of each kind."""
+    if request.param == "folder":
+        return FolderPlace(tmp_path / "deep" / "documents")
+    server: S3Server = request.getfixturevalue("s3_server")
+    return BucketPlace(server.settings(f"{server.new_bucket()}/a/prefix"))

@@ -1,6 +1,6 @@
-"""Whose folder of documents it is: marked once, where there can be no doubt.
+"""Whose folder or bucket of documents it is: marked once, where there is no doubt.
 
-Source: docs/storage.md "The folder's mark".
+Source: docs/storage.md "The folder's mark", "In an S3-compatible store".
 """
 
 import asyncio
@@ -12,10 +12,15 @@ import pytest
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.ids import IntegratorId
 from appliance.settings import SettingsError
-from appliance.storage.document_mark import FILE, DocumentMark, mark_folder
+from appliance.storage import bucket_mark
+from appliance.storage.bucket import Bucket
+from appliance.storage.document_files import name_of
+from appliance.storage.document_mark import FILE, DocumentMark, mark_folder, mark_place
 from appliance.storage.documents import LocalDocuments
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys
+from tests.parts.document_places import BucketPlace, DocumentPlace
+from tests.parts.s3 import S3Server
 
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
 
@@ -26,90 +31,156 @@ def folder(core: CoreParts) -> Path:
     return core.settings.documents_dir
 
 
-async def with_document(core: CoreParts, folder: Path) -> Path:
-    """A document that the record names, and its file."""
+async def with_document(core: CoreParts, place: DocumentPlace) -> str:
+    """A document that the record names, and the name of its file."""
     await core.add_request((await core.add_signer()).person)
     async with core.store.read() as records:
         ((integrator, sha256),) = await records.installation.newest_documents(9)
-    path = folder / integrator / sha256[:2] / f"{sha256}.pdf"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(b"%PDF")
-    return path
+    name = name_of(integrator, sha256)
+    place.write(name, b"%PDF")
+    return name
 
 
-async def test_empty_folder_of_an_empty_record_is_marked_once(
-    core: CoreParts, folder: Path
+async def check(core: CoreParts, place: DocumentPlace) -> None:
+    """Have a store look at the mark for the first time."""
+    await place.store_with(FixedDocumentKeys(), core.store).check()
+
+
+async def test_empty_place_of_an_empty_record_is_marked_once(
+    core: CoreParts, document_place: DocumentPlace
 ) -> None:
     """The same mark stays; whoever is second changes nothing."""
-    assert await mark_folder(core.store, folder)
-    mark = (folder / FILE).read_bytes()
+    assert await mark_place(core.store, document_place.to_mark)
+    mark = document_place.read(FILE)
 
-    assert not await mark_folder(core.store, folder)
+    assert not await mark_place(core.store, document_place.to_mark)
 
-    assert (folder / FILE).read_bytes() == mark
-    await DocumentMark(core.store, folder).check()
+    assert document_place.read(FILE) == mark
+    await check(core, document_place)
 
 
 async def test_two_hosts_that_mark_at_once_have_one_mark(
-    core: CoreParts, folder: Path
+    core: CoreParts, document_place: DocumentPlace
 ) -> None:
     """Whoever comes second takes the first one's."""
     stores = [core.store, *(core.other_store() for _ in range(3))]
-    await asyncio.gather(*(mark_folder(store, folder) for store in stores))
+    await asyncio.gather(
+        *(mark_place(store, document_place.to_mark) for store in stores)
+    )
 
-    await DocumentMark(core.store, folder).check()
+    await check(core, document_place)
 
 
-async def test_folder_with_a_document_of_the_record_is_marked(
-    core: CoreParts, folder: Path
+async def test_place_with_a_document_of_the_record_is_marked(
+    core: CoreParts, document_place: DocumentPlace
 ) -> None:
     """As of a release before the mark; and again, where the mark alone was lost."""
-    await with_document(core, folder)
+    await with_document(core, document_place)
 
-    assert await mark_folder(core.store, folder)
+    assert await mark_place(core.store, document_place.to_mark)
 
-    mark = (folder / FILE).read_bytes()
-    (folder / FILE).unlink()
-    assert await mark_folder(core.store, folder)
-    assert (folder / FILE).read_bytes() == mark
+    mark = document_place.read(FILE)
+    document_place.remove(FILE)
+    assert await mark_place(core.store, document_place.to_mark)
+    assert document_place.read(FILE) == mark
 
 
 async def test_mark_of_a_lost_record_is_taken_over(
-    core: CoreParts, folder: Path
+    core: CoreParts, document_place: DocumentPlace
 ) -> None:
     """The record is of a backup from before it was marked; its documents are there."""
-    await with_document(core, folder)
-    (folder / FILE).write_text("of before\n")
+    await with_document(core, document_place)
+    document_place.write(FILE, b"of before\n")
 
-    assert await mark_folder(core.store, folder)
+    assert await mark_place(core.store, document_place.to_mark)
 
-    assert (folder / FILE).read_text() == "of before\n"
-    await DocumentMark(core.store, folder).check()
+    assert document_place.read(FILE) == b"of before\n"
+    await check(core, document_place)
 
 
 @pytest.mark.parametrize("case", ["not mounted", "of another", "strange documents"])
-async def test_folder_that_may_be_anothers_is_not_marked(
-    core: CoreParts, folder: Path, case: str
+async def test_place_that_may_be_anothers_is_not_marked(
+    core: CoreParts, document_place: DocumentPlace, case: str
 ) -> None:
     """It is refused, and stays as it is."""
     if case == "strange documents":
-        (folder / ONE / "aa").mkdir(parents=True)
-        (folder / ONE / "aa" / f"{'a' * 64}.pdf").write_bytes(b"%PDF")
+        document_place.write(name_of(ONE, "a" * 64), b"%PDF")
     else:
-        path = await with_document(core, folder)
-        await mark_folder(core.store, folder)
+        await with_document(core, document_place)
+        await mark_place(core.store, document_place.to_mark)
         if case == "of another":
-            (folder / FILE).write_text("another's\n")
+            document_place.write(FILE, b"another's\n")
         else:
-            shutil.rmtree(folder)
-            folder.mkdir()
-        assert path.exists() == (case == "of another")
-    before = sorted(folder.rglob("*"))
+            for name in document_place.names():
+                document_place.remove(name)
+    before = document_place.names()
 
-    with pytest.raises(SettingsError, match=str(folder)):
-        await mark_folder(core.store, folder)
+    with pytest.raises(SettingsError, match=document_place.to_mark.name):
+        await mark_place(core.store, document_place.to_mark)
 
-    assert sorted(folder.rglob("*")) == before
+    assert document_place.names() == before
+
+
+async def test_documents_are_neither_read_nor_written_in_another_bucket(
+    core: CoreParts, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has another mark, or none, once what was seen of it is not believed."""
+    monkeypatch.setattr("appliance.storage.bucket_mark.RIGHT_S", 0.0)
+    monkeypatch.setattr("appliance.storage.bucket_mark.AWAY_S", 0.0)
+    place = BucketPlace(s3_server.settings(s3_server.new_bucket()))
+    await mark_place(core.store, place.to_mark)
+    documents = place.store_with(FixedDocumentKeys(), core.store)
+    sha256 = await documents.put(ONE, b"%PDF one")
+    mark, before = place.read(FILE), place.names()
+
+    for content in (None, b"another's\n"):
+        place.remove(FILE) if content is None else place.write(FILE, content)
+        names = place.names()
+        for call in (
+            documents.check(),
+            documents.put(ONE, b"%PDF two", signed=True),
+            documents.get(ONE, sha256),
+            documents.stream(ONE, sha256),
+            documents.make_room(1),
+            documents.remove(ONE, sha256, core.clock.now()),
+        ):
+            with pytest.raises(DocumentsAwayError):
+                await call
+        assert place.names() == names
+    place.write(FILE, mark)
+
+    assert await documents.get(ONE, sha256) == b"%PDF one"
+    assert place.names() == before
+
+
+async def test_bucket_is_asked_for_its_mark_now_and_then(
+    core: CoreParts, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for any number of documents at a time; anew after a request that failed."""
+    place = BucketPlace(s3_server.settings(s3_server.new_bucket()))
+    await mark_place(core.store, place.to_mark)
+    looks = []
+    mark_of = bucket_mark.mark_of
+
+    def counted(bucket: Bucket) -> str | None:
+        looks.append(bucket)
+        return mark_of(bucket)
+
+    monkeypatch.setattr(bucket_mark, "mark_of", counted)
+    documents = place.store_with(FixedDocumentKeys(), core.store)
+
+    await asyncio.gather(*(documents.put(ONE, b"%%PDF %d" % n) for n in range(20)))
+    await documents.check()
+    assert len(looks) == 1
+
+    with pytest.raises(DocumentsAwayError):
+        await documents._run(_refused)  # type: ignore[attr-defined]  # of a bucket
+    await documents.check()
+    assert len(looks) == 2
+
+
+def _refused() -> None:
+    raise DocumentsAwayError
 
 
 async def test_documents_are_neither_read_nor_written_elsewhere(

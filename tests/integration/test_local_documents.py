@@ -1,4 +1,7 @@
-"""Documents in a folder: durable, whole, and shared with the group alone."""
+"""Documents in a folder: durable, whole, and shared with the group alone.
+
+What holds of a bucket as well is shown of both (`document_place`).
+"""
 
 import asyncio
 import hashlib
@@ -13,13 +16,21 @@ import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
+from appliance.domain.ports import DocumentUpkeep
 from appliance.storage.documents import LocalDocuments
 from tests.fakes import FixedDocumentKeys
+from tests.parts.document_places import DocumentPlace
 
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
 TWO = IntegratorId("00000000-0000-4000-8000-000000000002")
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * 100
 SHA256 = hashlib.sha256(PDF).hexdigest()
+
+
+@pytest.fixture
+def store(document_place: DocumentPlace) -> DocumentUpkeep:
+    """An empty store of either kind."""
+    return document_place.store_with(FixedDocumentKeys())
 
 
 @pytest.fixture
@@ -50,7 +61,7 @@ def umask(value: int) -> Iterator[None]:
 
 
 async def refusal(
-    documents: LocalDocuments, integrator: str, sha256: str
+    documents: DocumentUpkeep, integrator: str, sha256: str
 ) -> ErrorCode | None:
     """How reading a document is refused."""
     try:
@@ -60,12 +71,14 @@ async def refusal(
     return None
 
 
-async def test_document_reads_back(documents: LocalDocuments, folder: Path) -> None:
+async def test_document_reads_back(
+    store: DocumentUpkeep, document_place: DocumentPlace
+) -> None:
     """By its integrator and SHA-256, in one file and no other."""
-    assert await documents.put(ONE, PDF) == SHA256
+    assert await store.put(ONE, PDF) == SHA256
 
-    assert await documents.get(ONE, SHA256) == PDF
-    assert kept(folder) == [folder / ONE / SHA256[:2] / f"{SHA256}.pdf"]
+    assert await store.get(ONE, SHA256) == PDF
+    assert document_place.names() == [f"{ONE}/{SHA256[:2]}/{SHA256}.pdf"]
 
 
 async def test_document_kept_again_is_the_same(
@@ -84,56 +97,57 @@ async def test_document_kept_again_is_the_same(
 
 
 async def test_document_kept_by_twenty_at_once(
-    documents: LocalDocuments, folder: Path
+    store: DocumentUpkeep, document_place: DocumentPlace
 ) -> None:
     """All of them are told the same; one whole file is there."""
-    told = await asyncio.gather(*(documents.put(ONE, PDF) for _ in range(20)))
+    told = await asyncio.gather(*(store.put(ONE, PDF) for _ in range(20)))
 
     assert set(told) == {SHA256}
-    assert len(kept(folder)) == 1
-    assert await documents.get(ONE, SHA256) == PDF
+    names = [name for name in document_place.names() if name.endswith(".pdf")]
+    assert len(names) == 1
+    assert await store.get(ONE, SHA256) == PDF
 
 
 async def test_document_of_one_integrator_is_absent_for_another(
-    documents: LocalDocuments,
+    store: DocumentUpkeep,
 ) -> None:
     """The same bytes are not shared between tenants."""
-    await documents.put(ONE, PDF)
+    await store.put(ONE, PDF)
 
-    assert await refusal(documents, TWO, SHA256) is ErrorCode.STORE_UNAVAILABLE
+    assert await refusal(store, TWO, SHA256) is ErrorCode.STORE_UNAVAILABLE
 
 
-async def test_empty_document_is_kept(documents: LocalDocuments) -> None:
+async def test_empty_document_is_kept(store: DocumentUpkeep) -> None:
     """No bytes are bytes too."""
-    sha256 = await documents.put(ONE, b"")
+    sha256 = await store.put(ONE, b"")
 
-    assert await documents.get(ONE, sha256) == b""
+    assert await store.get(ONE, sha256) == b""
 
 
 @pytest.mark.parametrize("altered", [b"", PDF[:-1], PDF + b"\n", b"x" + PDF[1:]])
 async def test_altered_document_is_not_given_out(
-    documents: LocalDocuments, folder: Path, altered: bytes
+    store: DocumentUpkeep, document_place: DocumentPlace, altered: bytes
 ) -> None:
-    """What was cut, grown or changed on disk is `STORE_UNAVAILABLE`."""
-    await documents.put(ONE, PDF)
-    (file,) = kept(folder)
-    file.write_bytes(altered)
+    """What was cut, grown or changed where it lies is `STORE_UNAVAILABLE`."""
+    await store.put(ONE, PDF)
+    (name,) = document_place.names()
+    document_place.write(name, altered)
 
-    assert await refusal(documents, ONE, SHA256) is ErrorCode.STORE_UNAVAILABLE
+    assert await refusal(store, ONE, SHA256) is ErrorCode.STORE_UNAVAILABLE
 
 
 async def test_altered_document_is_whole_again_when_kept_again(
-    documents: LocalDocuments, folder: Path
+    store: DocumentUpkeep, document_place: DocumentPlace
 ) -> None:
     """Keeping the right bytes heals the file."""
-    await documents.put(ONE, PDF)
-    (file,) = kept(folder)
-    file.write_bytes(b"spoiled")
+    await store.put(ONE, PDF)
+    (name,) = document_place.names()
+    document_place.write(name, b"spoiled")
 
-    await documents.put(ONE, PDF)
+    await store.put(ONE, PDF)
 
-    assert await documents.get(ONE, SHA256) == PDF
-    assert kept(folder) == [file]
+    assert await store.get(ONE, SHA256) == PDF
+    assert document_place.names() == [name]
 
 
 @pytest.mark.parametrize(
@@ -153,12 +167,12 @@ async def test_altered_document_is_whole_again_when_kept_again(
     ],
 )
 async def test_path_tricks_are_refused(
-    documents: LocalDocuments, integrator: str, sha256: str
+    store: DocumentUpkeep, integrator: str, sha256: str
 ) -> None:
     """Nothing but an id and 64 hex digits makes a path."""
-    await documents.put(ONE, PDF)
+    await store.put(ONE, PDF)
 
-    assert await refusal(documents, integrator, sha256) is (ErrorCode.STORE_UNAVAILABLE)
+    assert await refusal(store, integrator, sha256) is ErrorCode.STORE_UNAVAILABLE
 
 
 async def test_failed_write_leaves_nothing(

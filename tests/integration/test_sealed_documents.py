@@ -1,18 +1,21 @@
-"""Documents are encrypted at rest, and nothing but what was written comes back."""
+"""Documents are encrypted at rest, and nothing but what was written comes back.
+
+In a folder and in a bucket alike.
+"""
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import IntegratorId
-from appliance.storage.documents import LocalDocuments
+from appliance.domain.ports import DocumentUpkeep
+from appliance.storage.document_files import name_of
 from appliance.storage.sealed_files import MAGIC
 from tests.fakes import FixedDocumentKeys
+from tests.parts.document_places import DocumentPlace
 
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
 TWO = IntegratorId("00000000-0000-4000-8000-000000000002")
@@ -35,17 +38,12 @@ def keys() -> FixedDocumentKeys:
 
 
 @pytest.fixture
-def documents(tmp_path: Path, keys: FixedDocumentKeys) -> LocalDocuments:
+def documents(document_place: DocumentPlace, keys: FixedDocumentKeys) -> DocumentUpkeep:
     """An empty store."""
-    return LocalDocuments(tmp_path, keys)
+    return document_place.store_with(keys)
 
 
-def place(folder: Path, integrator: str, sha256: str) -> Path:
-    """Where a document lies."""
-    return folder / integrator / sha256[:2] / f"{sha256}.pdf"
-
-
-async def read_whole(documents: LocalDocuments, sha256: str) -> bytes:
+async def read_whole(documents: DocumentUpkeep, sha256: str) -> bytes:
     """A document as a download reads it."""
     stream = await documents.stream(ONE, sha256)
     content = b"".join([piece async for piece in stream.pieces])
@@ -57,7 +55,7 @@ async def read_whole(documents: LocalDocuments, sha256: str) -> bytes:
     "size",
     [0, 1, FIRST - 1, FIRST, FIRST + 1, FIRST + REST, FIRST + REST + 1, 3 * MIB],
 )
-async def test_any_size_reads_back(documents: LocalDocuments, size: int) -> None:
+async def test_any_size_reads_back(documents: DocumentUpkeep, size: int) -> None:
     """Whole and in pieces, up to and past each segment's end."""
     content = os.urandom(size)
 
@@ -68,7 +66,7 @@ async def test_any_size_reads_back(documents: LocalDocuments, size: int) -> None
     assert await read_whole(documents, sha256) == content
 
 
-async def test_parts_are_one_document(documents: LocalDocuments) -> None:
+async def test_parts_are_one_document(documents: DocumentUpkeep) -> None:
     """As they come one after the other, wherever they meet."""
     content = os.urandom(3 * MIB)
     parts = [content[:5], content[5:FIRST], b"", content[FIRST:MIB], content[MIB:]]
@@ -79,13 +77,13 @@ async def test_parts_are_one_document(documents: LocalDocuments) -> None:
 
 
 async def test_nothing_stands_in_clear(
-    documents: LocalDocuments, tmp_path: Path
+    documents: DocumentUpkeep, document_place: DocumentPlace
 ) -> None:
     """No byte of it, and no two files of the same bytes alike."""
     sha256 = await documents.put(ONE, PDF)
     await documents.put(TWO, PDF)
 
-    one, two = (place(tmp_path, each, sha256).read_bytes() for each in (ONE, TWO))
+    one, two = (document_place.read(name_of(each, sha256)) for each in (ONE, TWO))
     assert one.startswith(MAGIC)
     assert b"in clear" not in one + two
     assert one[HEAD : HEAD + 64] != two[HEAD : HEAD + 64]
@@ -141,12 +139,12 @@ def two_swapped(file: bytes) -> bytes:
     ],
 )
 async def test_harmed_file_does_not_open(
-    documents: LocalDocuments, tmp_path: Path, harm: Harm
+    documents: DocumentUpkeep, document_place: DocumentPlace, harm: Harm
 ) -> None:
     """Cut, grown, put together anew or changed anywhere: neither read way gives it."""
     sha256 = await documents.put(ONE, PDF)
-    file = place(tmp_path, ONE, sha256)
-    file.write_bytes(harm(file.read_bytes()))
+    name = name_of(ONE, sha256)
+    document_place.write(name, harm(document_place.read(name)))
 
     for read in (documents.get(ONE, sha256), read_whole(documents, sha256)):
         with pytest.raises(ApplianceError) as caught:
@@ -155,12 +153,12 @@ async def test_harmed_file_does_not_open(
 
 
 async def test_stream_gives_nothing_past_what_is_right(
-    documents: LocalDocuments, tmp_path: Path
+    documents: DocumentUpkeep, document_place: DocumentPlace
 ) -> None:
     """Pieces before the harm come; of the harmed one and after it, nothing."""
     sha256 = await documents.put(ONE, PDF)
-    file = place(tmp_path, ONE, sha256)
-    file.write_bytes(flipped(-1)(file.read_bytes()))
+    name = name_of(ONE, sha256)
+    document_place.write(name, flipped(-1)(document_place.read(name)))
 
     stream = await documents.stream(ONE, sha256)
     given = b""
@@ -177,15 +175,14 @@ async def test_stream_gives_nothing_past_what_is_right(
 
 
 async def test_file_in_anothers_place_does_not_open(
-    documents: LocalDocuments, tmp_path: Path, keys: FixedDocumentKeys
+    documents: DocumentUpkeep, document_place: DocumentPlace, keys: FixedDocumentKeys
 ) -> None:
     """Not another document's, nor another integrator's, even under one key."""
     sha256 = await documents.put(ONE, PDF)
     other = await documents.put(ONE, PDF + b"\n")
-    shutil.copy(place(tmp_path, ONE, other), place(tmp_path, ONE, sha256))
-    theirs = place(tmp_path, TWO, other)
-    theirs.parent.mkdir(parents=True)
-    shutil.copy(place(tmp_path, ONE, other), theirs)
+    file = document_place.read(name_of(ONE, other))
+    document_place.write(name_of(ONE, sha256), file)
+    document_place.write(name_of(TWO, other), file)
 
     async def same(integrator: IntegratorId) -> bytes:
         del integrator
@@ -201,32 +198,30 @@ async def test_file_in_anothers_place_does_not_open(
 
 
 async def test_document_of_before_is_read_and_encrypted(
-    documents: LocalDocuments, tmp_path: Path
+    documents: DocumentUpkeep, document_place: DocumentPlace
 ) -> None:
     """A plain file opens as it is; encrypting it twice is encrypting it once."""
     sha256 = hashlib.sha256(PDF).hexdigest()
-    file = place(tmp_path, ONE, sha256)
-    file.parent.mkdir(parents=True)
-    file.write_bytes(PDF)
+    name = name_of(ONE, sha256)
+    document_place.write(name, PDF)
 
     assert await documents.get(ONE, sha256) == PDF
     assert await read_whole(documents, sha256) == PDF
     assert await documents.encrypt(ONE, sha256) is True
     assert await documents.encrypt(ONE, sha256) is False
 
-    assert file.read_bytes().startswith(MAGIC)
+    assert document_place.read(name).startswith(MAGIC)
     assert await documents.get(ONE, sha256) == PDF
 
 
 @pytest.mark.parametrize("altered", [b"", PDF[:-1], PDF + b"\n"])
 async def test_altered_document_of_before_is_not_given_out(
-    documents: LocalDocuments, tmp_path: Path, altered: bytes
+    documents: DocumentUpkeep, document_place: DocumentPlace, altered: bytes
 ) -> None:
     """What has no key is known by its hash, before the first byte is given."""
     sha256 = hashlib.sha256(PDF).hexdigest()
-    file = place(tmp_path, ONE, sha256)
-    file.parent.mkdir(parents=True)
-    file.write_bytes(altered)
+    name = name_of(ONE, sha256)
+    document_place.write(name, altered)
 
     with pytest.raises(ApplianceError):
         await documents.get(ONE, sha256)
@@ -234,11 +229,11 @@ async def test_altered_document_of_before_is_not_given_out(
         await documents.stream(ONE, sha256)
     with pytest.raises(ApplianceError):
         await documents.encrypt(ONE, sha256)
-    assert file.read_bytes() == altered
+    assert document_place.read(name) == altered
 
 
 async def test_shredded_integrators_documents_do_not_open(
-    documents: LocalDocuments, keys: FixedDocumentKeys
+    documents: DocumentUpkeep, keys: FixedDocumentKeys
 ) -> None:
     """Without its key, none of its own; others' open as before."""
     sha256 = await documents.put(ONE, PDF)

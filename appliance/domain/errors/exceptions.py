@@ -193,10 +193,15 @@ class DocumentRefusedError(ApplianceError):
 
 
 class DocumentsAwayError(ApplianceError):
-    """The store of documents is not there, or another installation's."""
+    """The store of documents is not there, or another installation's.
 
-    def __init__(self) -> None:
+    Args:
+        reason: what was found, in English, for logs and operators.
+    """
+
+    def __init__(self, reason: str = "") -> None:
         super().__init__(ErrorCode.STORE_UNAVAILABLE)
+        self.reason = reason
 
 
 class ChainRefusedError(ApplianceError):

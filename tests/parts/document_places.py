@@ -1,0 +1,156 @@
+"""Either place of documents: a folder, or a bucket, and what lies there as it is.
+
+def test_…(document_place: DocumentPlace) -> None:
+    sha256 = await document_place.store.put(…)
+    document_place.write(name, document_place.read(name)[:-1])
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from appliance.domain.ports import DocumentKeys, DocumentUpkeep
+from appliance.domain.records import Store
+from appliance.settings import DocumentSettings
+from appliance.storage.bucket import Bucket
+from appliance.storage.bucket_documents import BucketDocuments
+from appliance.storage.bucket_mark import BucketMark, MarkedBucket
+from appliance.storage.document_mark import (
+    DocumentMark,
+    MarkedFolder,
+    MarkedPlace,
+)
+from appliance.storage.documents import LocalDocuments
+
+
+class DocumentPlace(Protocol):
+    """Where documents lie, and a store over it."""
+
+    @property
+    def to_mark(self) -> MarkedPlace:
+        """As `rubrica migrate` marks it."""
+        ...
+
+    def store_with(
+        self, keys: DocumentKeys, record: Store | None = None
+    ) -> DocumentUpkeep:
+        """A store by some keys; it looks at the mark where a record is given."""
+        ...
+
+    def names(self) -> list[str]:
+        """Of all that lies there, in order."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """What lies at a place."""
+        ...
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put something there, behind the store's back."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Take something away, behind the store's back."""
+        ...
+
+    def written(self, name: str) -> datetime | None:
+        """When that was put there last; None where there is nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class FolderPlace:
+    """A folder."""
+
+    folder: Path
+
+    @property
+    def to_mark(self) -> MarkedPlace:
+        """As `rubrica migrate` marks it."""
+        return MarkedFolder(self.folder)
+
+    def store_with(
+        self, keys: DocumentKeys, record: Store | None = None
+    ) -> DocumentUpkeep:
+        """A store by some keys; it looks at the mark where a record is given."""
+        mark = None if record is None else DocumentMark(record, self.folder)
+        return LocalDocuments(self.folder, keys, mark=mark)
+
+    def names(self) -> list[str]:
+        """Of all that lies there, in order."""
+        found = (path for path in self.folder.rglob("*") if path.is_file())
+        return sorted(path.relative_to(self.folder).as_posix() for path in found)
+
+    def read(self, name: str) -> bytes:
+        """What lies at a place."""
+        return (self.folder / name).read_bytes()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put something there, behind the store's back."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def remove(self, name: str) -> None:
+        """Take something away, behind the store's back."""
+        (self.folder / name).unlink()
+
+    def written(self, name: str) -> datetime | None:
+        """When that was put there last; None where there is nothing."""
+        path = self.folder / name
+        if not path.exists():
+            return None
+        return datetime.fromtimestamp(path.stat().st_mtime).astimezone()
+
+
+@dataclass(frozen=True)
+class BucketPlace:
+    """A bucket."""
+
+    settings: DocumentSettings
+
+    @property
+    def bucket(self) -> Bucket:
+        """A client of it."""
+        return Bucket(self.settings)
+
+    @property
+    def to_mark(self) -> MarkedPlace:
+        """As `rubrica migrate` marks it."""
+        return MarkedBucket(self.bucket)
+
+    def store_with(
+        self, keys: DocumentKeys, record: Store | None = None
+    ) -> DocumentUpkeep:
+        """A store by some keys; it looks at the mark where a record is given."""
+        mark = None if record is None else BucketMark(record, self.settings)
+        return BucketDocuments(self.bucket, keys, mark)
+
+    def names(self) -> list[str]:
+        """Of all that lies there, in order."""
+        return [each.name for page in self.bucket.pages() for each in page]
+
+    def read(self, name: str) -> bytes:
+        """What lies at a place."""
+        stored = self.bucket.look(name)
+        assert stored is not None
+        found = self.bucket.read(name, 0, max(stored.size_bytes, 1))
+        assert found is not None
+        return found[1]
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put something there, behind the store's back."""
+        self.bucket.write(name, content)
+
+    def remove(self, name: str) -> None:
+        """Take something away, behind the store's back."""
+        self.bucket.delete(name)
+
+    def written(self, name: str) -> datetime | None:
+        """When that was put there last; None where there is nothing."""
+        stored = self.bucket.look(name)
+        return None if stored is None else stored.written
+
+
+KINDS = ("folder", "bucket")
