@@ -391,7 +391,8 @@ HEALTH: Final = {
     "NO_WORKER": N_("No signing worker is running."),
     "HSM_UNAVAILABLE": N_("No signing worker can use the HSM."),
     "DOCUMENTS_AWAY": N_(
-        "The folder is missing or belongs to another installation: mount the right one."
+        "The folder is not mounted or the bucket does not respond, or it belongs to "
+        "another installation."
     ),
     "CLOCK_DRIFT": N_("It is more than 5 seconds off: mend the time synchronisation."),
     "STORE_UNAVAILABLE": N_("Not responding."),

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 import structlog
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import PersonId
 from appliance.domain.ports import Doorbell
 from appliance.domain.records.activations import Item
@@ -165,6 +165,10 @@ class ActivationSigner:
             _log.warning(
                 "document.unreadable", request=item.request, code=exc.code.value
             )
+            hand.waits_for = exc.code
+        except DocumentsAwayError as exc:
+            # All documents are away, which says nothing of this one: no try.
+            _log.warning("document.store_away", request=item.request)
             hand.waits_for = exc.code
         except ApplianceError as exc:
             if exc.code is ErrorCode.STORE_UNAVAILABLE:

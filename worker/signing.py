@@ -47,7 +47,7 @@ _GENERATION_REASON: Final = (
     "the HSM serves another restore of this record; if this is the one that goes on: "
     "rubrica hsm take-over"
 )
-_DOCUMENTS_REASON: Final = "the documents' folder is away, or another installation's"
+_DOCUMENTS_REASON: Final = "documents are away, or another installation's"
 
 
 @dataclass(slots=True)

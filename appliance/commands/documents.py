@@ -1,5 +1,6 @@
-"""`rubrica documents`: encrypt them, give signed ones back after a restore, shred them.
+"""`rubrica documents`: check their place, encrypt them, recover signed ones, shred.
 
+rubrica documents check
 rubrica documents encrypt
 rubrica documents recover
 rubrica documents shred ACME --yes
@@ -31,6 +32,14 @@ def register(
     """
     group = commands.add_parser("documents", help="the files of all documents")
     parts = group.add_subparsers(dest="part", required=True)
+    check = parts.add_parser(
+        "check",
+        help="whether their folder or bucket is there, and this installation's; in a "
+        "bucket an object is written, read and removed",
+        epilog="Exit status: 0, it is; 1, a bucket does not do what it has to; 75, it "
+        "is not.",
+    )
+    check.set_defaults(run=lambda args: run_async(_check, args))
     encrypt = parts.add_parser(
         "encrypt", help="encrypt those that were stored before documents were"
     )
@@ -51,6 +60,24 @@ def register(
         "--yes", action="store_true", required=True, help="none of them opens again"
     )
     shred.set_defaults(run=_shred)
+
+
+async def _check(settings: Settings) -> int:
+    import asyncio  # noqa: PLC0415 (heavy)
+
+    from appliance.bootstrap.core import open_core  # noqa: PLC0415 (heavy)
+    from appliance.storage.bucket import Bucket  # noqa: PLC0415 (heavy)
+
+    where = settings.documents.url or settings.documents_dir
+    if settings.documents.url is not None:
+        amiss = await asyncio.to_thread(Bucket(settings.documents).probe)
+        if amiss:
+            say(f"{where}: {amiss}")
+            return 1
+    async with open_core(settings, SystemClock(), "operator") as core:
+        await core.documents.check()
+    say(f"{where}: good")
+    return 0
 
 
 async def _encrypt(settings: Settings) -> int:

@@ -18,8 +18,8 @@ from appliance.operations.setup import system
 from appliance.settings import Settings, SettingsError, load_settings
 
 _PARTS: Final = (
-    *("units", "folders", "settings", "database", "service", "disk", "clock"),
-    *("HSM", "audit", "sample"),
+    *("units", "folders", "settings", "database", "documents", "service", "disk"),
+    *("clock", "HSM", "audit", "sample"),
 )
 
 
@@ -79,6 +79,7 @@ def _parts(
         "folders": looks.look_at_folders,
         "settings": looks.look_at_settings,
         "database": lambda: _look_by("database", "check"),
+        "documents": lambda: _look_by("documents", "check"),
         "service": lambda: looks.look_at_service(settings),
         "disk": lambda: looks.look_at_disk(settings),
         "clock": looks.look_at_clock,

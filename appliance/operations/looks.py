@@ -49,8 +49,8 @@ _READY: Final = {
     "NO_WORKER": "no signing worker runs: systemctl status 'rubrica-signing@*'",
     "HSM_UNAVAILABLE": "the workers' HSM does not answer: rubrica hsm check",
     "STORE_UNAVAILABLE": "the database does not answer",
-    "DOCUMENTS_AWAY": "the documents' folder is missing, or another installation's: "
-    "mount it, then rubrica migrate",
+    "DOCUMENTS_AWAY": "the documents' folder is missing (mount it), their bucket does "
+    "not answer, or it is another installation's: rubrica documents check",
     "SANDBOX_UNAVAILABLE": "systemctl status rubrica-sandbox",
     "CLOCK_DRIFT": "mend time synchronisation here and on the database's host",
 }
@@ -162,11 +162,13 @@ def look_at_service(settings: Settings) -> Iterator[Finding]:
 
 
 def look_at_disk(settings: Settings) -> Iterator[Finding]:
-    """Room for documents.
+    """Room for documents; how much a bucket has, nobody says.
 
     Args:
         settings: of the installation.
     """
+    if settings.documents.url is not None:
+        return
     try:
         room = os.statvfs(settings.documents_dir)
     except OSError as exc:

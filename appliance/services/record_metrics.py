@@ -11,7 +11,6 @@ import shutil
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -76,7 +75,7 @@ class RecordMetrics:
 
     async def look(self) -> None:
         """Look once, for a bounded time."""
-        _look_at_disk(self._settings.documents_dir)
+        _look_at_disk(self._settings)
         began = time.monotonic()
         try:
             async with asyncio.timeout(_LONGEST_S):
@@ -148,9 +147,13 @@ async def _levels(records: Records, now: datetime) -> None:
         metrics.BEHIND_OLDEST.labels(level.value).set((now - oldest).total_seconds())
 
 
-def _look_at_disk(folder: Path) -> None:
+def _look_at_disk(settings: Settings) -> None:
+    if settings.documents.url is not None:
+        # How much room a bucket has, nobody says; no figure is no alert.
+        metrics.DISK_FREE.set(math.nan)
+        return
     try:
-        metrics.DISK_FREE.set(shutil.disk_usage(folder).free)
+        metrics.DISK_FREE.set(shutil.disk_usage(settings.documents_dir).free)
     except OSError:
         # Nothing was ever stored, or the disk is gone.
         metrics.DISK_FREE.set(math.nan)
