@@ -104,6 +104,22 @@ def site_with_backups(places: Path, database: str) -> Iterator[Site]:
         places: an empty folder for them.
         database: URL of it, or `sqlite`.
     """
+    with (
+        short_folder() as folder,
+        Appliance.made(folder, database=database) as appliance,
+        backed_up(appliance, places) as site,
+    ):
+        yield site
+
+
+@contextmanager
+def backed_up(appliance: Appliance, places: Path) -> Iterator[Site]:
+    """The same, of one that runs already.
+
+    Args:
+        appliance: that may be lost.
+        places: an empty folder for its backups.
+    """
     for name in ("record", "secrets"):
         (places / name).mkdir()
     made = subprocess.run(
@@ -113,12 +129,9 @@ def site_with_backups(places: Path, database: str) -> Iterator[Site]:
         text=True,
     )
     recipient = made.stderr.rpartition(" ")[2].strip()
-    with (
-        short_folder() as folder,
-        Appliance.made(folder, database=database) as appliance,
-    ):
-        try:
-            yield Site(appliance, appliance.new_person(), places, recipient)
-        finally:
-            appliance.configure()
-            shutil.rmtree(folder.with_name(f"{folder.name}-lost"), ignore_errors=True)
+    folder = appliance.folder
+    try:
+        yield Site(appliance, appliance.new_person(), places, recipient)
+    finally:
+        appliance.configure()
+        shutil.rmtree(folder.with_name(f"{folder.name}-lost"), ignore_errors=True)

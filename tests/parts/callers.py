@@ -28,6 +28,7 @@ _AGAIN_S = 0.2
 """Pause after a broken connection."""
 _NEXT_S = 0.1
 """Pause before each call beyond `at_least`: what is signed is looked at, too."""
+_AWAY = {ErrorCode.SANDBOX_UNAVAILABLE, ErrorCode.STORE_UNAVAILABLE}
 BROKEN = "broken"
 """Kept for a connection that could not be made, or broke."""
 
@@ -141,14 +142,14 @@ class Crowd:
                     group.create_task(caller())
 
     async def _take_in(self, front: Front, person: TestPerson) -> int:
-        """A request; while the sandbox is away, an integrator tries again."""
+        """A request; while sandbox or documents are away, an integrator tries again."""
         clock = self.appliance.clock
         deadline = clock() + _PATIENCE_S
         while True:
             try:
                 return await front.intake.create_request(intake_order(person), self.pdf)
             except ApplianceError as exc:
-                away = exc.code is ErrorCode.SANDBOX_UNAVAILABLE
+                away = exc.code in _AWAY
                 if not away or clock() > deadline:
                     raise
                 await asyncio.sleep(_AGAIN_S)

@@ -9,9 +9,11 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any, Final
 
+from appliance.domain.ids import IntegratorId
 from appliance.operations.backup import places, record
 from appliance.operations.backup.archive import CONTENTS, Writer, writing
 from appliance.settings import Settings, SettingsError
+from appliance.storage.document_files import name_of
 
 ABOUT: Final = "about.json"
 SUFFIX: Final = ".tar.age"
@@ -38,6 +40,8 @@ def make_record(
 ) -> Made:
     """Back up database, documents, public keys and settings.
 
+    Where documents are in a bucket, their names.
+
     Args:
         settings: of the installation.
         settings_file: where they stand.
@@ -63,6 +67,8 @@ def make_record(
         dumped.unlink()
         _add_all(archive, places.public_keys(settings))
         _add_all(archive, places.documents(settings))
+        if settings.documents.url is not None:
+            archive.add_bytes(places.DOCUMENT_LIST, _document_list(settings))
         return _end(archive, path)
 
 
@@ -105,6 +111,17 @@ def forget_older(folder: Path, prefix: str, keep: int) -> list[Path]:
     for path in older:
         path.unlink()
     return older
+
+
+def _document_list(settings: Settings) -> bytes:
+    """Names of the documents that the record names, a line each.
+
+    Raises:
+        SettingsError: the database is away.
+    """
+    named = sorted(record.named_documents(settings))
+    lines = [f"{name_of(IntegratorId(each), sha256)}\n" for each, sha256 in named]
+    return "".join(lines).encode()
 
 
 def _stamp(now: datetime) -> str:

@@ -6,26 +6,64 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from appliance.domain.ids import IntegratorId
 from appliance.operations.sample import person_file
 from appliance.settings import Settings, TokenSettings
+from appliance.storage.bucket import Bucket
+from appliance.storage.document_files import name_of, named_document
 from appliance.storage.document_mark import FILE
 
 SETTINGS: Final = "settings.toml"
 DUMP: Final = "database"
 PKI: Final = "pki/"
 DOCUMENTS: Final = "documents/"
+DOCUMENT_LIST: Final = "documents.txt"
+"""Names of the documents, a line each, where a bucket has them."""
 SECRETS: Final = "secrets/"
 TOKENS: Final = "tokens/"
 SOFTHSM_CONF: Final = "softhsm2.conf"
 
 
 def documents(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """Name and path of each file of the document store; none that is being written."""
+    """Name and path of each file of the document store; none that is being written.
+
+    None of a bucket, which is backed up by itself.
+    """
+    if settings.documents.url is not None:
+        return
     folder = settings.documents_dir
     if (folder / FILE).is_file():
         yield DOCUMENTS + FILE, folder / FILE
     for path in folder.glob("*/*/*.pdf"):
         yield DOCUMENTS + path.relative_to(folder).as_posix(), path
+
+
+def missing_documents(
+    settings: Settings, named: set[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Documents that are not where documents are kept.
+
+    Args:
+        settings: of the installation.
+        named: integrator and SHA-256 of those that are looked for.
+
+    Raises:
+        SettingsError: the key to the bucket cannot be read.
+        ApplianceError: `STORE_UNAVAILABLE`: the bucket is away.
+    """
+    if settings.documents.url is None:
+        folder = settings.documents_dir
+        return sorted(
+            (integrator, sha256)
+            for integrator, sha256 in named
+            if not (folder / name_of(IntegratorId(integrator), sha256)).is_file()
+        )
+    missing = set(named)
+    for page in Bucket(settings.documents).pages():
+        missing.difference_update(
+            found for each in page if (found := named_document(each.name)) is not None
+        )
+    return sorted(missing)
 
 
 def public_keys(settings: Settings) -> Iterator[tuple[str, Path]]:

@@ -6,6 +6,7 @@ last, and whole: before it, no role has anything to work on.
 """
 
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -117,7 +118,10 @@ def restore_record(backup: Path, identity: Path, settings_file: Path) -> Restore
             elif name.startswith(places.PKI):
                 path = settings.root_file.parent / name.removeprefix(places.PKI)
                 _put(restored, path, content, 0o640)
+            elif name == places.DOCUMENT_LIST:
+                copied(content, io.BytesIO())  # the database names the same
             elif name.startswith(places.DOCUMENTS):
+                _refuse_bucket(settings)
                 path = settings.documents_dir / name.removeprefix(places.DOCUMENTS)
                 _put(restored, path, content, 0o660)
             elif name != places.SETTINGS:
@@ -127,11 +131,23 @@ def restore_record(backup: Path, identity: Path, settings_file: Path) -> Restore
         _take_all(backup, identity, "record", restored, take)
         _own_as_folder(dumped, 0o660, settings.data_dir)
         record.bring_back(settings, dumped, int(restored.about["tables"]))
-    for integrator, sha256 in sorted(record.named_documents(settings)):
-        place = settings.documents_dir / integrator / sha256[:2] / f"{sha256}.pdf"
-        if not place.is_file():
-            restored.missing.append((integrator, sha256))
+    named = record.named_documents(settings)
+    restored.missing += places.missing_documents(settings, named)
     return restored
+
+
+def _refuse_bucket(settings: Settings) -> None:
+    """Refuse to put the files of a backup anywhere but in a folder.
+
+    Raises:
+        SettingsError: documents are in a bucket by now.
+    """
+    if settings.documents.url is not None:
+        msg = (
+            "documents.url: the backup holds documents as files: restore with the "
+            "settings of then, and copy them into the bucket after it"
+        )
+        raise SettingsError(msg)
 
 
 def _take_all(

@@ -1,0 +1,75 @@
+"""An appliance whose documents are in a bucket, by a link that can be cut.
+
+with bucket_site() as site:
+    with site.link.cut():
+        …
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.parts.appliance import Appliance
+from tests.parts.document_places import BucketPlace
+from tests.parts.links import Link
+from tests.parts.places import short_folder
+from tests.parts.s3 import S3Server, lines
+
+
+@dataclass(frozen=True)
+class BucketSite:
+    """All of it."""
+
+    appliance: Appliance
+    server: S3Server
+    link: Link
+    place: BucketPlace
+    """The bucket, asked without the link."""
+
+    def copy_to_folder(self) -> None:
+        """Copy what the bucket has to where the folder of documents would be."""
+        folder = self.appliance.settings.documents_dir
+        for name in self.place.names():
+            path: Path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(self.place.read(name))
+
+    def copy_to_bucket(self, folder: Path) -> None:
+        """Copy what a folder of documents has to the bucket."""
+        for path in folder.rglob("*"):
+            if path.is_file() and path.name != ".reserve":
+                name = path.relative_to(folder).as_posix()
+                self.place.write(name, path.read_bytes())
+
+
+@contextmanager
+def bucket_site(*, in_bucket: bool = True, signing: str = "") -> Iterator[BucketSite]:
+    """Set one up, and start it.
+
+    Args:
+        in_bucket: whether it has its documents there from the start.
+        signing: as of `Appliance`.
+    """
+    with (
+        short_folder() as folder,
+        short_folder() as keys,
+        S3Server.running(keys) as server,
+        Link(server.port) as link,
+    ):
+        bucket = f"{server.new_bucket()}/rubrica"
+        documents = f"[documents]\n{lines(server.tables(bucket, link.port))}"
+        appliance = Appliance(
+            folder, signing=signing, more=documents if in_bucket else ""
+        )
+        place = BucketPlace(server.settings(bucket))
+        try:
+            appliance.set_up()
+            if in_bucket:
+                # What was set up for all tests has a folder.
+                marked = appliance.rubrica("migrate")
+                assert marked.returncode == 0, marked.stderr
+            appliance.start()
+            yield BucketSite(appliance, server, link, place)
+        finally:
+            appliance.close()
