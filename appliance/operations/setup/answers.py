@@ -36,6 +36,15 @@ SETTINGS_OF: Final = {
 }
 """The key of the settings that each answer becomes; those that become none are not
 here."""
+BUCKET_SETTINGS_OF: Final = {
+    "documents": "documents.url",
+    "documents_endpoint": "documents.endpoint",
+    "documents_region": "documents.region",
+    "documents_root_certificate_file": "documents.root_certificate_file",
+    "documents_access_key_file": "documents.access_key_file",
+    "documents_secret_key_file": "documents.secret_key_file",
+}
+"""The same, of documents in a bucket, in the order in which it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +66,17 @@ class Answers:
     redis: str = "redis://127.0.0.1:6379/0"
     """As `redis.url`."""
     documents: str = "/var/lib/rubrica/documents"
-    """Folder of the documents."""
+    """Folder of the documents, or a bucket: `s3://bucket/prefix`."""
+    documents_endpoint: str = ""
+    """Address of that bucket's store; empty: AWS's."""
+    documents_region: str = "us-east-1"
+    """As `documents.region`."""
+    documents_root_certificate_file: str = ""
+    """Authority of the store's certificate; empty: the system's."""
+    documents_access_key_file: str = "/etc/rubrica/secrets/documents-access-key"
+    """File with the id of the access key to that store."""
+    documents_secret_key_file: str = "/etc/rubrica/secrets/documents-secret-key"  # noqa: S105 (a path)
+    """File with that key's secret."""
     hsm_profile: str = "softhsm2"
     """Name of a profile of `hsm_config/profiles`, or a path."""
     hsm_module: str = ""
@@ -78,6 +97,11 @@ class Answers:
     """Name of the first administrator; empty: none is made."""
     administrator_password_file: str = ""
     """File with that one's password; empty: it is asked for."""
+
+    @property
+    def has_bucket(self) -> bool:
+        """Whether documents are in a bucket, and not in a folder."""
+        return self.documents.startswith("s3:")
 
     @classmethod
     def read(cls, path: Path) -> dict[str, str]:
@@ -190,7 +214,9 @@ def settings_text(answers: Answers) -> str:
     if answers.hsm_module:
         more += f"module = {_quoted(answers.hsm_module)}\n"
     documents = ""
-    if answers.documents != _USUAL.documents:
+    if answers.has_bucket:
+        documents = f"\n[documents]\n{_bucket_text(answers)}"
+    elif answers.documents != _USUAL.documents:
         documents = f"\n[documents]\npath = {_quoted(answers.documents)}\n"
     texts = {
         field.name: _quoted(getattr(answers, field.name)) for field in fields(answers)
@@ -202,6 +228,17 @@ def settings_text(answers: Answers) -> str:
             "documents": documents,
             "hsm_more": more,
         }
+    )
+
+
+def _bucket_text(answers: Answers) -> str:
+    """The keys of a bucket, without those that are not given."""
+    given = {
+        key.partition(".")[2]: getattr(answers, name)
+        for name, key in BUCKET_SETTINGS_OF.items()
+    }
+    return "".join(
+        f"{key} = {_quoted(value)}\n" for key, value in given.items() if value
     )
 
 

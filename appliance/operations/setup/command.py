@@ -55,7 +55,7 @@ def _setup(args: argparse.Namespace) -> int:
         system.write_if_missing(system.SETTINGS, text, mode=0o644, owner="root")
     settings = load_settings(system.SETTINGS)
     steps.make_secrets(settings)
-    steps.make_documents_folder(settings)
+    steps.make_documents_place(settings)
     steps.make_database(settings)
     steps.prepare_hsm()
     steps.check_settings()

@@ -15,7 +15,9 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from appliance.commands.terminal import say
+from appliance.domain.errors import ApplianceError
 from appliance.operations.setup.answers import (
+    BUCKET_SETTINGS_OF,
     PROXIES,
     SETTINGS_OF,
     Answers,
@@ -26,7 +28,10 @@ from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
 
 _CONNECT_S: Final = 10
-_ANSWERED: Final = frozenset(SETTINGS_OF.values())
+_ANSWERED: Final = frozenset(SETTINGS_OF.values()) | frozenset(
+    BUCKET_SETTINGS_OF.values()
+)
+_OF_A_BUCKET: Final = frozenset(BUCKET_SETTINGS_OF) - {"documents"}
 _FOLDER: Final = re.compile(r"/[\w./@+:,=~-]*")
 """Folders that units and tmpfiles.d name without quoting."""
 _TEXTS: Final = {
@@ -38,7 +43,13 @@ _TEXTS: Final = {
     "admin_url": "Origin of the administrators' console",
     "database": "PostgreSQL",
     "redis": "Redis",
-    "documents": "Folder of the documents",
+    "documents": "Folder of the documents, or a bucket (s3://bucket/prefix)",
+    "documents_endpoint": "Address of the bucket's store (empty: AWS's)",
+    "documents_region": "Region that its requests are signed for",
+    "documents_root_certificate_file": "Authority of its certificate, PEM (empty: the "
+    "system's)",
+    "documents_access_key_file": "File with the id of the access key to it",
+    "documents_secret_key_file": "File with that key's secret",
     "hsm_profile": "HSM profile",
     "hsm_module": "PKCS#11 module (empty: the profile's)",
     "firma_label": "Label of the HSM's token for signers' keys",
@@ -66,6 +77,8 @@ def ask_all(given: Mapping[str, str], *, interactive: bool) -> Answers:
     faults = []
     for field in fields(Answers):
         key = field.name
+        if key in _OF_A_BUCKET and not answers.has_bucket:
+            continue
         if interactive and key in _TEXTS and key not in given:
             answers = _asked(answers, key)
         else:
@@ -99,7 +112,8 @@ def look(answers: Answers, key: str) -> list[str]:
         answers: those so far.
         key: of the one that is looked at.
     """
-    faults = [text for place, text in _faults(answers) if place == SETTINGS_OF.get(key)]
+    places = {SETTINGS_OF.get(key), BUCKET_SETTINGS_OF.get(key)}
+    faults = [text for place, text in _faults(answers) if place in places]
     if not faults and key in _LOOKS:
         with contextlib.suppress(StopIteration):
             faults.append(next(_LOOKS[key](answers)))
@@ -170,6 +184,8 @@ def _look_at_redis(answers: Answers) -> Iterator[str]:
 
 
 def _look_at_documents(answers: Answers) -> Iterator[str]:
+    if answers.has_bucket:
+        return  # with the last of what is asked of it
     path = Path(answers.documents)
     if not _FOLDER.fullmatch(answers.documents):
         yield "must be an absolute path, of letters, digits and ./@+:,=~_-"
@@ -179,6 +195,25 @@ def _look_at_documents(answers: Answers) -> Iterator[str]:
         yield f"{above}: is no folder"
     elif not os.access(above, os.W_OK) or os.statvfs(above).f_flag & os.ST_RDONLY:
         yield f"{above}: cannot be written to"
+
+
+def _look_at_bucket(answers: Answers) -> Iterator[str]:
+    """Write, read and remove an object."""
+    from appliance.settings import DocumentSettings  # noqa: PLC0415 (heavy)
+    from appliance.storage.bucket import Bucket  # noqa: PLC0415 (heavy)
+
+    if not answers.has_bucket:
+        return
+    tables = tomllib.loads(settings_text(answers))["documents"]
+    try:
+        amiss = Bucket(DocumentSettings.model_validate(tables)).probe()
+    except SettingsError as exc:
+        yield str(exc)
+    except ApplianceError as exc:
+        yield str(getattr(exc, "reason", "")) or str(exc)
+    else:
+        if amiss:
+            yield f"{answers.documents}: {amiss}"
 
 
 def _look_at_hsm(answers: Answers) -> Iterator[str]:
@@ -210,6 +245,7 @@ _LOOKS: Final[Mapping[str, Callable[[Answers], Iterator[str]]]] = {
     "database": _look_at_database,
     "redis": _look_at_redis,
     "documents": _look_at_documents,
+    "documents_secret_key_file": _look_at_bucket,
     "hsm_profile": _look_at_hsm,
     "hsm_module": _look_at_hsm,
     "proxy": _look_at_proxy,

@@ -5,6 +5,7 @@ Source: docs/operations.md, "First installation, with systemd".
 
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +18,9 @@ from appliance.operations.looks import (
     look_at_units,
 )
 from appliance.operations.setup import system
+from appliance.operations.setup.addresses import addresses_of
 from appliance.operations.setup.questions import socket_place
-from appliance.settings import Settings, SettingsError
+from appliance.settings import DocumentSettings, Settings, SettingsError
 
 _KEEPER: Final = "rubrica-migrate"
 """Who owns keys and tables, and does operators' work."""
@@ -103,8 +105,11 @@ def make_database(settings: Settings) -> None:
     _tell(system.rubrica("migrate"))
 
 
-def make_documents_folder(settings: Settings) -> None:
-    """A folder of documents that is not the usual one, and the units' way to it."""
+def make_documents_place(settings: Settings) -> None:
+    """The units' way to a bucket, or to a folder that is not the usual one."""
+    if settings.documents.url is not None:
+        _add_to_units("".join(_way_to_bucket(settings.documents)))
+        return
     folder = settings.documents_dir
     if folder == _USUAL_DOCUMENTS:
         return
@@ -113,10 +118,26 @@ def make_documents_folder(settings: Settings) -> None:
     line = f"d {folder} 2770 root rubrica -\n"
     system.write_if_missing(conf, line, mode=0o644, owner="root")
     system.run("systemd-tmpfiles", "--create", conf.name)
+    _add_to_units(f"ReadWritePaths={folder}\n")
+
+
+def _way_to_bucket(documents: DocumentSettings) -> Iterator[str]:
+    """The key to a bucket, which no role can read by itself, and its addresses."""
+    for path in (documents.access_key_file, documents.secret_key_file):
+        if path is not None:
+            yield f"LoadCredential={path.name}:{path}\n"
+    found = addresses_of(documents)
+    if found:
+        say(f"the units may talk to {' '.join(found)}, where {documents.url} is now")
+        yield f"IPAddressAllow={' '.join(found)}\n"
+
+
+def _add_to_units(lines: str) -> None:
+    """Add lines to all units that read or write documents, or mark their place."""
     for unit in _STORING:
         drop_in = Path(f"/etc/systemd/system/rubrica-{unit}.service.d")
         drop_in.mkdir(parents=True, exist_ok=True)
-        text = f"[Service]\nReadWritePaths={folder}\n"
+        text = f"[Service]\n{lines}"
         path = drop_in / "documents.conf"
         system.write_if_missing(path, text, mode=0o644, owner="root")
     system.run("systemctl", "daemon-reload")
