@@ -107,6 +107,15 @@ class DocumentSettings(Section):
         found = _BUCKET_URL.fullmatch(self.url or "")
         return found and (found["bucket"], found["prefix"].lstrip("/"))
 
+    @property
+    def address(self) -> str:
+        """Where the store's requests go, with the bucket where that is the style."""
+        given = self.endpoint or f"https://s3.{self.region}.amazonaws.com"
+        scheme, _, host = given.rstrip("/").partition("://")
+        if self.address_style == "virtual" and self.bucket is not None:
+            host = f"{self.bucket[0]}.{host}"
+        return f"{scheme}://{host}"
+
 
 class SandboxSettings(Section):
     """Limits within which one PDF is looked at."""

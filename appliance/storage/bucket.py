@@ -288,7 +288,7 @@ def _open(settings: DocumentSettings, timeout_s: float, retries: int) -> S3Store
     return S3Store(
         bucket,
         prefix=prefix or None,
-        endpoint=endpoint_of(settings),
+        endpoint=settings.address,
         region=settings.region,
         virtual_hosted_style_request=settings.address_style == "virtual",
         conditional_put="etag",
@@ -302,15 +302,6 @@ def _open(settings: DocumentSettings, timeout_s: float, retries: int) -> S3Store
             "backoff": {"max_backoff": timedelta(seconds=1)},
         },
     )
-
-
-def endpoint_of(settings: DocumentSettings) -> str:
-    """Where requests go; with the bucket in its host's name where that is the style."""
-    given = settings.endpoint or f"https://s3.{settings.region}.amazonaws.com"
-    scheme, _, host = given.rstrip("/").partition("://")
-    if settings.address_style == "virtual" and settings.bucket is not None:
-        host = f"{settings.bucket[0]}.{host}"
-    return f"{scheme}://{host}"
 
 
 def _client_options(settings: DocumentSettings, timeout_s: float) -> "ClientConfig":

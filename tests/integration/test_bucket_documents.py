@@ -33,7 +33,7 @@ from appliance.storage.document_mark import mark_place
 from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys
 from tests.parts.document_places import BucketPlace, DocumentPlace
-from tests.parts.links import Link
+from tests.parts.links import DeafLink, Link
 from tests.parts.places import free_port
 from tests.parts.s3 import SECRET_KEY, S3Server
 from tests.parts.server_certificates import make_authority
@@ -367,14 +367,6 @@ async def test_store_that_ignores_conditions_keeps_documents_right(
     direct = BucketPlace(s3_server.settings(settings.url.removeprefix("s3://")))
     assert direct.bucket.probe() == ""
     assert direct.names() == [NAME]
-
-
-class DeafLink(Link):
-    """One whose other end never hears of a condition."""
-
-    def passed(self, piece: bytes) -> bytes:
-        """Have the header be one that nobody knows."""
-        return piece.replace(b"if-none-match", b"x-none-at-all")
 
 
 async def test_store_is_checked_by_its_authority(tmp_path: Path) -> None:

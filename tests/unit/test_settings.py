@@ -87,6 +87,21 @@ def test_folders_follow_from_data_and_run(tmp_path: Path) -> None:
     assert settings.sandbox_socket == Path("/run/rubrica/sandbox.sock")
 
 
+def test_bucket_and_prefix_are_read(tmp_path: Path) -> None:
+    """With the key's files, which count from the file's folder as all others do."""
+    settings = load(
+        tmp_path,
+        GOOD + '[documents]\nurl = "s3://docs.acme/a/b/"\nendpoint = '
+        '"https://s3.example:9000"\naccess_key_file = "secrets/id"\n'
+        'secret_key_file = "/etc/key"\n',
+    )
+
+    assert settings.documents.bucket == ("docs.acme", "a/b")
+    assert settings.documents.access_key_file == tmp_path / "secrets/id"
+    assert settings.documents.secret_key_file == Path("/etc/key")
+    assert load(tmp_path, GOOD).documents.bucket is None
+
+
 @pytest.mark.parametrize(
     ("text", "key", "allowed"),
     [

@@ -7,6 +7,8 @@ import pytest
 from tests.unit.test_settings import GOOD, PROD, load, refusal
 
 LONG = "/run/" + "x" * 100
+BUCKET = '[documents]\nurl = "s3://docs"\naccess_key_file = "a"\n'
+KEYED = f'{BUCKET}secret_key_file = "b"\n'
 
 
 def told(folder: Path, text: str) -> list[str]:
@@ -53,6 +55,34 @@ def told(folder: Path, text: str) -> list[str]:
         (
             f'[sandbox]\nsocket = "{LONG}/sandbox.sock"\n',
             f"sandbox.socket: too long for the socket {LONG}/sandbox.sock (118 bytes",
+        ),
+        (
+            f'{KEYED}path = "pdf"\n',
+            "documents.path: documents are in documents.url; remove one of the two",
+        ),
+        (
+            BUCKET,
+            "documents.secret_key_file: is missing; documents.url needs it",
+        ),
+        (
+            '[documents]\nsecret_key_file = "k"\n',
+            "documents.secret_key_file: is for documents.url; set that, or remove it",
+        ),
+        (
+            '[documents]\nurl = "https://docs.example"\n',
+            "documents.url: must be s3://bucket or s3://bucket/prefix",
+        ),
+        (
+            f'{KEYED}endpoint = "s3.example"\n',
+            "documents.endpoint: must be https://host or https://host:port",
+        ),
+        (
+            f'{KEYED}endpoint = "https://a:b@s3.example"\n',
+            "documents.endpoint: has a user in it; set documents.access_key_file",
+        ),
+        (
+            f'{KEYED}endpoint = "http://s3.example"\nroot_certificate_file = "c"\n',
+            "documents.root_certificate_file: is for a documents.endpoint with https",
         ),
         (
             '[web]\nadmin_url = "http://127.0.0.1:8080"\n',
@@ -263,3 +293,26 @@ def test_what_follows_from_a_fault_is_not_told(tmp_path: Path) -> None:
     )
 
     assert line.startswith("timestamps.outside.0.url: ")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "is_refused"),
+    [
+        ("http://s3.example", True),
+        ("http://10.0.0.5:9000", True),
+        ("http://127.0.0.1:9000", False),
+        ("https://s3.example", False),
+    ],
+)
+def test_prod_has_no_bucket_in_clear(
+    tmp_path: Path, endpoint: str, *, is_refused: bool
+) -> None:
+    """But on this machine alone; a trial may."""
+    bucket = f'{KEYED}endpoint = "{endpoint}"\n'
+    assert load(tmp_path, GOOD + bucket).documents.bucket == ("docs", "")
+
+    if not is_refused:
+        assert load(tmp_path, PROD + bucket).documents.bucket is not None
+        return
+    (line,) = told(tmp_path, PROD + bucket)
+    assert line == f"documents.endpoint: {endpoint!r}: PROD needs https://"

@@ -1,14 +1,19 @@
 """Answers of `rubrica setup`, the settings and the web server's sample they make."""
 
 import tomllib
-from dataclasses import fields
+from dataclasses import fields, replace
 from getpass import getuser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from appliance.operations.setup.answers import SETTINGS_OF, Answers, settings_text
+from appliance.operations.setup.answers import (
+    BUCKET_SETTINGS_OF,
+    SETTINGS_OF,
+    Answers,
+    settings_text,
+)
 from appliance.operations.setup.proxy import SAMPLES, fits, sample_for
 from appliance.operations.setup.questions import ask_all, look, socket_place
 from appliance.operations.setup.system import write_if_missing
@@ -63,6 +68,27 @@ def test_every_answer_reaches_the_settings(tmp_path: Path) -> None:
         assert told == getattr(answers, name), key
 
 
+def test_answers_for_a_bucket_reach_the_settings(tmp_path: Path) -> None:
+    """Under the keys that are named for them; of a folder none of them is there."""
+    answers = Answers.of(
+        {
+            **GIVEN,
+            "documents": "s3://docs/rubrica",
+            "documents_endpoint": "https://s3.example:9000",
+            "documents_region": "eu-1",
+            "documents_root_certificate_file": "/etc/rubrica/s3-ca.pem",
+        }
+    )
+    tables = tomllib.loads(settings_text(answers))
+
+    for name, key in BUCKET_SETTINGS_OF.items():
+        assert tables["documents"][key.partition(".")[2]] == getattr(answers, name)
+    path = tmp_path / "settings.toml"
+    path.write_text(settings_text(replace(answers, documents_endpoint="")))
+    assert load_settings(path).documents.endpoint is None
+    assert "documents" not in tomllib.loads(settings_text(Answers.of(GIVEN)))
+
+
 @pytest.mark.parametrize("text", ['a"b', "a\\b", "a\nb", "ñ\x7f", '"""'])
 def test_no_answer_breaks_the_file(text: str) -> None:
     """Whatever it holds, it stays one text."""
@@ -89,6 +115,7 @@ def test_no_answer_breaks_the_file(text: str) -> None:
         ("documents", "/srv/mis documentos", "letters"),
         ("documents", "/srv/%h", "letters"),
         ("documents", "/etc/passwd/x", "is no folder"),
+        ("documents", "s3:/docs", "s3://bucket"),
         ("hsm_profile", "softhsm3", "softhsm2"),
         ("hsm_module", "/nowhere.so", "is not there"),
         ("proxy", "iis", "nginx"),

@@ -5,7 +5,6 @@ import socket
 from urllib.parse import urlsplit
 
 from appliance.settings import DocumentSettings, SettingsError
-from appliance.storage.bucket import endpoint_of
 
 
 def addresses_of(documents: DocumentSettings) -> list[str]:
@@ -17,7 +16,7 @@ def addresses_of(documents: DocumentSettings) -> list[str]:
     Raises:
         SettingsError: its name has none.
     """
-    host = urlsplit(endpoint_of(documents)).hostname or ""
+    host = urlsplit(documents.address).hostname or ""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as exc:
