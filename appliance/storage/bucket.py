@@ -28,6 +28,7 @@ from obstore.store import S3Store
 
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.settings import DocumentSettings, SettingsError
+from appliance.storage.bucket_uploads import UnfinishedUploads
 from appliance.storage.password_files import read_password
 from appliance.storage.tls import read_authorities
 
@@ -91,6 +92,7 @@ class Bucket:
         self._store = _open(settings, limit, _RETRIES)
         self._once = _open(settings, limit, 0)
         """For what must not happen a second time, later."""
+        self._uploads = UnfinishedUploads(settings, limit)
         self._lock = threading.Lock()
         self._rests_until = 0.0
         self._reason = ""
@@ -109,8 +111,8 @@ class Bucket:
 
     def read(
         self, name: str, start: int, size: int, version: str | None = None
-    ) -> tuple[Stored, bytes] | None:
-        """A piece of an object; None where there is no object.
+    ) -> tuple[Stored, memoryview] | None:
+        """A piece of an object, not copied; None where there is no object.
 
         Args:
             name: its name.
@@ -128,7 +130,7 @@ class Bucket:
         with self._named_faults():
             try:
                 found = self._store.get(name, options=wanted)
-                return _stored(found.meta), bytes(found.bytes())
+                return _stored(found.meta), memoryview(found.bytes())
             except FileNotFoundError:
                 return None
             except exceptions.PreconditionError as exc:
@@ -137,7 +139,7 @@ class Bucket:
                 if _BEYOND not in str(exc):
                     raise
                 # Of an object without a byte no piece can be asked for.
-                return _stored(self._store.head(name)), b""
+                return _stored(self._store.head(name)), memoryview(b"")
 
     def create(self, name: str, content: bytes) -> bool:
         """Put an object where there is none; whether there was none.
@@ -208,6 +210,15 @@ class Bucket:
             if page is None:
                 return
             yield [_stored(each) for each in page]
+
+    def abandon_uploads(self, before: datetime) -> int:
+        """Remove uploads that were begun before then and not finished; how many.
+
+        Raises:
+            DocumentsAwayError: the store does not answer, or refuses.
+        """
+        with self._named_faults():
+            return self._uploads.abandon(before)
 
     def probe(self) -> str:
         """Write, read and remove an object of no meaning.

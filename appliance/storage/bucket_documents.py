@@ -242,9 +242,8 @@ class BucketDocuments:
         Raises:
             ApplianceError: `STORE_UNAVAILABLE`.
         """
-        del before
         await self.check()
-        return 0
+        return await self._run(self._bucket.abandon_uploads, before)
 
     async def _run(self, work: Callable[..., Result], *arguments: object) -> Result:
         """Do what blocks, in one of the threads for it."""

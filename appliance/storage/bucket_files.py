@@ -27,7 +27,7 @@ class BucketFile:
         self._version: str | None = None
         self._at = 0
         self._start = 0
-        self._window = b""
+        self._window = memoryview(b"")
         self.size_bytes = self._fetch(0).size_bytes
 
     def seek(self, offset: int, /) -> int:
@@ -51,7 +51,7 @@ class BucketFile:
             if not self._start <= self._at < self._start + len(self._window):
                 self._fetch(self._at)
             begin = self._at - self._start
-            part = self._window[begin : begin + end - self._at]
+            part = bytes(self._window[begin : begin + end - self._at])
             parts.append(part)
             self._at += len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -63,6 +63,7 @@ class BucketFile:
             FileNotFoundError: there is no object.
             DamagedError: it is another one, or shorter than it said.
         """
+        self._window = memoryview(b"")  # one at a time
         try:
             found = self._bucket.read(self._name, start, _WINDOW_BYTES, self._version)
         except ChangedError as exc:

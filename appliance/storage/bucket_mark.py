@@ -125,4 +125,4 @@ def mark_of(bucket: Bucket) -> str | None:
         DocumentsAwayError: the store does not answer, or refuses.
     """
     found = bucket.read(FILE, 0, MOST_BYTES)
-    return found and read_mark(found[1])
+    return found and read_mark(bytes(found[1]))

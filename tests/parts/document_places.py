@@ -137,7 +137,7 @@ class BucketPlace:
         assert stored is not None
         found = self.bucket.read(name, 0, max(stored.size_bytes, 1))
         assert found is not None
-        return found[1]
+        return bytes(found[1])
 
     def write(self, name: str, content: bytes) -> None:
         """Put something there, behind the store's back."""

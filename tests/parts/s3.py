@@ -91,7 +91,7 @@ class S3Server:
             return False
 
     def tables(self, bucket: str, port: int | None = None) -> dict[str, Any]:
-        """`[documents]` for a bucket, as TOML gives it; time-outs are short.
+        """`[documents]` for a bucket, as TOML gives it.
 
         Args:
             bucket: its name, and a prefix if any.
@@ -102,7 +102,7 @@ class S3Server:
             "endpoint": f"http://127.0.0.1:{port or self.port}",
             "access_key_file": str(self._folder / "access-key"),
             "secret_key_file": str(self._folder / "secret-key"),
-            "request_timeout_s": 5,
+            "request_timeout_s": 20,
         }
 
     def settings(self, bucket: str, port: int | None = None) -> DocumentSettings:
