@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId
 from appliance.domain.ports import DocumentUpkeep
 from appliance.domain.records import Store
@@ -60,12 +60,15 @@ class DocumentKeeping:
 
         Raises:
             ApplianceError: `STORAGE_FULL`.
+            DocumentsAwayError: all of them are away.
         """
         done, failed = 0, []
         async for integrator, names in self._documents.older(self._clock.now() + _ALL):
             for sha256 in names:
                 try:
                     done += await self._documents.encrypt(integrator, sha256)
+                except DocumentsAwayError:
+                    raise
                 except ApplianceError as exc:
                     if exc.code is ErrorCode.STORAGE_FULL:
                         raise

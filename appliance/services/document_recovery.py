@@ -19,7 +19,7 @@ from typing import Final
 from appliance.domain.audit import AuditEvent
 from appliance.domain.clock import Clock
 from appliance.domain.document import SignatureReport, VerificationReport
-from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.domain.ids import IntegratorId, RequestId
 from appliance.domain.levels import SignatureProfile, Upkeep, reaches
 from appliance.domain.person import cuil_of
@@ -262,9 +262,10 @@ def _refuse_outage(exc: ApplianceError) -> None:
     """Go on after what is wrong with one file alone.
 
     Raises:
-        ApplianceError: the sandbox is away, which is wrong with none.
+        ApplianceError: sandbox or documents are away, which is wrong with none.
     """
-    if exc.code is ErrorCode.SANDBOX_UNAVAILABLE:
+    is_away = isinstance(exc, DocumentsAwayError)
+    if is_away or exc.code is ErrorCode.SANDBOX_UNAVAILABLE:
         raise exc
 
 

@@ -296,23 +296,31 @@ def _open(settings: DocumentSettings, timeout_s: float, retries: int) -> S3Store
         "token": None,
         "expires_at": None,
     }
-    return S3Store(
-        bucket,
-        prefix=prefix or None,
-        endpoint=settings.address,
-        region=settings.region,
-        virtual_hosted_style_request=settings.address_style == "virtual",
-        conditional_put="etag",
-        disable_bulk_delete=True,
-        skip_signature=False,
-        credential_provider=lambda: credential,
-        client_options=_client_options(settings, timeout_s),
-        retry_config={
-            "max_retries": retries,
-            "retry_timeout": timedelta(seconds=timeout_s),
-            "backoff": {"max_backoff": timedelta(seconds=1)},
-        },
-    )
+    try:
+        return S3Store(
+            bucket,
+            prefix=prefix or None,
+            endpoint=settings.address,
+            region=settings.region,
+            virtual_hosted_style_request=settings.address_style == "virtual",
+            conditional_put="etag",
+            disable_bulk_delete=True,
+            skip_signature=False,
+            credential_provider=lambda: credential,
+            client_options=_client_options(settings, timeout_s),
+            retry_config={
+                "max_retries": retries,
+                "retry_timeout": timedelta(seconds=timeout_s),
+                "backoff": {"max_backoff": timedelta(seconds=1)},
+            },
+        )
+    except exceptions.BaseError as exc:
+        msg = (
+            "documents.endpoint: no client can be made for it; without certificates "
+            "of the system (ca-certificates) there is none "
+            f"({_first_line(str(exc))})"
+        )
+        raise SettingsError(msg) from exc
 
 
 def _client_options(settings: DocumentSettings, timeout_s: float) -> "ClientConfig":

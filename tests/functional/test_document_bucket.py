@@ -91,10 +91,11 @@ def test_commands_look_at_the_bucket(site: BucketSite) -> None:
     assert refused.returncode == 78
     assert "another installation's" in refused.stderr
     with site.link.cut():
-        away = appliance.rubrica("documents", "check")
-    assert away.returncode == 75
-    assert "s3://" in away.stderr
-    assert "Traceback" not in away.stderr + refused.stderr
+        for command in ("check", "encrypt", "recover"):
+            away = appliance.rubrica("documents", command)
+            assert away.returncode == 75, away.stdout
+            assert "s3://" in away.stderr
+            assert "Traceback" not in away.stderr + refused.stderr
 
 
 @pytest.mark.full

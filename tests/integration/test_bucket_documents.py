@@ -9,6 +9,8 @@ Source: docs/storage.md "In an S3-compatible store".
 import asyncio
 import hashlib
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Iterator
@@ -45,6 +47,15 @@ NAME = name_of(ONE, SHA256)
 LARGE = os.urandom(12 * 1_048_576)
 """Sent in parts."""
 DAY = timedelta(days=1)
+_MAKE = """
+import sys
+from appliance.settings import DocumentSettings, SettingsError
+from appliance.storage.bucket import Bucket
+try:
+    Bucket(DocumentSettings.model_validate_json(sys.argv[1]))
+except SettingsError as exc:
+    print(exc)
+"""
 
 
 def now() -> datetime:
@@ -135,6 +146,32 @@ async def test_document_that_comes_in_meanwhile_is_there(
     assert left == []
 
 
+async def test_who_removes_looks_once_more(
+    documents: BucketDocuments, place: BucketPlace
+) -> None:
+    """Put in again after the first look, before the mark that keeps others out."""
+
+    class Interrupted(Bucket):
+        """Somebody else is quick."""
+
+        def create(self, name: str, content: bytes) -> bool:
+            if name.endswith(LEAVING):
+                key = hashlib.sha256(ONE.encode()).digest()
+                documents._put(ONE, [memoryview(PDF)], key)
+            return super().create(name, content)
+
+    await documents.put(ONE, PDF)
+    written = place.written(NAME)
+    assert written is not None
+    await until_later_than(written + timedelta(seconds=2))
+    remover = BucketDocuments(Interrupted(place.settings), FixedDocumentKeys())
+    between = now().replace(microsecond=0)
+
+    assert not await remover.remove(ONE, SHA256, between)
+    assert place.written(beside(LEAVING)) is None
+    assert await documents.get(ONE, SHA256) == PDF
+
+
 async def test_put_waits_for_who_removes(
     documents: BucketDocuments, place: BucketPlace
 ) -> None:
@@ -170,6 +207,19 @@ async def test_dead_remover_keeps_nobody(
     assert await documents.remove(ONE, SHA256, now() + DAY)
 
     assert place.names() == []
+
+
+async def test_two_prefixes_of_a_bucket_are_two_places(s3_server: S3Server) -> None:
+    """Each object stands below its own, and neither sees the other's."""
+    bucket = s3_server.new_bucket()
+    one, two = (
+        BucketPlace(s3_server.settings(f"{bucket}/{prefix}")) for prefix in ("a", "ab")
+    )
+    await one.store_with(FixedDocumentKeys()).put(ONE, PDF)
+
+    assert two.names() == []
+    assert BucketPlace(s3_server.settings(bucket)).names() == [f"a/{NAME}"]
+    assert await code_of(two.store_with(FixedDocumentKeys()).get(ONE, SHA256))
 
 
 async def test_two_who_remove_exclude_each_other(
@@ -394,6 +444,22 @@ async def test_store_is_checked_by_its_authority(tmp_path: Path) -> None:
             refused = BucketDocuments(Bucket(wrong), FixedDocumentKeys())
             with pytest.raises(DocumentsAwayError):
                 await refused.get(ONE, SHA256)
+
+
+def test_machine_without_authorities_is_told(s3_server: S3Server) -> None:
+    """No client can be made there: in a sentence, and not as a fault of ours."""
+    settings = s3_server.settings("docs")
+    none = dict.fromkeys(("SSL_CERT_FILE", "SSL_CERT_DIR"), "/nowhere")
+    done = subprocess.run(
+        [sys.executable, "-c", _MAKE, settings.model_dump_json()],
+        env={**os.environ, **none},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.startswith("documents.endpoint: ")
+    assert "ca-certificates" in done.stdout
 
 
 async def test_bucket_may_stand_in_the_hosts_name(s3_server: S3Server) -> None:

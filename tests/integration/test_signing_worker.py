@@ -17,12 +17,13 @@ import pytest
 from appliance.bootstrap import Core
 from appliance.bootstrap.core import Bell
 from appliance.core.clock_check import ClockCheck
+from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.hsm import TokenRole
 from appliance.domain.ids import ActivationId, RequestId
 from appliance.domain.records.activations import Item
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.request import Signer
-from appliance.domain.vocab import ActivationState, RequestState
+from appliance.domain.vocab import ActivationState, ItemState, RequestState
 from appliance.services.claimed_work import Work
 from appliance.services.claiming import Claiming
 from appliance.services.health import signing_workers
@@ -49,6 +50,8 @@ class PlayedSigner:
     certificates: list[bytes] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     entered: asyncio.Event = field(default_factory=asyncio.Event)
+    away: ItemState | None = None
+    """Where in a document's signing the store of documents is away."""
 
     def unlock(self, work: Work) -> object:
         """Any key will do."""
@@ -62,9 +65,13 @@ class PlayedSigner:
         certificate = work.credential.certificate
         self.certificates.append(certificate)
         self.entered.set()
+        if self.away is ItemState.WAITING:
+            raise DocumentsAwayError
         await self.gate.wait()
         assert await self.claiming.intend(work.claim, item, DIGEST, certificate)
         assert await self.claiming.keyed(work.claim, item, MADE, DIGEST)
+        if self.away is ItemState.KEYED:
+            raise DocumentsAwayError
         view = await self.core.view(item.request)
         assert await self.claiming.finished(work.claim, item, signed_view(view))
         return True
@@ -448,3 +455,23 @@ async def test_item_is_prepared_anew_for_a_new_certificate(
     assert scene.signer.begun == [documents[0], *documents]
     assert scene.signer.certificates == [b"certificate", *[b"new"] * items]
     assert set(await scene.states(documents)) == {RequestState.SIGNED}
+
+
+@pytest.mark.parametrize("state", [ItemState.WAITING, ItemState.KEYED])
+async def test_documents_that_are_away_cost_no_try(
+    sqlite_core: CoreParts, state: ItemState
+) -> None:
+    """Before a key was used, and after it: what waits is claimed as if anew."""
+    scene = await scene_of(sqlite_core, hands=1)
+    activation, (request,) = await scene.activation(1)
+    scene.signer.away = state
+    async with scene.working():
+        await scene.signer.entered.wait()
+
+    sqlite_core.clock.forward(60)
+    next_work = await sqlite_core.claiming("signing/h/2").claim_next()
+
+    assert next_work is not None
+    assert (next_work.claim.id, next_work.claim.tries) == (activation, 1)
+    assert next_work.claim.items[0].state is state
+    assert await scene.states([request]) == [RequestState.IN_PROGRESS]
