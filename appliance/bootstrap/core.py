@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from arq.connections import ArqRedis, create_pool
 
 from appliance.core.clock_check import ClockCheck
 from appliance.domain.clock import Clock
@@ -125,14 +124,6 @@ async def open_core(
     doorbell = redis.RedisDoorbell(redis_settings)
     outcomes = redis.RedisOutcomes(redis_settings)
 
-    async def connect() -> ArqRedis:
-        return await create_pool(
-            redis_settings,
-            job_serializer=redis.serialize,
-            job_deserializer=redis.deserialize,
-            default_queue_name=redis.QUEUE,
-        )
-
     try:
         await _refuse_tables_too_new(engines)
         yield Core(
@@ -149,7 +140,7 @@ async def open_core(
             bell=Bell(
                 queue=redis.QUEUE,
                 job=redis.RING_JOB,
-                connect=connect,
+                connect=lambda: redis.connect_queue(redis_settings),
                 listen=lambda: redis.listen(redis_settings, redis.BELL),
                 serialize=redis.serialize,
                 deserialize=redis.deserialize,

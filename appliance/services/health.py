@@ -120,10 +120,33 @@ async def signing_workers(store: Store, clock: Clock) -> list[WorkerStatus]:
     return [status for status in alive if status.slot.startswith("signing/")]
 
 
+_given_up: Final[set[asyncio.Future[str]]] = set()
+"""Looks that nobody waits for any more, until they have ended."""
+
+
 async def _within(check: Callable[[], Awaitable[str]]) -> str:
+    look = asyncio.ensure_future(_looked_at(check))
     try:
-        async with asyncio.timeout(_TIMEOUT_S):
-            return await check()
+        await asyncio.wait({look}, timeout=_TIMEOUT_S)
+        return look.result() if look.done() else "TIMEOUT"
+    finally:
+        if not look.done():
+            # Not awaited: a driver takes seconds to let go of a dead connection.
+            look.cancel()
+            _given_up.add(look)
+            look.add_done_callback(_end)
+
+
+def _end(look: asyncio.Future[str]) -> None:
+    _given_up.discard(look)
+    if not look.cancelled():
+        # What it found is of no interest any more, and neither is its failure.
+        look.exception()
+
+
+async def _looked_at(check: Callable[[], Awaitable[str]]) -> str:
+    try:
+        return await check()
     except ApplianceError as exc:
         return exc.code.value
     except TimeoutError:

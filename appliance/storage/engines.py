@@ -32,9 +32,10 @@ from appliance.storage.tls import database_tls
 
 _LOOK_AGAIN_S = 0.01
 _PORT: Final = 5432
-_CONNECT_S: Final = 5
+_CONNECT_S: Final = 3
+"""Longest that connecting to a host of PostgreSQL may take, in seconds."""
 _STATEMENT_S: Final = 30
-"""Longest that a connection to PostgreSQL, and a statement there, may take."""
+"""Longest that a statement there may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,11 @@ def open_engines(settings: Settings) -> Engines:
     url = database_url(settings)
     if url.get_backend_name() == "sqlite":
         return _open_sqlite(url, settings)
+    from appliance.core.database.postgres_hosts import (  # noqa: PLC0415 (heavy)
+        PostgresHosts,
+    )
+
+    options = connect_options(settings)
     engine = create_async_engine(
         url,
         pool_size=settings.database.pool_size,
@@ -143,7 +149,7 @@ def open_engines(settings: Settings) -> Engines:
         pool_timeout=settings.database.busy_timeout_s,
         pool_pre_ping=True,
         hide_parameters=True,
-        connect_args=connect_options(settings),
+        connect_args={**options, "async_creator_fn": PostgresHosts().connect},
     )
     _watch(engine, "database")
     return Engines(engine, engine)

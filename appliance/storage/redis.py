@@ -14,10 +14,11 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 import structlog
-from arq.connections import ArqRedis, RedisSettings, create_pool
+from arq.connections import ArqRedis, RedisSettings
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from appliance.core.dead_links import OPTIONS
 from appliance.domain.ids import ActivationId, TaskId
 from appliance.settings import Settings
 from appliance.storage.password_files import read_password
@@ -33,6 +34,8 @@ RING_JOB = "ring"
 
 _log = structlog.get_logger(__name__)
 _AWAY = (RedisError, OSError, asyncio.TimeoutError)
+_CONNECT_S = 1
+"""Longest that connecting may take, in seconds."""
 _RING_S = 1.0
 """Longest that a ring or news may take; who waits for it looks by itself then."""
 _REST_S = 1.0
@@ -60,7 +63,7 @@ def deserialize(raw: bytes) -> dict[str, Any]:
 
 
 def redis_settings(settings: Settings) -> RedisSettings:
-    """How to reach the doorbell; one try, since nothing waits for it.
+    """How to reach the doorbell.
 
     Raises:
         SettingsError: the file of its password cannot be read.
@@ -75,9 +78,6 @@ def redis_settings(settings: Settings) -> RedisSettings:
             found.password = read_password(file)
     else:
         found = RedisSettings(unix_socket_path=str(settings.redis_socket))
-    found.conn_retries = 1
-    found.conn_timeout = 1
-    found.conn_retry_delay = 0
     return found
 
 
@@ -126,12 +126,7 @@ class RedisDoorbell:
             if self._resting():
                 return None
             if self._pool is None:
-                self._pool = await create_pool(
-                    self._settings,
-                    job_serializer=serialize,
-                    job_deserializer=deserialize,
-                    default_queue_name=QUEUE,
-                )
+                self._pool = await connect_queue(self._settings)
             return self._pool
 
     async def close(self) -> None:
@@ -241,22 +236,52 @@ class RedisOutcomes:
 
 def connect(settings: RedisSettings) -> Redis:
     """A client of the doorbell."""
-    if settings.unix_socket_path is not None:
-        return Redis(
-            unix_socket_path=settings.unix_socket_path, socket_connect_timeout=1
-        )
-    host = settings.host if isinstance(settings.host, str) else "localhost"
-    return Redis(
-        host=host,
-        port=settings.port,
-        db=settings.database,
-        username=settings.username,
-        password=settings.password,
-        ssl=settings.ssl,
-        ssl_ca_certs=settings.ssl_ca_certs,
-        ssl_check_hostname=settings.ssl_check_hostname,
-        socket_connect_timeout=1,
+    return Redis(**_connection(settings))
+
+
+async def connect_queue(settings: RedisSettings) -> ArqRedis:
+    """A client of arq's queue, connected.
+
+    Raises:
+        RedisError, OSError: Redis is away.
+    """
+    # arq's own `create_pool` has no option for a link that dies.
+    pool = ArqRedis(
+        **_connection(settings),
+        encoding="utf8",
+        job_serializer=serialize,
+        job_deserializer=deserialize,
+        default_queue_name=QUEUE,
     )
+    try:
+        await pool.ping()
+    except BaseException:
+        with contextlib.suppress(*_AWAY):
+            await pool.aclose()
+        raise
+    return pool
+
+
+def _connection(settings: RedisSettings) -> dict[str, Any]:
+    """Where Redis is, and how soon it counts as away."""
+    if settings.unix_socket_path is not None:
+        return {
+            "unix_socket_path": settings.unix_socket_path,
+            "socket_connect_timeout": _CONNECT_S,
+        }
+    return {
+        "host": settings.host if isinstance(settings.host, str) else "localhost",
+        "port": settings.port,
+        "db": settings.database,
+        "username": settings.username,
+        "password": settings.password,
+        "ssl": settings.ssl,
+        "ssl_ca_certs": settings.ssl_ca_certs,
+        "ssl_check_hostname": settings.ssl_check_hostname,
+        "socket_connect_timeout": _CONNECT_S,
+        "socket_keepalive": True,
+        "socket_keepalive_options": OPTIONS,
+    }
 
 
 class _Tell(Protocol):

@@ -168,9 +168,9 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def until(true: Callable[[], bool]) -> None:
+def until(true: Callable[[], bool], patience_s: float = _PATIENCE_S) -> None:
     """Wait for something to become true; how long is no matter of the test."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while not true():
         assert time.monotonic() < deadline, "it does not come true"
         time.sleep(_LOOK_S)

@@ -31,6 +31,7 @@ from typing import Any, Final, NoReturn
 
 from appliance.process_title import show_arguments
 from appliance.processes import die_with_parent
+from tests.parts.network import PLACE, move_to
 
 PACKAGES: Final = ("appliance", "worker", "hsm_config", "admin_ui", "embed")
 LIBRARIES: Final = (
@@ -136,6 +137,8 @@ def _become(request: int, *streams: int) -> None:
     os.chdir(wanted["folder"])
     os.environ.clear()
     os.environ.update(wanted["environment"])
+    if (place := os.environ.pop(PLACE, None)) is not None:
+        move_to(place)
     # As of `python -c`: what was imported from here is imported.
     sys.argv = ["-c", *wanted["arguments"]]
     sys.path[0] = ""

@@ -1,0 +1,1 @@
+"""The database, below what the record holds."""
