@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from appliance.domain.clock import Clock
-from appliance.domain.errors import ApplianceError
 from appliance.domain.records import Store
 from appliance.domain.vocab import TaskKind
 from appliance.services.certificates import Certificates
@@ -58,12 +57,9 @@ class AutoRenewal:
             if await records.tasks.any_open(TaskKind.RENEW):
                 return 0
             due = await records.certificates.renewable(now, until, _BATCH)
-        submitted = 0
-        for credential in due:
-            try:
-                await self._certificates.renew(credential, "system")
-            except ApplianceError:
-                # Revoked in between: there is nothing to renew any more.
-                continue
-            submitted += 1
-        return submitted
+        return sum(
+            [
+                await self._certificates.renew_due(credential, until, "system")
+                for credential in due
+            ]
+        )

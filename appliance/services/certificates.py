@@ -3,13 +3,14 @@
 Source: design §6.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from appliance.domain.certificates import CertificateView, parse_serial
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, TaskId, new_id
-from appliance.domain.records import Store
+from appliance.domain.person import Credential
+from appliance.domain.records import Records, Store
 from appliance.domain.vocab import CredentialState, TaskKind
 from appliance.services.task_events import task_created
 
@@ -83,22 +84,51 @@ class Certificates:
         Raises:
             ApplianceError: `CERTIFICATE_NOT_FOUND`, `CERTIFICATE_STATE`.
         """
-        task = TaskId(new_id())
         async with self._store.write() as records:
             held = await records.credentials.get(credential, lock=True)
             if held is None:
                 raise ApplianceError(ErrorCode.CERTIFICATE_NOT_FOUND)
             if held.state is not CredentialState.ACTIVE:
                 raise ApplianceError(ErrorCode.CERTIFICATE_STATE)
-            await records.tasks.add(
-                task, TaskKind.RENEW, {"credential": credential}, self._clock.now()
-            )
-            records.audit.add(
-                task_created(
-                    task,
-                    TaskKind.RENEW,
-                    actor,
-                    {"person": held.person, "credential": credential},
-                )
-            )
+            return await self._ask_renewal(records, held, actor)
+
+    async def renew_due(
+        self, credential: CredentialId, until: datetime, actor: str
+    ) -> bool:
+        """Ask for a new certificate if that is due and nobody has asked yet.
+
+        Any number of processes may ask at once: one certificate comes of it.
+
+        Args:
+            credential: any.
+            until: a certificate that ends later is not due.
+            actor: for the audit.
+
+        Returns:
+            Whether this call asked for it.
+        """
+        async with self._store.write() as records:
+            # The others wait for this lock, and see the task that was made under it.
+            held = await records.credentials.get(credential, lock=True)
+            if held is None or held.state is not CredentialState.ACTIVE:
+                return False
+            is_asked = await records.tasks.any_open(TaskKind.RENEW, _given(credential))
+            if held.not_after > until or is_asked:
+                return False
+            await self._ask_renewal(records, held, actor)
+            return True
+
+    async def _ask_renewal(
+        self, records: Records, held: Credential, actor: str
+    ) -> TaskId:
+        task = TaskId(new_id())
+        given = _given(held.id)
+        await records.tasks.add(task, TaskKind.RENEW, given, self._clock.now())
+        told = {"person": held.person, **given}
+        records.audit.add(task_created(task, TaskKind.RENEW, actor, told))
         return task
+
+
+def _given(credential: CredentialId) -> dict[str, object]:
+    """What a task to renew is told."""
+    return {"credential": credential}

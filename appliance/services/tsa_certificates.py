@@ -160,6 +160,8 @@ class TsaCertificates:
                 return 0
         async with self._store.write() as records:
             serials = await records.revocations.stalled_own()
+            if not serials:
+                return 0  # another process has given it one
             task = TaskId(new_id())
             given: dict[str, object] = {"serials": serials}
             await records.revocations.retry_own(serials, task)

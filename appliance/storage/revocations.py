@@ -90,10 +90,11 @@ class SqlRevocations:
             select(certificate.c.credential)
             .join(hsm_task, hsm_task.c.id == certificate.c.task)
             .where(~_OWN, _REVOKING, hsm_task.c.state == TaskState.FAILED.value)
-            .distinct()
             .limit(limit)
+            # What another process is giving a task just now is not met again.
+            .with_for_update(of=certificate, skip_locked=True)
         )
-        return [CredentialId(row.credential) for row in rows]
+        return [*dict.fromkeys(CredentialId(row.credential) for row in rows)]
 
     async def stalled_own(self) -> list[str]:
         """Serials of the appliance's own, being revoked by a task given up."""
@@ -101,6 +102,7 @@ class SqlRevocations:
             select(certificate.c.serial)
             .join(hsm_task, hsm_task.c.id == certificate.c.task)
             .where(_OWN, _REVOKING, hsm_task.c.state == TaskState.FAILED.value)
+            .with_for_update(of=certificate, skip_locked=True)
         )
         return list(rows.scalars())
 

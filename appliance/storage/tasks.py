@@ -1,7 +1,7 @@
 """HSM tasks in SQL."""
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -124,13 +124,17 @@ class SqlTasks:
             return None
         return TaskStatus(TaskState(row.state), row.output or {}, row.reason)
 
-    async def any_open(self, kind: TaskKind) -> bool:
-        """Whether a task of that kind waits or runs."""
+    async def any_open(
+        self, kind: TaskKind, given: Mapping[str, object] | None = None
+    ) -> bool:
+        """Whether a task of that kind, with that input if any, waits or runs."""
         query = (
             select(hsm_task.c.id)
             .where(hsm_task.c.kind == kind.value, hsm_task.c.state.in_(_OPEN))
             .limit(1)
         )
+        if given is not None:
+            query = query.where(hsm_task.c.input == given)
         return (await self._connection.execute(query)).first() is not None
 
     async def any_failed(self, kind: TaskKind, since: datetime) -> bool:

@@ -1,6 +1,6 @@
 """HSM tasks, and who is alive to do them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -92,8 +92,10 @@ class TaskRecords(Protocol):
         """How a task stands."""
         ...
 
-    async def any_open(self, kind: TaskKind) -> bool:
-        """Whether a task of that kind waits or runs."""
+    async def any_open(
+        self, kind: TaskKind, given: Mapping[str, object] | None = None
+    ) -> bool:
+        """Whether a task of that kind, with that input if any, waits or runs."""
         ...
 
     async def any_failed(self, kind: TaskKind, since: datetime) -> bool:

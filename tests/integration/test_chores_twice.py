@@ -1,0 +1,237 @@
+"""Two chores workers on one record, at the same moment: nothing is done twice.
+
+Each chore is run by both at once, over and over, with much to do; what is told of it
+stands in the audit once. Source: docs/scaling.md "What hosts share".
+"""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from appliance.domain.certificates import CertificateRecord
+from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.records import Records
+from appliance.domain.trust import ExpiringKind
+from appliance.domain.vocab import (
+    CertificateKind,
+    EventKind,
+    RevocationReason,
+    TaskKind,
+    TaskState,
+)
+from appliance.services.auto_renewal import AutoRenewal
+from appliance.services.certificates import Certificates
+from appliance.services.document_sweeping import DocumentSweeping
+from appliance.services.expiry import Expiry
+from appliance.services.hsm_tasks import TASK_ATTEMPTS
+from appliance.services.revocation import Revocations
+from appliance.services.sweeping import Sweeping
+from appliance.services.tsa_certificates import TsaCertificates
+from appliance.settings import DocumentSettings
+from appliance.storage.documents import LocalDocuments
+from appliance.storage.store import SqlStore
+from tests.core_parts import CoreParts
+from tests.fakes import NOON, FixedDocumentKeys
+from tests.parts.held import hold
+
+DAY = timedelta(days=1)
+MANY = 12
+WORKERS = 4
+"""More than two meet more often."""
+Chore = Callable[[SqlStore], Awaitable[object]]
+
+
+async def all_at_once(core: CoreParts, chore: Chore) -> None:
+    """Have every worker do it, twice."""
+    stores = [core.store, *(core.other_store() for _ in range(WORKERS - 1))]
+    for _ in range(2):
+        await asyncio.gather(*(chore(store) for store in stores))
+
+
+async def told(core: CoreParts, kind: EventKind, *about: str) -> Counter[object]:
+    """How often the audit tells something, by what it is about."""
+    return Counter(
+        tuple(row.event.detail[name] for name in about) or row.event.request
+        for row in await core.audit()
+        if row.event.event is kind
+    )
+
+
+async def test_requests_expire_once(core: CoreParts) -> None:
+    """Those of a process of several signers among them."""
+    soon = core.now + timedelta(seconds=1)
+    signers = [(await core.add_signer()).person for _ in range(3)]
+    for _ in range(MANY):
+        await core.add_request(signers[0], expires=soon)
+        await core.add_process(signers, expires=soon)
+    core.clock.forward(2)
+
+    await all_at_once(
+        core,
+        lambda store: Sweeping(store, core.outcomes, core.clock).expire_requests(),
+    )
+
+    expired = await told(core, EventKind.REQUEST_EXPIRED)
+    assert len(expired) == MANY * 4
+    assert set(expired.values()) == {1}
+
+
+async def test_activations_expire_once(core: CoreParts) -> None:
+    """Each request goes back to its signer by one row of the audit."""
+    begun = [await core.add_activation(await core.add_signer()) for _ in range(MANY)]
+    core.clock.forward(61)
+
+    await all_at_once(
+        core,
+        lambda store: Sweeping(store, core.outcomes, core.clock).expire_activations(),
+    )
+
+    assert Counter(core.outcomes.announced) == Counter(begun)
+    returned = await told(core, EventKind.REQUEST_RETURNED)
+    assert (len(returned), set(returned.values())) == (MANY, {1})
+
+
+async def test_tasks_are_given_up_once(core: CoreParts) -> None:
+    """Whose attempts are used up: failed by one row of the audit."""
+    for _ in range(MANY):
+        async with core.store.write() as records:
+            await records.tasks.add(TaskId(new_id()), TaskKind.PUBLISH, {}, core.now)
+    for _ in range(TASK_ATTEMPTS):
+        for _ in range(MANY):
+            async with core.store.write() as records:
+                assert await records.tasks.claim_next(
+                    "w", "h", core.now, DAY / 24, TASK_ATTEMPTS, [TaskKind.PUBLISH]
+                )
+        core.clock.forward(3601)
+
+    await all_at_once(
+        core, lambda store: Sweeping(store, core.outcomes, core.clock).fail_tasks()
+    )
+
+    failed = await told(core, EventKind.TASK_FAILED, "task")
+    assert (len(failed), set(failed.values())) == (MANY, {1})
+
+
+async def ending(core: CoreParts, days: int) -> CredentialId:
+    """A credential whose certificate ends in so many days."""
+    signer = await core.add_signer(credential=False)
+    held = await hold(
+        core.store,
+        signer.person,
+        "20267565393",
+        NOON,
+        not_before=NOON - 700 * DAY,
+        not_after=NOON + days * DAY,
+    )
+    return held.id
+
+
+async def test_ends_are_warned_of_once(core: CoreParts) -> None:
+    """One warning for each certificate, from whichever worker."""
+    ends = [await ending(core, 20) for _ in range(MANY)]
+    warned: list[str] = []
+
+    async def no_own(records: Records) -> Sequence[tuple[ExpiringKind, bytes]]:
+        del records
+        return ()
+
+    async def warn(store: SqlStore) -> None:
+        found = await Expiry(store, core.clock, no_own).warn()
+        warned.extend(what.id for what, _ in found)
+
+    await all_at_once(core, warn)
+
+    assert Counter(warned) == Counter(ends)
+    noted = await told(core, EventKind.CERTIFICATE_EXPIRING, "id")
+    assert (len(noted), set(noted.values())) == (MANY, {1})
+
+
+async def test_certificates_are_renewed_once(core: CoreParts) -> None:
+    """One task for each, though all found them due before the first was asked for."""
+    for _ in range(MANY):
+        await ending(core, 20)
+
+    def renew(store: SqlStore) -> Awaitable[object]:
+        certificates = Certificates(store, core.clock)
+        return AutoRenewal(
+            store, certificates, core.clock, 30, lambda: NOON + 3650 * DAY
+        ).submit_due()
+
+    await all_at_once(core, renew)
+
+    asked = await told(core, EventKind.TASK_CREATED, "credential")
+    assert (len(asked), set(asked.values())) == (MANY, {1})
+
+
+async def give_up(core: CoreParts, task: TaskId) -> None:
+    """Have a task fail."""
+    for _ in range(TASK_ATTEMPTS):
+        async with core.store.write() as records:
+            assert await records.tasks.claim_next(
+                "w", "h", core.now, DAY / 24, TASK_ATTEMPTS, [TaskKind.REVOKE]
+            )
+        core.clock.forward(3601)
+    await Sweeping(core.store, core.outcomes, core.clock).fail_tasks()
+    async with core.store.read() as records:
+        status = await records.tasks.status(task)
+    assert status is not None
+    assert status.state is TaskState.FAILED
+
+
+async def test_revocations_go_on_once(core: CoreParts) -> None:
+    """What was given up has one new task, of signers and of the TSA."""
+    credential = await ending(core, 300)
+    async with core.store.write() as records:
+        given_up = await Revocations(core.store, core.clock).submit(
+            records, credential, RevocationReason.SUPERSEDED, "operator"
+        )
+    await give_up(core, given_up)
+    before = await told(core, EventKind.TASK_CREATED, "kind")
+
+    await all_at_once(core, lambda store: Revocations(store, core.clock).resume())
+
+    after = await told(core, EventKind.TASK_CREATED, "kind")
+    assert sum((after - before).values()) == 1
+
+
+async def test_revocation_of_the_tsa_goes_on_once(core: CoreParts) -> None:
+    """The same for a certificate of the appliance's own."""
+    async with core.store.write() as records:
+        await records.certificates.add(
+            CertificateRecord(
+                "ab", CertificateKind.TSA, "0" * 40, None, b"tsa", NOON, NOON + DAY
+            )
+        )
+        task = TaskId(new_id())
+        reason = RevocationReason.SUPERSEDED
+        assert await records.revocations.begin_own(["ab"], core.now, reason, task)
+        await records.tasks.add(task, TaskKind.REVOKE, {"serials": ["ab"]}, core.now)
+    await give_up(core, task)
+
+    await all_at_once(core, lambda store: TsaCertificates(store, core.clock).resume())
+
+    assert sum((await told(core, EventKind.TASK_CREATED, "task")).values()) == 1
+
+
+async def test_unused_documents_are_removed_once(core: CoreParts) -> None:
+    """And told once; a file that another has just removed is no fault."""
+    folder: Path = core.settings.documents_dir
+    documents = LocalDocuments(folder, FixedDocumentKeys())
+    integrator = await core.integrator()
+    for number in range(MANY):
+        await documents.put(integrator, b"unused %d" % number)
+    for path in folder.rglob("*.pdf"):
+        os.utime(path, (0, 0))
+
+    def sweep(store: SqlStore) -> Awaitable[object]:
+        each = LocalDocuments(folder, FixedDocumentKeys())
+        return DocumentSweeping(store, each, core.clock, DocumentSettings()).run()
+
+    await all_at_once(core, sweep)
+
+    assert not [*folder.rglob("*.pdf")]
+    removed = await told(core, EventKind.DOCUMENT_REMOVED, "documentSha256")
+    assert (len(removed), set(removed.values())) == (MANY, {1})
