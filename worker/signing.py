@@ -8,6 +8,7 @@ documents, so that any number of them holds up nobody.
 """
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
@@ -36,6 +37,7 @@ from worker.tasks import TaskRunner
 from worker.upkeep import LevelUpkeep
 
 _log = structlog.get_logger(__name__)
+_AGAIN_S: Final = 1.0
 _BEAT_S: Final = 2.0
 _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
@@ -130,7 +132,7 @@ class SigningWorker:
     async def run(self, stop: asyncio.Event) -> None:
         """Work until told to stop, then finish the documents that are in work."""
         self._stop = stop
-        released = await self.claiming.release_own()
+        released = await self._release_own()
         _log.info("worker.started", slot=self.slot, released=released)
         sweeping = Sweeping(self.core.store, self.core.outcomes, self.core.clock)
         helpers: list[asyncio.Task[Any]] = [
@@ -159,6 +161,24 @@ class SigningWorker:
                 helper.cancel()
             await asyncio.gather(*helpers, return_exceptions=True)
             _log.info("worker.stopped", slot=self.slot)
+
+    async def _release_own(self) -> int:
+        """Give back what this slot's last process had in hand; how much.
+
+        A database that is away is waited for: a new start would find no other.
+        """
+        is_told = False
+        while not self._stop.is_set():
+            try:
+                return await self.claiming.release_own()
+            except ApplianceError as exc:
+                if not is_told:
+                    _log.warning("worker.waits", slot=self.slot, code=exc.code.value)
+                is_told = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_AGAIN_S):
+                    await self._stop.wait()
+        return 0
 
     def _free(self) -> bool:
         """Whether another activation can be taken in hand."""

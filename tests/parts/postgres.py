@@ -98,8 +98,12 @@ class PostgresServer:
     port: int
 
     @classmethod
-    def start(cls, folder: Path) -> "PostgresServer":
+    def start(cls, folder: Path, more: str = "") -> "PostgresServer":
         """Make a cluster in an existing, short folder and start it.
+
+        Args:
+            folder: for all of it.
+            more: options of the server.
 
         Raises:
             PostgresMissingError: no server programs are installed.
@@ -118,12 +122,7 @@ class PostgresServer:
             *("--auth-host=scram-sha-256", "--auth-local=trust", "--no-sync"),
             *("-E", "UTF8", "--locale=C.UTF-8"),
         )
-        options = f"-p {server.port} -k {folder} {_OPTIONS}"
-        _run(
-            folder,
-            *(program("pg_ctl"), "-D", data, "-w", "-l", folder / "log"),
-            *("-o", options, "start"),
-        )
+        server.start_again(more)
         return server
 
     @classmethod
@@ -174,6 +173,16 @@ class PostgresServer:
             check=True,
         )
         return done.stdout.strip()
+
+    def start_again(self, more: str = "") -> None:
+        """Start it after `stop`.
+
+        Args:
+            more: as of `start`.
+        """
+        options = f"-p {self.port} -k {self.folder} {_OPTIONS} {more}"
+        start = ("-w", "-l", self.folder / "log", "-o", options, "start")
+        _run(self.folder, program("pg_ctl"), "-D", self.folder / "data", *start)
 
     def stop(self) -> None:
         """Stop it; connections are cut."""
