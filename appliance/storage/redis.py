@@ -8,7 +8,7 @@ the poll interval of a worker; news that is lost costs a front its next look.
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, Protocol
@@ -81,6 +81,52 @@ def redis_settings(settings: Settings) -> RedisSettings:
     return found
 
 
+class _Sending:
+    """Words to Redis, for each of which its caller waits `_RING_S` at most.
+
+    What is later is cancelled and comes to its end by itself: over a dead link the
+    client takes seconds more for letting go.
+    """
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Future[None]] = set()
+
+    async def in_time(self, words: Coroutine[object, object, None]) -> bool:
+        """Whether Redis took them in time.
+
+        A caller that leaves tears no connection that is in the middle of an answer.
+        """
+        sending = self.leave(words)
+        await asyncio.wait({sending}, timeout=_RING_S)
+        if not sending.done():
+            sending.cancel()
+        if not sending.done() or sending.cancelled():
+            return False
+        error = sending.exception()
+        if error is not None and not isinstance(error, _AWAY):
+            raise error
+        return error is None
+
+    def leave(self, words: Coroutine[object, object, None]) -> asyncio.Future[None]:
+        """Begin them, whether or not anybody waits."""
+        sending = asyncio.ensure_future(words)
+        self._running.add(sending)
+        sending.add_done_callback(self._ended)
+        return sending
+
+    def _ended(self, sending: asyncio.Future[None]) -> None:
+        self._running.discard(sending)
+        if not sending.cancelled():
+            sending.exception()
+
+    async def close(self) -> None:
+        """Give what is under way a moment more."""
+        if self._running:
+            _, late = await asyncio.wait([*self._running], timeout=_RING_S)
+            for sending in late:
+                sending.cancel()
+
+
 class RedisDoorbell:
     """A `Doorbell` over arq; never raises."""
 
@@ -89,36 +135,32 @@ class RedisDoorbell:
         self._pool: ArqRedis | None = None
         self._connecting = asyncio.Lock()
         self._retry_at = 0.0
+        self._sending = _Sending()
 
     async def ring(self, work: ActivationId | TaskId) -> None:
         """Tell any worker that there is work; never raises."""
         if self._resting():
             return
-        with contextlib.suppress(*_AWAY):
-            # Shielded: a caller that leaves must not tear a connection that
-            # is in the middle of an answer.
-            await asyncio.shield(self._ring(work))
+        if not await self._sending.in_time(self._ring(work)):
+            self._rest()
 
     def _resting(self) -> bool:
         """Whether Redis was away a moment ago and is left alone for now."""
         return self._pool is None and _now() < self._retry_at
 
+    def _rest(self) -> None:
+        self._retry_at = _now() + _REST_S
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            self._sending.leave(_closed(pool))
+
     async def _ring(self, work: ActivationId | TaskId) -> None:
-        try:
-            async with asyncio.timeout(_RING_S):
-                if (pool := await self._connected()) is None:
-                    return
-                await pool.enqueue_job(
-                    RING_JOB,
-                    work,
-                    _job_id=f"{work}:1",
-                    _expires=timedelta(minutes=2),
-                )
-                await pool.publish(BELL, "")
-        except _AWAY:
-            self._retry_at = _now() + _REST_S
-            await self.close()
-            raise
+        if (pool := await self._connected()) is None:
+            return
+        await pool.enqueue_job(
+            RING_JOB, work, _job_id=f"{work}:1", _expires=timedelta(minutes=2)
+        )
+        await pool.publish(BELL, "")
 
     async def _connected(self) -> ArqRedis | None:
         """The one pool, made by whoever rings first; None while resting."""
@@ -126,15 +168,25 @@ class RedisDoorbell:
             if self._resting():
                 return None
             if self._pool is None:
-                self._pool = await connect_queue(self._settings)
+                try:
+                    self._pool = await connect_queue(self._settings)
+                except _AWAY:
+                    # Those that wait for this lock need not find it out again.
+                    self._rest()
+                    raise
             return self._pool
 
     async def close(self) -> None:
         """Drop the connection."""
         pool, self._pool = self._pool, None
         if pool is not None:
-            with contextlib.suppress(*_AWAY):
-                await pool.aclose()
+            self._sending.leave(_closed(pool))
+        await self._sending.close()
+
+
+async def _closed(client: Redis) -> None:
+    with contextlib.suppress(*_AWAY):
+        await client.aclose()
 
 
 def _now() -> float:
@@ -173,6 +225,7 @@ class RedisOutcomes:
         self._waiters: dict[str, set[_Waiter]] = {}
         self._publisher: Redis | None = None
         self._retry_at = 0.0
+        self._sending = _Sending()
         self._hears = False
 
     @asynccontextmanager
@@ -191,23 +244,21 @@ class RedisOutcomes:
     async def announce(self, activation: ActivationId) -> None:
         """Wake whoever expects it; never raises."""
         self._wake(activation)
-        loop = asyncio.get_running_loop()
-        if self._publisher is None and loop.time() < self._retry_at:
+        if self._publisher is None and _now() < self._retry_at:
             return
-        try:
-            await asyncio.shield(self._publish(activation))
-        except _AWAY:
-            self._retry_at = loop.time() + _REST_S
-            publisher, self._publisher = self._publisher, None
-            if publisher is not None:
-                with contextlib.suppress(*_AWAY):
-                    await publisher.aclose()
+        if not await self._sending.in_time(self._publish(activation)):
+            self._retry_at = _now() + _REST_S
+            self._drop()
+
+    def _drop(self) -> None:
+        publisher, self._publisher = self._publisher, None
+        if publisher is not None:
+            self._sending.leave(_closed(publisher))
 
     async def _publish(self, activation: ActivationId) -> None:
-        async with asyncio.timeout(_RING_S):
-            if self._publisher is None:
-                self._publisher = connect(self._settings)
-            await self._publisher.publish(NEWS, activation)
+        if self._publisher is None:
+            self._publisher = connect(self._settings)
+        await self._publisher.publish(NEWS, activation)
 
     def _wake(self, activation: str) -> None:
         for waiter in self._waiters.get(activation, ()):
@@ -229,9 +280,8 @@ class RedisOutcomes:
 
     async def close(self) -> None:
         """Drop the connection."""
-        if self._publisher is not None:
-            with contextlib.suppress(*_AWAY):
-                await self._publisher.aclose()
+        self._drop()
+        await self._sending.close()
 
 
 def connect(settings: RedisSettings) -> Redis:

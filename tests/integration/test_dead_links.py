@@ -38,6 +38,8 @@ from tests.parts.several_hosts import REDIS_PORT, RedisHost
 Result = TypeVar("Result")
 NOTICED_AT_MOST_S = 4.0 * NOTICED_S
 """On a machine that is busy with other things; without our doing it is 30 s or more."""
+CALLERS = 40
+LOOK_S = 0.1
 LOOKED_AT_MOST_S = 4.5
 """Cancelling a statement over a dead link takes two seconds more."""
 
@@ -125,6 +127,13 @@ async def asked(engines: Engines, sql: str = "SELECT 1") -> ErrorCode | None:
     return None
 
 
+async def well_again(engines: Engines) -> None:
+    """Wait until statements are answered; for a moment all are refused."""
+    async with asyncio.timeout(NOTICED_AT_MOST_S):
+        while await asked(engines) is not None:  # noqa: ASYNC110 (it tells nobody)
+            await asyncio.sleep(LOOK_S)
+
+
 @pytest.mark.parametrize("statement", ["SELECT 1", "SELECT pg_sleep(25)"])
 def test_dead_link_to_the_database_is_noticed(place: Place, statement: str) -> None:
     """Before a statement, or while one runs; once it is there again, all is well."""
@@ -138,14 +147,34 @@ def test_dead_link_to_the_database_is_noticed(place: Place, statement: str) -> N
             begun = time.monotonic()
             codes = [await asked(engines), await running]
             took_s = time.monotonic() - begun
-        return [*codes, await asked(engines)], took_s
+        await well_again(engines)
+        return codes, took_s
 
-    (new, begun, back), took_s = place.at_client(work)
+    (new, begun), took_s = place.at_client(work)
 
     assert new is ErrorCode.STORE_UNAVAILABLE
     assert begun is (ErrorCode.STORE_UNAVAILABLE if "sleep" in statement else None)
-    assert back is None
     assert took_s < NOTICED_AT_MOST_S
+
+
+def test_callers_are_refused_at_once_while_all_hosts_are_away(place: Place) -> None:
+    """One of them looks whether that is over; the others do not queue behind it."""
+
+    async def timed(engines: Engines) -> float:
+        begun = time.monotonic()
+        assert await asked(engines) is ErrorCode.STORE_UNAVAILABLE
+        return time.monotonic() - begun
+
+    async def work(engines: Engines) -> list[float]:
+        with place.away(place.client):
+            await timed(engines)
+            return await asyncio.gather(*(timed(engines) for _ in range(CALLERS)))
+
+    took_s = sorted(place.at_client(work))
+
+    # It takes one look, which is some seconds; were they to queue, all would.
+    assert took_s[CALLERS // 2] < 1
+    assert place.at_client(asked) is None
 
 
 def test_server_lets_go_of_what_a_dead_host_had_locked(place: Place) -> None:
@@ -235,9 +264,7 @@ def test_standby_takes_over_from_a_host_that_is_silent(place: Place) -> None:
         assert await asked(engines) is None
         place.network.cut(place.first.host)
         place.second.promote()
-        async with asyncio.timeout(NOTICED_AT_MOST_S):
-            while await asked(engines) is not None:
-                pass
+        await well_again(engines)
         begun = time.monotonic()
         async with engines.reader.connect() as one, engines.reader.connect() as two:
             found = [

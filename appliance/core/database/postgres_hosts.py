@@ -6,12 +6,16 @@ asyncpg has one time-out for all of its hosts together, which the first uses up 
 does not answer; here each has its own, and who answered last is asked first.
 """
 
+import time
 from typing import Any, Final
 
 import asyncpg
 
 from appliance.core.dead_links import NOTICED_S, notice_dead_link
 
+_REST_S: Final = 0.5
+"""Time that hosts none of which answered are left alone, in seconds."""
+_AWAY: Final = "PostgreSQL was away a moment ago"
 _PASSED_OVER: Final = (
     # Nobody there, or nobody who answers in time.
     OSError,
@@ -44,10 +48,18 @@ class _Connection(asyncpg.Connection):  # type: ignore[misc]  # asyncpg is not t
 
 
 class PostgresHosts:
-    """Where the record is, whichever host has it now."""
+    """Where the record is, whichever host has it now.
+
+    While none answers, one caller at a time looks whether one does again, and all
+    others are refused at once: else each would wait for its own time-out, and those
+    behind them for a place in the pool.
+    """
 
     def __init__(self) -> None:
         self._first = 0
+        self._is_away = False
+        self._is_tried = False
+        self._again_at = 0.0
 
     async def connect(
         self,
@@ -64,18 +76,36 @@ class PostgresHosts:
             options: of `asyncpg.connect`; `timeout` is that of each host.
 
         Raises:
+            ConnectionRefusedError: they were away a moment ago, or somebody looks.
             OSError, asyncpg.PostgresError, asyncpg.InterfaceError: what the last host
                 that was asked said.
         """
         hosts = host if isinstance(host, list) else [host]
         ports = port if isinstance(port, list) else [port] * len(hosts)
+        places = [*zip(hosts, ports, strict=True)]
+        if not self._is_away:
+            return await self._connect(places, options)
+        if self._is_tried or time.monotonic() < self._again_at:
+            raise ConnectionRefusedError(_AWAY)
+        self._is_tried = True
+        try:
+            return await self._connect(places, options)
+        finally:
+            self._is_tried = False
+
+    async def _connect(
+        self, places: list[tuple[str | None, int | None]], options: dict[str, Any]
+    ) -> asyncpg.Connection:
         error: Exception = OSError("no host is named")
-        for number in range(len(hosts)):
-            place = (self._first + number) % len(hosts)
+        begin = self._first
+        for number in range(len(places)):
+            place = (begin + number) % len(places)
+            # A caller that leaves in the midst has this one passed over next time.
+            self._first = (place + 1) % len(places)
             try:
                 connection = await asyncpg.connect(
-                    host=hosts[place],
-                    port=ports[place],
+                    host=places[place][0],
+                    port=places[place][1],
                     connection_class=_Connection,
                     server_settings=SERVER_SETTINGS,
                     **options,
@@ -83,6 +113,7 @@ class PostgresHosts:
             except _PASSED_OVER as exc:
                 error = exc
             else:
-                self._first = place
+                self._first, self._is_away = place, False
                 return connection
+        self._is_away, self._again_at = True, time.monotonic() + _REST_S
         raise error
