@@ -56,6 +56,8 @@ password_file = "secrets/database"
 url = "redis://{redis}:{redis_port}/0"
 [documents]
 path = "{documents}"
+[profile]
+level = "B-T"
 [hsm]
 softhsm_conf = "hsm/softhsm2.conf"
 firma = {{ label = "firma", pin_file = "secrets/firma.pin" }}

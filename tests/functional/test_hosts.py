@@ -1,0 +1,164 @@
+"""Any host of an installation is cut off or killed under load: nothing is lost.
+
+Two fronts, two workers, PostgreSQL with a standby, and Redis, each on a host of its
+own; two signatures a second by both fronts. Each host falls away without a word, or
+its processes are killed; then it comes back, or another one takes over.
+
+Source: design §8; docs/scaling.md; docs/database.md "Failover".
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+import pytest
+
+from appliance.domain.vocab import IntentState, RequestState
+from tests import pdfs
+from tests.ledger import read_ledger
+from tests.parts.appliance import TestPerson
+from tests.parts.harm import until
+from tests.parts.network import can_make_networks
+from tests.parts.several_hosts import Site
+from tests.parts.steady_load import PER_S, SteadyLoad
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not can_make_networks(), reason="it takes root and iproute2"),
+]
+_AWAY_S: Final = 30.0
+_BEFORE_S: Final = 5.0
+_PEOPLE: Final = 8
+_EACH: Final = 20
+"""Requests of each person for one fault: for eighty seconds."""
+_WELL_S: Final = 30.0
+"""Within which all are ready and sign, once a host is back."""
+_PATIENCE_S: Final = 400.0
+"""For what has piled up meanwhile, on a machine that does other things besides."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    """The installation."""
+    with Site.made() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def people(site: Site) -> list[TestPerson]:
+    """Who sign."""
+    return [site.operator.new_person(f"Persona {n}") for n in range(_PEOPLE)]
+
+
+@contextmanager
+def cut(site: Site, host: str) -> Iterator[None]:
+    """Cut a host off, without a word, and plug it in again."""
+    (place,) = [each for each in site.network.hosts if each.name == host]
+    site.network.cut(place)
+    yield
+    site.network.mend(place)
+
+
+@contextmanager
+def killed(site: Site, host: str) -> Iterator[None]:
+    """Kill all that runs on a host, and start it again."""
+    (place,) = [each for each in site.machines if each.host.name == host]
+    place.kill()
+    yield
+    place.start()
+
+
+@contextmanager
+def failed_over(site: Site, host: str) -> Iterator[None]:
+    """Cut the first database off for good; the standby takes writes."""
+    first, second = site.databases
+    assert host == first.host.name
+    site.network.cut(first.host)
+    first.kill()
+    second.promote()
+    site.operator.configure(database=second.url)
+    yield
+
+
+@pytest.mark.parametrize(
+    ("harm", "host"),
+    [
+        (cut, "front-a"),
+        (killed, "front-a"),
+        (cut, "worker-a"),
+        (killed, "worker-a"),
+        (cut, "redis"),
+        (killed, "redis"),
+        (cut, "db-a"),
+        (killed, "db-a"),
+        # The last one: the first database is gone then.
+        (failed_over, "db-a"),
+    ],
+)
+def test_host_that_falls_away_loses_nothing(
+    site: Site,
+    people: list[TestPerson],
+    harm: Callable[[Site, str], AbstractContextManager[None]],
+    host: str,
+) -> None:
+    """All is signed, once, and all is as it was soon after the host is back."""
+    before = read_ledger(site.operator).newest
+    load = new_load(site, people)
+    with load.calling():
+        time.sleep(_BEFORE_S)
+        with harm(site, host):
+            # It is away for so long; a failover is over at once.
+            time.sleep(_AWAY_S if harm is not failed_over else 0)
+        back = time.monotonic()
+        until(site.is_whole, _PATIENCE_S)
+        well_s = time.monotonic() - back
+        until(lambda: load.waiting <= PER_S, _PATIENCE_S)
+        quiet_s = time.monotonic() - back
+        time.sleep(_BEFORE_S)
+
+    tell(load, f"{host} {getattr(harm, '__name__', '')}", well_s, quiet_s)
+    assert_nothing_lost(site, load, before)
+    assert well_s < _WELL_S
+
+
+def new_load(site: Site, people: list[TestPerson]) -> SteadyLoad:
+    """Requests for everybody, and who they are."""
+    operator = site.operator
+    signers = [
+        (
+            person,
+            operator.bearer(person),
+            operator.new_requests(person, pdfs.one_page(), _EACH),
+        )
+        for person in people
+    ]
+    return SteadyLoad(site, signers)
+
+
+def tell(load: SteadyLoad, harm: str, well_s: float, quiet_s: float) -> None:
+    """A line of the table that `-rP` shows; all times in seconds.
+
+    Calls, the longest call, the longest wait for a document, how long after the
+    host's return all was well, and all had their documents.
+    """
+    longest = max(wish.longest_s for wish in load.wishes)
+    waited = max(wish.waited_s for wish in load.wishes)
+    print(  # noqa: T201 (the figures that -rP shows)
+        f"| {harm} | {len(load.wishes)} | {longest:.1f} | {waited:.1f} | {well_s:.1f} |"
+        f" {quiet_s:.1f} | {dict(load.answers)} |"
+    )
+
+
+def assert_nothing_lost(site: Site, load: SteadyLoad, before: int) -> None:
+    """Each is signed by one use of its key that counts, and its PDF is valid."""
+    assert all(wish.answers[-1] == "200" for wish in load.wishes), load.answers
+    ledger = read_ledger(site.operator, after=before)
+    assert not ledger.with_state(RequestState.FAILED)
+    signed = {row.id for row in ledger.with_state(RequestState.SIGNED)}
+    for wish in load.wishes:
+        assert wish.request in signed
+        assert ledger.attempts(wish.request).count(IntentState.COMPLETED) == 1
+    faults = ledger.faults()
+    assert not faults, faults
