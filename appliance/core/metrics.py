@@ -325,6 +325,11 @@ CLOCK_OFF: Final = _gauge(
     "How far this host's clock is off, by the database's or the kernel's word.",
     roles=_CHORES,
 )
+BACKUP_MADE: Final = _gauge(
+    "rubrica_backup_last_success_timestamp_seconds",
+    "When the last backup was made; not told where none ever was.",
+    roles=_CHORES,
+)
 DISK_FREE: Final = _gauge(
     "rubrica_documents_disk_free_bytes",
     "Free room on the disk of the documents.",

@@ -28,6 +28,8 @@ _UNITS: Final = (
     *("migrate", "sandbox", "metrics"),
     *(r for r in _ROLES if r != "signing"),
 )
+_TIMED: Final = ("rubrica-backup.service", "rubrica-audit-verify.service")
+"""Run by timers, where somebody enabled those."""
 _TMPFILES: Final = (
     Path("/usr/lib/tmpfiles.d/rubrica.conf"),
     # Documents elsewhere; `rubrica setup` writes it.
@@ -85,6 +87,10 @@ def look_at_units(settings: Settings) -> Iterator[Finding]:
         told = f"{name} is {state}" + (f" ({status}): {why}" if why else "")
         again = f"systemctl reset-failed {name}; systemctl start {name}"
         yield Finding(told, f"journalctl -u {name} -n 20\n{again}")
+    for name in _TIMED:
+        if _shown(name, "ActiveState") == "failed":
+            told = f"{name} failed when it ran last"
+            yield Finding(told, f"journalctl -u {name} -n 20\nsystemctl start {name}")
     for face in ("api", "embed", "admin"):
         listens = _shown(f"rubrica-{face}.socket", "Listen").partition(" ")[0]
         wanted = settings.web.listen(face)

@@ -34,6 +34,7 @@ _OF_THE_RECORD: Final = (
     metrics.OCSP_NEXT_UPDATE,
     metrics.SIGNERS_ENDING,
     metrics.CLOCK_OFF,
+    metrics.BACKUP_MADE,
 )
 _BY_LABEL: Final = (
     metrics.QUEUE_LENGTH,
@@ -96,6 +97,8 @@ class RecordMetrics:
         async with self._store.read() as records:
             await _workers(records, now)
             await _levels(records, now)
+            made = await records.installation.last_backup()
+        metrics.BACKUP_MADE.set(made.timestamp() if made else math.nan)
         state = await look(self._store, self._clock, self._settings)
         _queues(state.queues, now)
         _publications(state.publications)

@@ -1,5 +1,6 @@
 """What the record says of the installation as a whole, in SQL."""
 
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import select
@@ -12,6 +13,8 @@ from appliance.storage.tables import document, installation
 _DOCUMENTS: Final = "documents"
 GENERATION: Final = "generation"
 """Row of the number of the last take-over; none: there was none."""
+BACKUP: Final = "backup"
+"""Row of when the last backup was made; none: none ever was."""
 RESTORED: Final = -1
 """What stands there when a backup was brought back."""
 
@@ -52,6 +55,11 @@ class SqlInstallation:
                 index_elements=["name"], set_={"value": told.excluded.value}
             )
         )
+
+    async def last_backup(self) -> datetime | None:
+        """When the last backup was made; None: none ever was."""
+        told = await self._value(BACKUP)
+        return None if told is None else datetime.fromisoformat(told)
 
     async def _value(self, name: str) -> str | None:
         query = select(installation.c.value).where(installation.c.name == name)

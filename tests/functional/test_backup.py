@@ -4,11 +4,15 @@ Source: docs/backup.md.
 """
 
 import os
+import re
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from stat import S_IMODE
+from typing import Final
 
+import httpx
 import pytest
 
 from appliance.domain.vocab import RequestState
@@ -19,6 +23,7 @@ from tests.parts.callers import Crowd
 from tests.parts.harm import until
 from tests.validators import pdfsig, pyhanko_valid
 
+_LAST: Final = "rubrica_backup_last_success_timestamp_seconds"
 SHUT = 0o077
 """Bits of who may not look into secrets."""
 
@@ -152,9 +157,32 @@ def test_backups_beyond_those_to_keep_go(empty: Site) -> None:
     assert len(left) == 3
 
 
+def test_file_says_what_a_timer_does(empty: Site) -> None:
+    """The options are left out; the database and the figures then say when it was."""
+    config = empty.places / "backup.toml"
+    config.write_text(
+        f'to = "{empty.places}/record"\nsecrets_to = "{empty.places}/secrets"\n'
+        f'recipients = ["{empty.recipient}"]\nkeep = 1\n'
+    )
+    began = time.time()
+
+    for _ in range(2):
+        done = empty.appliance.rubrica("backup", "--config", str(config))
+        assert done.returncode == 0, done.stderr
+
+    assert len(empty.files("record")) == len(empty.files("secrets")) == 1
+    figure = re.compile(rf"^{_LAST}{{.*}} (\S+)$", re.MULTILINE)
+
+    def told() -> list[str]:
+        return figure.findall(httpx.get(empty.appliance.metrics_url).text)
+
+    until(lambda: any(float(each) >= began - 1 for each in told()))
+
+
 @pytest.mark.parametrize(
     ("wrong", "word"),
     [
+        ("nowhere", "--to"),
         ("nobody", "--recipient"),
         ("bad recipient", "age1nonsense"),
         ("no folder", "is no folder"),
@@ -168,6 +196,7 @@ def test_backup_that_cannot_be_made_leaves_nothing(
     """One sentence, status 78, and no file that could be taken for a backup."""
     to = empty.places / "record"
     options = {
+        "nowhere": ("--recipient", empty.recipient),
         "nobody": (),
         "bad recipient": ("--recipient", "age1nonsense"),
         "no folder": ("--recipient", empty.recipient, "--secrets-to", "/nowhere"),
@@ -179,7 +208,8 @@ def test_backup_that_cannot_be_made_leaves_nothing(
         subprocess.run(mounted, check=True)
 
     try:
-        done = empty.appliance.rubrica("backup", "--to", str(to), *options)
+        where = () if wrong == "nowhere" else ("--to", str(to))
+        done = empty.appliance.rubrica("backup", *where, *options)
         left = empty.files("record")
     finally:
         if wrong == "no room":

@@ -198,6 +198,9 @@ CASES: Final[dict[str, tuple[Any, Any]]] = {
     "RubricaDatabaseAway": gauge("rubrica_record_up", CHORES, 0, 1),
     "RubricaClockOff": gauge("rubrica_clock_offset_seconds", CHORES, 3, 0.1),
     "RubricaDiskFull": gauge("rubrica_documents_disk_free_bytes", CHORES, 1e9, 9e9),
+    "RubricaBackupOld": gauge(
+        "rubrica_backup_last_success_timestamp_seconds", CHORES, -2 * DAY, -DAY
+    ),
     "RubricaPoolFull": counted("rubrica_pool_refused_total", _POOL, 3, 0),
     "RubricaSandboxCuts": counted(
         "rubrica_sandbox_jobs_total", 'role="sandbox",number="1",outcome="cut"', 5, 1

@@ -27,6 +27,9 @@ THRESHOLDS: Final = {
     "rubrica-metrics.service": 10,
     "rubrica-sandbox.service": 3,
     "rubrica-signing@.service": 10,
+    "rubrica-audit-verify.service": 10,
+    # It reads all files, and writes wherever an operator has backups go.
+    "rubrica-backup.service": 15,
 }
 
 CREDENTIALS: Final = {
@@ -38,8 +41,12 @@ CREDENTIALS: Final = {
     "rubrica-metrics.service": set(),
     "rubrica-sandbox.service": set(),
     "rubrica-migrate.service": set(),
+    "rubrica-audit-verify.service": set(),
+    "rubrica-backup.service": set(),
 }
 """Secrets that a unit is handed; the files are root's alone."""
+TIMED: Final = ("audit-verify", "backup")
+"""Units that a timer starts, once somebody enabled it."""
 SOCKETS: Final = ("api", "embed", "admin", "sandbox")
 
 pytestmark = pytest.mark.skipif(
@@ -70,7 +77,12 @@ def analyze(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(
     "unit",
-    [*SERVICES, *(f"rubrica-{role}.socket" for role in SOCKETS), "rubrica.target"],
+    [
+        *SERVICES,
+        *(f"rubrica-{role}.socket" for role in SOCKETS),
+        *(f"rubrica-{name}.timer" for name in TIMED),
+        "rubrica.target",
+    ],
 )
 def test_unit_is_valid(installed: Path, unit: str) -> None:
     """Systemd reads the unit and has nothing to say about it."""
@@ -152,7 +164,20 @@ def test_unit_has_a_share_of_the_machine_alone(unit: str) -> None:
     keys = {line.partition("=")[0] for line in lines}
 
     assert {"LimitNOFILE", "TasksMax", "MemoryMax"} <= keys
-    assert "RestartPreventExitStatus=78" in lines
+    is_timed = unit.removeprefix("rubrica-").removesuffix(".service") in TIMED
+    assert ("Restart" in keys) is not is_timed
+    assert ("RestartPreventExitStatus=78" in lines) is not is_timed
+
+
+@pytest.mark.parametrize("name", TIMED)
+def test_timer_waits_for_somebody_to_enable_it(name: str) -> None:
+    """It starts its own unit, and neither is of the target that starts the roles."""
+    timer = (UNITS / f"rubrica-{name}.timer").read_text("utf-8")
+    target = (UNITS / "rubrica.target").read_text("utf-8")
+
+    assert "WantedBy=timers.target\n" in timer
+    assert "Persistent=true\n" in timer
+    assert f"rubrica-{name}." not in target
 
 
 def test_workers_stop_after_those_who_wait_for_them() -> None:

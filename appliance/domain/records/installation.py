@@ -1,5 +1,6 @@
 """What the record says of the installation as a whole."""
 
+from datetime import datetime
 from typing import Protocol
 
 from appliance.domain.ids import IntegratorId
@@ -25,6 +26,10 @@ class InstallationRecords(Protocol):
 
     async def set_generation(self, number: int) -> None:
         """Say it."""
+        ...
+
+    async def last_backup(self) -> datetime | None:
+        """When the last backup was made; None: none ever was."""
         ...
 
     async def newest_documents(self, limit: int) -> list[tuple[IntegratorId, str]]:

@@ -2,14 +2,17 @@
 
 rubrica backup --to FOLDER --secrets-to OTHER --recipient age1…
 rubrica restore --backup FILE --secrets FILE --identity KEYFILE
+rubrica restore --drill --backup FILE --secrets FILE --identity KEYFILE
 """
 
 import argparse
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from appliance.commands.terminal import say
 from appliance.domain.clock import SystemClock
+from appliance.operations.backup.config import BackupConfig
 from appliance.settings import SettingsError, load_settings
 
 
@@ -28,8 +31,12 @@ def register(
         "and nothing of it is left.",
     )
     backup.add_argument(
-        "--to", type=Path, required=True, help="folder of the record's backups"
+        "--config",
+        type=Path,
+        help="TOML file with these options, as /etc/rubrica/backup.toml; what is given "
+        "here counts more",
     )
+    backup.add_argument("--to", type=Path, help="folder of the record's backups")
     backup.add_argument(
         "--secrets-to",
         type=Path,
@@ -39,9 +46,7 @@ def register(
         backup.add_argument(
             f"--{name}", action="append", default=[], help="of age(1): who may read it"
         )
-    backup.add_argument(
-        "--keep", type=int, default=0, help="how many of each stay (default: all)"
-    )
+    backup.add_argument("--keep", type=int, help="how many of each stay (default: all)")
     backup.set_defaults(run=_said(_backup))
     restore = commands.add_parser(
         "restore",
@@ -56,7 +61,44 @@ def register(
     restore.add_argument(
         "--identity", type=Path, required=True, help="of age(1): file of the key"
     )
+    _add_drill(restore)
     restore.set_defaults(run=_said(_restore))
+
+
+def _add_drill(restore: argparse.ArgumentParser) -> None:
+    restore.add_argument(
+        "--drill",
+        action="store_true",
+        help="in a scratch folder, which is looked at and removed: nothing of this "
+        "machine's installation, and no HSM, is touched. Status 0: it can be brought "
+        "back; 1: it cannot, each fault in a line",
+    )
+    restore.add_argument(
+        "--sample",
+        type=_number,
+        metavar="N",
+        help="of a drill: how many documents are opened, by chance (default: all)",
+    )
+    restore.add_argument(
+        "--signed",
+        type=_number,
+        default=20,
+        metavar="N",
+        help="of a drill: how many signed documents are verified, by chance "
+        "(default: %(default)s)",
+    )
+
+
+def _number(text: str) -> int:
+    """A number of documents.
+
+    Raises:
+        ValueError: it is none.
+    """
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
 
 
 def _said(
@@ -75,38 +117,89 @@ def _said(
     return run
 
 
+def _wanted(args: argparse.Namespace) -> BackupConfig:
+    """What the options say, and the file where they say nothing.
+
+    Raises:
+        SettingsError: the file cannot be used, or what must be said is not.
+    """
+    given = BackupConfig.read(args.config) if args.config else BackupConfig()
+    keys, files = args.recipient, [Path(each) for each in args.recipients_file]
+    if not keys and not files:
+        keys, files = given.recipients, given.recipients_files
+    wanted = BackupConfig(
+        to=args.to or given.to,
+        secrets_to=args.secrets_to or given.secrets_to,
+        recipients=keys,
+        recipients_files=files,
+        keep=given.keep if args.keep is None else args.keep,
+    )
+    if wanted.to is None:
+        msg = "backup: where to? Give --to, or --config"
+        raise SettingsError(msg)
+    if not keys and not files:
+        msg = "backup: who may read it? Give --recipient or --recipients-file"
+        raise SettingsError(msg)
+    return wanted
+
+
 def _backup(args: argparse.Namespace) -> int:
     from appliance.operations.backup import making, record  # noqa: PLC0415 (heavy)
 
     settings = load_settings(args.settings)
-    recipients = [
-        f"--{name}={each}"
-        for name in ("recipient", "recipients-file")
-        for each in getattr(args, name.replace("-", "_"))
-    ]
-    if not recipients:
-        msg = "backup: who may read it? Give --recipient or --recipients-file"
-        raise SettingsError(msg)
-    making.check_folders(args.to, args.secrets_to)
+    wanted = _wanted(args)
+    assert wanted.to is not None  # noqa: S101 (it was asked for)
+    recipients = [f"--recipient={each}" for each in wanted.recipients]
+    recipients += [f"--recipients-file={each}" for each in wanted.recipients_files]
+    making.check_folders(wanted.to, wanted.secrets_to)
     now = SystemClock().now()
     tables = record.table_version(settings)
-    made = making.make_record(settings, args.settings, args.to, recipients, now, tables)
+    made = making.make_record(
+        settings, args.settings, wanted.to, recipients, now, tables
+    )
     say(f"{made.path}: {made.files} files, {made.size} bytes")
-    folders = {args.to: "rubrica-"}
-    if args.secrets_to is not None:
-        made = making.make_secrets(settings, args.secrets_to, recipients, now)
+    folders = {wanted.to: "rubrica-"}
+    if wanted.secrets_to is not None:
+        made = making.make_secrets(settings, wanted.secrets_to, recipients, now)
         say(f"{made.path}: {made.files} files, {made.size} bytes")
-        folders[args.secrets_to] = "rubrica-secrets-"
+        folders[wanted.secrets_to] = "rubrica-secrets-"
         if settings.hsm.softhsm_conf is None:
             say("the HSM's keys are in none of them: back it up by its vendor's means")
-    for folder, prefix in folders.items() if args.keep > 0 else ():
-        for path in making.forget_older(folder, prefix, args.keep):
+    for folder, prefix in folders.items() if wanted.keep > 0 else ():
+        for path in making.forget_older(folder, prefix, wanted.keep):
             say(f"{path}: removed")
+    # Last: a figure tells how long ago all of it was well.
+    record.note_backup(settings, now, int(tables))
     return 0
+
+
+def _drill(args: argparse.Namespace) -> int:
+    from appliance.operations.backup.drill import Drill, drill  # noqa: PLC0415 (heavy)
+
+    for given in (args.backup, args.secrets, args.identity):
+        if given is None or not given.is_file():
+            msg = f"{given or '--secrets'}: is not there; a drill needs it"
+            raise SettingsError(msg)
+    wanted = Drill(args.backup, args.secrets, args.identity, args.sample, args.signed)
+    began = time.monotonic()
+    say(f"drill of {args.backup.name} and {args.secrets.name}")
+    well = True
+    for part in drill(wanted):
+        well = well and not part.faults
+        if not part.faults:
+            say(f"ok     {part.name}: {part.told}")
+        for fault in part.faults:
+            say(f"FAULT  {part.name}: {fault}")
+    verdict = "can be brought back" if well else "can NOT be brought back as it is"
+    say(f"this backup {verdict}; looked at in {time.monotonic() - began:.0f} s")
+    return 0 if well else 1
 
 
 def _restore(args: argparse.Namespace) -> int:
     from appliance.operations.backup import restoring  # noqa: PLC0415 (heavy)
+
+    if args.drill:
+        return _drill(args)
 
     if restoring.restore_settings(args.backup, args.identity, args.settings):
         say(f"made  {args.settings}")

@@ -11,19 +11,27 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from appliance.domain.vocab import EventKind
+from appliance.operations.libpq import libpq_variables
 from appliance.settings import Settings, SettingsError
-from appliance.storage.engines import connect_options, database_url
-from appliance.storage.installation import GENERATION, RESTORED
+from appliance.storage.engines import database_url
+from appliance.storage.installation import BACKUP, GENERATION, RESTORED
 from appliance.storage.rights import OWNER
 
-_AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
-"""The system's; libpq before 16 has no word for them."""
+_LOCKED_S: Final = 30.0
+"""How long SQLite's file is waited for, in seconds."""
 _NAMED: Final = (
     "SELECT integrator, sha256 FROM document"
     " UNION SELECT integrator, sha256 FROM signed_document"
+)
+_SIGNED: Final = "SELECT integrator, sha256 FROM signed_document"
+_DESTROYED: Final = (
+    "SELECT DISTINCT integrator FROM audit_event"  # noqa: S608 (it is ours)
+    f" WHERE event = '{EventKind.DOCUMENT_KEY_DESTROYED.value}'"
 )
 _TABLES: Final = (
     "SELECT count(*) FROM pg_tables"
@@ -35,6 +43,10 @@ _RESTORED: Final = (
     f"ON CONFLICT (name) DO UPDATE SET value = '{RESTORED}'"
 )
 """Workers of a record that was brought back use no key before `hsm take-over`."""
+_MADE: Final = (
+    "INSERT INTO installation (name, value) VALUES ('{name}', '{at}') "
+    "ON CONFLICT (name) DO UPDATE SET value = '{at}'"
+)
 _SAYS_SO: Final = 2
 """Version of the tables from which on they can say it."""
 _MAKE_IT: Final = (
@@ -131,6 +143,53 @@ def named_documents(settings: Settings) -> set[tuple[str, str]]:
     return {(integrator, sha256) for integrator, sha256 in _ask(settings, _NAMED)}
 
 
+def note_backup(settings: Settings, at: datetime, tables: int) -> None:
+    """Have the database say when the last backup was made.
+
+    Args:
+        settings: of the installation.
+        at: when it was begun.
+        tables: their version; the first one has no room for it.
+
+    Raises:
+        SettingsError: it cannot be written to.
+    """
+    if tables < _SAYS_SO:
+        return
+    told = _MADE.format(name=BACKUP, at=at.isoformat())
+    if settings.database.url != "sqlite":
+        _run_postgres(settings, ["psql", "-XqAt", "--command", told])
+        return
+    source = _sqlite_file(settings)
+    try:
+        with (
+            closing(sqlite3.connect(source, timeout=_LOCKED_S)) as connection,
+            connection,
+        ):
+            connection.execute(told)
+    except sqlite3.Error as exc:
+        msg = f"{source}: cannot be written to ({exc})"
+        raise SettingsError(msg) from exc
+
+
+def signed_documents(settings: Settings) -> set[tuple[str, str]]:
+    """Integrator and SHA-256 of every signed document that the database names.
+
+    Raises:
+        SettingsError: the database is away.
+    """
+    return {(integrator, sha256) for integrator, sha256 in _ask(settings, _SIGNED)}
+
+
+def shredded_integrators(settings: Settings) -> set[str]:
+    """Integrators whose documents somebody made unreadable, for good.
+
+    Raises:
+        SettingsError: the database is away.
+    """
+    return {integrator for (integrator,) in _ask(settings, _DESTROYED)}
+
+
 def _ask(settings: Settings, query: str) -> list[list[str]]:
     """What a query finds: rows of texts without a `|` in them.
 
@@ -176,7 +235,7 @@ def _run_postgres(
     Raises:
         SettingsError: it is not installed, or it failed; with its words.
     """
-    variables = _libpq(settings)
+    variables = libpq_variables(settings)
     if os.geteuid() == 0 and "PGUSER" not in variables and _is_user(OWNER):
         command = ["runuser", "-u", OWNER, "--", *command]
         variables["PGUSER"] = OWNER
@@ -199,39 +258,6 @@ def _run_postgres(
         told = done.stderr.decode(errors="replace").strip()
         raise SettingsError(told or f"{command[0]}: failed ({done.returncode})")
     return done.stdout or b""
-
-
-def _libpq(settings: Settings) -> dict[str, str]:
-    """Where the database is, as libpq's variables say it.
-
-    Source: PostgreSQL, "libpq", 34.15.
-    """
-    url = database_url(settings)
-    database, options = settings.database, connect_options(settings)
-    authorities = database.root_certificate_file
-    if authorities is None and database.tls.startswith("verify"):
-        authorities = _AUTHORITIES
-    hosts = options.get("host", [url.query.get("host") or url.host])
-    ports = options.get("port", [url.query.get("port") or url.port])
-    found = {
-        "PGDATABASE": url.database,
-        "PGHOST": ",".join(map(str, filter(None, hosts))),
-        "PGPORT": ",".join(map(str, filter(None, ports))),
-        "PGUSER": _named_user(settings),
-        "PGPASSWORD": url.password,
-        "PGSSLMODE": database.tls,
-        "PGSSLROOTCERT": authorities,
-        "PGTARGETSESSIONATTRS": options.get("target_session_attrs"),
-        "PGCONNECT_TIMEOUT": "10",
-    }
-    return {key: str(value) for key, value in found.items() if value}
-
-
-def _named_user(settings: Settings) -> str | None:
-    """Whom the settings name; None where each process comes as who it is."""
-    given = settings.database.url
-    before = given.partition("://")[2].partition("?")[0].partition("/")[0]
-    return before.rpartition("@")[0] or os.environ.get("PGUSER")
 
 
 def _is_user(name: str) -> bool:

@@ -53,11 +53,20 @@ def restore_settings(backup: Path, identity: Path, settings_file: Path) -> bool:
     """
     if settings_file.exists():
         return False
+    write_durably(settings_file, [settings_in(backup, identity)])
+    _own_as_folder(settings_file, 0o644)
+    return True
+
+
+def settings_in(backup: Path, identity: Path) -> bytes:
+    """The settings file of a backup.
+
+    Raises:
+        SettingsError: it has none; see `reading`.
+    """
     for name, _, content in reading(backup, identity):
         if name == places.SETTINGS:
-            write_durably(settings_file, [content.read()])
-            _own_as_folder(settings_file, 0o644)
-            return True
+            return content.read()
     msg = f"{backup}: has no settings: is it the one with the secrets?"
     raise SettingsError(msg)
 
@@ -81,13 +90,14 @@ def restore_secrets(backup: Path, identity: Path, settings: Settings) -> Restore
             place = folder / name.removeprefix(places.TOKENS)
             _put(restored, place, content, 0o600)
         elif name in named:
-            _put(restored, named[name], content, 0o600)
+            is_public = name.endswith(("certificate_file", ".ca_file"))
+            _put(restored, named[name], content, 0o644 if is_public else 0o600)
         else:
             msg = f"{name}: the settings name no place for it"
             raise SettingsError(msg)
 
     restored = Restored({})
-    _take_all(backup, identity, "secrets", restored, take)
+    take_all(backup, identity, "secrets", restored, take)
     return restored
 
 
@@ -128,7 +138,7 @@ def restore_record(backup: Path, identity: Path, settings_file: Path) -> Restore
                 msg = f"{name}: is nothing that a backup has"
                 raise SettingsError(msg)
 
-        _take_all(backup, identity, "record", restored, take)
+        take_all(backup, identity, "record", restored, take)
         _own_as_folder(dumped, 0o660, settings.data_dir)
         record.bring_back(settings, dumped, int(restored.about["tables"]))
     named = record.named_documents(settings)
@@ -150,10 +160,17 @@ def _refuse_bucket(settings: Settings) -> None:
         raise SettingsError(msg)
 
 
-def _take_all(
+def take_all(
     backup: Path, identity: Path, kind: str, restored: Restored, take: Taker
 ) -> None:
     """Give each member of a whole backup of a kind to who puts it in its place.
+
+    Args:
+        backup: of the record or of the secrets.
+        identity: file with age's private key.
+        kind: `record` or `secrets`.
+        restored: gets what the backup says of itself.
+        take: gets name and content of each.
 
     Raises:
         SettingsError: it is of another kind, or not whole; see `reading`.
@@ -174,7 +191,7 @@ def _is_whole(
     """Give each member away; whether the last one tells of all of them.
 
     Raises:
-        SettingsError: see `_take_all`.
+        SettingsError: see `take_all`.
         tarfile.TarError: it ends in the midst of a member.
     """
     tally, whole = Tally(), False

@@ -1,0 +1,68 @@
+"""Where the database is, as PostgreSQL's own programs are told it.
+
+    subprocess.run(["psql"], env={**os.environ, **libpq_variables(settings)})
+
+By the environment: arguments are read by every process of the machine.
+
+Source: PostgreSQL, "libpq", 34.15.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from appliance.settings import Settings
+from appliance.storage.engines import connect_options, database_url
+from appliance.storage.rights import OWNER
+
+_AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
+"""The system's; libpq before 16 has no word for them."""
+
+
+def libpq_variables(settings: Settings) -> dict[str, str]:
+    """Hosts, database, user, password and TLS; what is not set is left out.
+
+    Args:
+        settings: of the installation; PostgreSQL's.
+
+    Raises:
+        SettingsError: a file that they name cannot be read.
+    """
+    url = database_url(settings)
+    database, options = settings.database, connect_options(settings)
+    authorities = database.root_certificate_file
+    if authorities is None and database.tls.startswith("verify"):
+        authorities = _AUTHORITIES
+    hosts = options.get("host", [url.query.get("host") or url.host])
+    ports = options.get("port", [url.query.get("port") or url.port])
+    found = {
+        "PGDATABASE": url.database,
+        "PGHOST": ",".join(map(str, filter(None, hosts))),
+        "PGPORT": ",".join(map(str, filter(None, ports))),
+        "PGUSER": named_user(settings) or os.environ.get("PGUSER"),
+        "PGPASSWORD": url.password,
+        "PGSSLMODE": database.tls,
+        "PGSSLROOTCERT": authorities,
+        "PGTARGETSESSIONATTRS": options.get("target_session_attrs"),
+        "PGCONNECT_TIMEOUT": "10",
+    }
+    return {key: str(value) for key, value in found.items() if value}
+
+
+def named_user(settings: Settings) -> str:
+    """The one user that the settings name for all; empty: each comes as who it is."""
+    given = settings.database.url
+    before = given.partition("://")[2].partition("?")[0].partition("/")[0]
+    return before.rpartition("@")[0]
+
+
+def password_file_of(owners: Path, user: str) -> Path:
+    """Where a user of the database has its password.
+
+    Args:
+        owners: that of the tables' owner, which the settings name; systemd hands each
+            role its own by this one's name.
+        user: of the database.
+    """
+    role = user.removeprefix("rubrica-")
+    return owners if user == OWNER else owners.with_name(f"{owners.name}-{role}")

@@ -1,0 +1,62 @@
+"""The file that says what a timer's backup does.
+
+Source: docs/backup.md "Every day".
+"""
+
+from pathlib import Path
+
+import pytest
+
+from appliance.operations.backup.config import BackupConfig
+from appliance.settings import SettingsError
+
+
+def test_documented_file_is_read(tmp_path: Path) -> None:
+    """As it stands in the manual."""
+    manual = Path(__file__).parents[2] / "docs/backup.md"
+    text = manual.read_text("utf-8").partition("```toml\n")[2].partition("```")[0]
+    file = tmp_path / "backup.toml"
+    file.write_text(text)
+
+    read = BackupConfig.read(file)
+
+    assert read == BackupConfig(
+        Path("/backup/record"), Path("/elsewhere/secrets"), ["age1…"], [], 30
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('to = "backup"', "to"),
+        ("to = 3", "to"),
+        ('recipients = "age1"', "recipients"),
+        ("recipients = [1]", "recipients"),
+        ("recipients_files = [1]", "recipients_files"),
+        ("keep = -1", "keep"),
+        ("keep = true", "keep"),
+        ('colour = "red"', "colour"),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path: Path, line: str, key: str) -> None:
+    """With file and key, and beside every other fault."""
+    file = tmp_path / "backup.toml"
+    file.write_text(f"{line}\nsecrets_to = 1\n")
+
+    with pytest.raises(SettingsError) as refused:
+        BackupConfig.read(file)
+
+    told = str(refused.value).splitlines()
+    assert len(told) == 2
+    assert told[0].startswith(f"{file}: {key}: ")
+    assert told[1].startswith(f"{file}: secrets_to: ")
+
+
+def test_file_that_is_none_is_told(tmp_path: Path) -> None:
+    """It is not there; it is not TOML."""
+    file = tmp_path / "backup.toml"
+    with pytest.raises(SettingsError, match="cannot be read"):
+        BackupConfig.read(file)
+    file.write_text("to = ")
+    with pytest.raises(SettingsError, match="not valid TOML"):
+        BackupConfig.read(file)
