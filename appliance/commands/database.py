@@ -5,6 +5,10 @@ rubrica database check
 """
 
 import argparse
+import hashlib
+import hmac
+from base64 import b64encode
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
@@ -15,6 +19,8 @@ if TYPE_CHECKING:
     from appliance.commands.groups import Subparsers
 
 _NAME: Final = "rubrica"
+_ROUNDS: Final = 4096
+"""PostgreSQL's own; our passwords are random and long, so more would add nothing."""
 _SQL: Final = """\
 -- For psql as a superuser; run again, it changes nothing.
 SELECT format('CREATE ROLE %I LOGIN', name)
@@ -87,24 +93,31 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _roles(args: argparse.Namespace) -> int:
-    name = _database_name(load_settings(args.settings))
+    name = database_name(load_settings(args.settings))
     say(roles_sql(name, passwords=args.passwords).rstrip())
     return 0
 
 
-def _database_name(settings: Settings) -> str:
+def database_name(settings: Settings) -> str:
     """The database that the settings name; a usual name where they say SQLite."""
     url = settings.database.url
     path = "" if url == "sqlite" else urlsplit(url).path
     return unquote(path.lstrip("/")) or _NAME
 
 
-def roles_sql(database: str, *, passwords: bool = False) -> str:
+def roles_sql(
+    database: str,
+    *,
+    passwords: bool = False,
+    verifiers: Mapping[str, str] | None = None,
+) -> str:
     """What psql makes users, database and ownership of.
 
     Args:
         database: its name.
         passwords: whether psql asks for one of each user.
+        verifiers: what PostgreSQL knows each password by, by user; see
+            `scram_verifier`.
     """
     from appliance.storage.rights import (  # noqa: PLC0415 (heavy)
         OWNER,
@@ -114,9 +127,13 @@ def roles_sql(database: str, *, passwords: bool = False) -> str:
 
     roles = [role.value for role in Role]
     asked = "".join(f"\\password {_named(user)}\n" for user in (OWNER, *roles))
+    known = "".join(
+        f"ALTER ROLE {_named(user)} PASSWORD {_text(verifier)};\n"
+        for user, verifier in (verifiers or {}).items()
+    )
     return _SQL.format(
         users=", ".join(map(_text, (OWNER, *roles))),
-        passwords=asked if passwords else "",
+        passwords=asked if passwords else known,
         roles=", ".join(map(_named, roles)),
         owner=_named(OWNER),
         owner_text=_text(OWNER),
@@ -124,6 +141,31 @@ def roles_sql(database: str, *, passwords: bool = False) -> str:
         database_text=_text(database),
         tables=", ".join(map(_text, sorted(RIGHTS))),
     )
+
+
+def scram_verifier(password: str, salt: bytes) -> str:
+    """What PostgreSQL keeps of a password, and takes in its place.
+
+    Args:
+        password: of printable ASCII, which SASLprep leaves as it is.
+        salt: 16 random bytes.
+
+    Raises:
+        ValueError: it has other characters.
+
+    Source: RFC 5802, 3; RFC 7677; PostgreSQL, "pg_authid".
+    """
+    if not (password.isascii() and password.isprintable()):
+        msg = "a password of printable ASCII"
+        raise ValueError(msg)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, _ROUNDS)
+
+    def keyed(what: bytes) -> bytes:
+        return hmac.digest(salted, what, "sha256")
+
+    stored = hashlib.sha256(keyed(b"Client Key")).digest()
+    words = [b64encode(each).decode() for each in (salt, stored, keyed(b"Server Key"))]
+    return f"SCRAM-SHA-256${_ROUNDS}:{words[0]}${words[1]}:{words[2]}"
 
 
 def _named(identifier: str) -> str:

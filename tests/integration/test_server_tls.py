@@ -1,7 +1,5 @@
 """TLS and passwords to a real PostgreSQL and a real Redis."""
 
-import os
-import pwd
 import socket
 import subprocess
 import time
@@ -45,16 +43,7 @@ def postgres(folder: Path, authority: Authority) -> Iterator[PostgresServer]:
     place.mkdir()
     server = PostgresServer.start(place)
     try:
-        certificate, key = authority.certify(place, "localhost")
-        if os.geteuid() == 0:
-            account = pwd.getpwnam("postgres")
-            for file in (certificate, key):
-                os.chown(file, account.pw_uid, account.pw_gid)
-        server.execute(f"ALTER SYSTEM SET ssl_cert_file = '{certificate}'")
-        server.execute(f"ALTER SYSTEM SET ssl_key_file = '{key}'")
-        server.execute("ALTER SYSTEM SET ssl = on")
-        server.execute("SELECT pg_reload_conf()")
-        _await(lambda: server.execute("SHOW ssl").strip() == "on")
+        server.use_tls(*authority.certify(place, "localhost"))
         yield server
     finally:
         server.stop()

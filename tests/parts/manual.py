@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-MANUAL: Final = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
+DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +17,31 @@ class Block:
     text: str
 
 
-def blocks(heading: str) -> list[Block]:
-    """The fenced blocks below a heading of the second level, in order.
+def blocks(heading: str, page: str = "operations.md") -> list[Block]:
+    """The fenced blocks below a heading of the second or third level, in order.
 
     Args:
         heading: without its marks; what stands below its sub-headings counts too.
+        page: of `docs`.
     """
-    manual = MANUAL.read_text("utf-8")
-    (section,) = re.findall(
-        rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", manual, re.DOTALL | re.MULTILINE
+    manual = (DOCS / page).read_text("utf-8")
+    ((marks, section),) = (
+        (found[1], found[2])
+        for found in re.finditer(
+            rf"^(##|###) {re.escape(heading)}\n(.*?)(?=^## |\Z)",
+            manual,
+            re.DOTALL | re.MULTILINE,
+        )
     )
-    fenced = re.findall(
-        r"^( *)```(\w+)\n(.*?)^\1```$", section, re.DOTALL | re.MULTILINE
-    )
-    return [Block(language, textwrap.dedent(text)) for _, language, text in fenced]
+    if marks == "###":
+        section = re.split(r"^### ", section, maxsplit=1, flags=re.MULTILINE)[0]
+    return fenced(section)
+
+
+def fenced(text: str) -> list[Block]:
+    """All fenced blocks of a text, in order."""
+    found = re.findall(r"^( *)```(\w+)\n(.*?)^\1```$", text, re.DOTALL | re.MULTILINE)
+    return [Block(language, textwrap.dedent(inside)) for _, language, inside in found]
 
 
 def packages(script: str) -> list[str]:

@@ -184,6 +184,22 @@ class PostgresServer:
         start = ("-w", "-l", self.folder / "log", "-o", options, "start")
         _run(self.folder, program("pg_ctl"), "-D", self.folder / "data", *start)
 
+    def use_tls(self, certificate: Path, key: Path) -> None:
+        """Offer TLS from now on.
+
+        Args:
+            certificate: of the server (PEM).
+            key: its private one; both become the server's own.
+        """
+        if owner := _run_as():
+            for file in (certificate, key):
+                os.chown(file, owner["user"], owner["group"])
+        self.execute(f"ALTER SYSTEM SET ssl_cert_file = '{certificate}'")
+        self.execute(f"ALTER SYSTEM SET ssl_key_file = '{key}'")
+        self.execute("ALTER SYSTEM SET ssl = on")
+        restart = ("-w", "-l", self.folder / "log", "restart")
+        _run(self.folder, program("pg_ctl"), "-D", self.folder / "data", *restart)
+
     def stop(self) -> None:
         """Stop it; connections are cut."""
         stop = ("-w", "-m", "fast", "stop")

@@ -89,6 +89,31 @@ def test_answers_for_a_bucket_reach_the_settings(tmp_path: Path) -> None:
     assert "documents" not in tomllib.loads(settings_text(Answers.of(GIVEN)))
 
 
+def test_servers_elsewhere_have_passwords_and_authorities(tmp_path: Path) -> None:
+    """Files of their own, where setup puts them; TLS is checked unless told."""
+    given = {
+        **GIVEN,
+        "database": "postgresql://db.example/rubrica",
+        "database_ca": "/root/ca.pem",
+        "redis": "rediss://redis.example:6379/0",
+        "redis_ca": "/root/other.pem",
+        "redis_password_file": "/root/redis",
+    }
+    path = tmp_path / "settings.toml"
+    path.write_text(settings_text(Answers.of(given)))
+
+    settings = load_settings(path)
+
+    assert settings.database.tls == "verify-full"
+    assert settings.database.password_file == Path("/etc/rubrica/secrets/database")
+    assert (
+        str(settings.database.root_certificate_file) == "/etc/rubrica/database-ca.pem"
+    )
+    assert settings.redis.password_file == Path("/etc/rubrica/secrets/redis")
+    assert str(settings.redis.root_certificate_file) == "/etc/rubrica/redis-ca.pem"
+    assert "/root" not in path.read_text()
+
+
 @pytest.mark.parametrize("text", ['a"b', "a\\b", "a\nb", "ñ\x7f", '"""'])
 def test_no_answer_breaks_the_file(text: str) -> None:
     """Whatever it holds, it stays one text."""
@@ -111,6 +136,13 @@ def test_no_answer_breaks_the_file(text: str) -> None:
         ("database", "postgresql:///r?host=/nowhere/run", "no PostgreSQL listens"),
         ("redis", "redis://127.0.0.1:1/0", "Redis does not answer"),
         ("redis", "http://x", "redis://"),
+        ("redis", "rediss://127.0.0.1:1/0", "does not answer"),
+        ("redis_password_file", "/nowhere", "cannot be read"),
+        ("redis_ca", "/nowhere", "cannot be read"),
+        ("redis_ca", "/etc/passwd", "holds no certificates"),
+        ("database", "postgresql://127.0.0.1:1/rubrica", "does not answer"),
+        ("database_ca", "/nowhere", "cannot be read"),
+        ("database_superuser_password_file", "/nowhere", "is not there"),
         ("documents", "documentos", "absolute"),
         ("documents", "/srv/mis documentos", "letters"),
         ("documents", "/srv/%h", "letters"),

@@ -7,11 +7,13 @@ from typing import Final
 from pydantic import BaseModel
 
 from appliance.domain.ids import IntegratorId
+from appliance.operations.libpq import password_file_of
 from appliance.operations.sample import person_file
 from appliance.settings import Settings, TokenSettings
 from appliance.storage.bucket import Bucket
 from appliance.storage.document_files import name_of, named_document
 from appliance.storage.document_mark import FILE
+from appliance.storage.rights import Role
 
 SETTINGS: Final = "settings.toml"
 DUMP: Final = "database"
@@ -86,6 +88,11 @@ def secret_places(settings: Settings) -> Iterator[tuple[str, Path]]:
     found = dict(_named(settings, ""))
     found["secrets.document_key_file"] = settings.document_key_file
     found["sample-person"] = person_file(settings)
+    # Each role's own, which `rubrica setup` makes beside the owner's.
+    if (owners := settings.database.password_file) is not None:
+        for role in Role:
+            place = password_file_of(owners, role)
+            found[f"database.password_file.{place.name}"] = place
     yield from found.items()
 
 

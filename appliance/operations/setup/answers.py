@@ -26,6 +26,7 @@ SETTINGS_OF: Final = {
     "iframe_url": "web.iframe_url",
     "admin_url": "web.admin_url",
     "database": "database.url",
+    "database_tls": "database.tls",
     "redis": "redis.url",
     "documents": "documents.path",
     "hsm_profile": "hsm.profile",
@@ -63,8 +64,20 @@ class Answers:
     """Origin of the console."""
     database: str = "postgresql:///rubrica?host=/run/postgresql"
     """As `database.url`."""
+    database_tls: str = ""
+    """As `database.tls`; empty: `verify-full` to another host."""
+    database_ca: str = ""
+    """File with the certificates of PostgreSQL's authority; empty: the system's."""
+    database_superuser: str = "postgres"
+    """Who makes our users there, where the next one is given."""
+    database_superuser_password_file: str = ""
+    """File with that one's password; empty: an administrator runs the SQL there."""
     redis: str = "redis://127.0.0.1:6379/0"
     """As `redis.url`."""
+    redis_ca: str = ""
+    """File with the certificates of Redis' authority; empty: the system's."""
+    redis_password_file: str = ""
+    """File with Redis' password; empty: it has none."""
     documents: str = "/var/lib/rubrica/documents"
     """Folder of the documents, or a bucket: `s3://bucket/prefix`."""
     documents_endpoint: str = ""
@@ -135,13 +148,20 @@ class Answers:
         """Answers as given, and for the rest what is usual."""
         return cls(**given).filled()
 
+    @property
+    def has_database_host(self) -> bool:
+        """Whether PostgreSQL is reached by a host's name, with passwords."""
+        return bool(urlsplit(self.database).netloc)
+
     def filled(self) -> Self:
         """What follows from other answers, where it was not answered itself."""
         base_url = self.base_url or f"https://{getfqdn()}"
         host = urlsplit(base_url).hostname or "firma.example"
         none = self.proxy == "none"
+        afar = "verify-full" if self.has_database_host else "prefer"
         return replace(
             self,
+            database_tls=self.database_tls or afar,
             base_url=base_url,
             iframe_url=self.iframe_url or f"https://marco.{host}",
             admin_url=self.admin_url or f"https://consola.{host}",
@@ -182,10 +202,10 @@ listen = "127.0.0.1:8083"
 [database]
 # By a socket PostgreSQL knows each role by its Unix user, without a password.
 url = {database}
-
+{database_more}
 [redis]
 url = {redis}
-{documents}
+{redis_more}{documents}
 [hsm]
 profile = {hsm_profile}
 {hsm_more}# In memory: made by tmpfiles.conf, on the tmpfs of /run.
@@ -204,6 +224,13 @@ lookup_key_file = "/etc/rubrica/secrets/lookup-key"
 format = "json"
 """
 _USUAL: Final = Answers()
+PASSWORDS: Final = Path("/etc/rubrica/secrets")
+"""Folder of the files `database` (and `database-ROLE`) and `redis`."""
+AUTHORITIES: Final = {
+    "database_ca": Path("/etc/rubrica/database-ca.pem"),
+    "redis_ca": Path("/etc/rubrica/redis-ca.pem"),
+}
+"""Where setup puts copies of the authorities' certificates: every role reads them."""
 
 
 def settings_text(answers: Answers) -> str:
@@ -213,6 +240,22 @@ def settings_text(answers: Answers) -> str:
         more += 'softhsm_conf = "/var/lib/rubrica/tokens/softhsm2.conf"\n'
     if answers.hsm_module:
         more += f"module = {_quoted(answers.hsm_module)}\n"
+    authorities = {
+        key: f"root_certificate_file = {_quoted(str(place))}\n"
+        for key, place in AUTHORITIES.items()
+        if getattr(answers, key)
+    }
+    database_more = ""
+    if answers.has_database_host:
+        database_more = (
+            "# systemd hands each role the password of its own user.\n"
+            f'password_file = "{PASSWORDS}/database"\n'
+            f"tls = {_quoted(answers.database_tls)}\n"
+            + authorities.get("database_ca", "")
+        )
+    redis_more = authorities.get("redis_ca", "")
+    if answers.redis_password_file:
+        redis_more = f'password_file = "{PASSWORDS}/redis"\n{redis_more}'
     documents = ""
     if answers.has_bucket:
         documents = f"\n[documents]\n{_bucket_text(answers)}"
@@ -227,6 +270,8 @@ def settings_text(answers: Answers) -> str:
             "trusted_proxies": json.dumps(answers.trusted_proxies.split()),
             "documents": documents,
             "hsm_more": more,
+            "database_more": database_more,
+            "redis_more": redis_more,
         }
     )
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from appliance.commands.terminal import say
-from appliance.operations.setup import proxy, steps, system
+from appliance.operations.setup import proxy, servers, steps, system
 from appliance.operations.setup.answers import Answers, settings_text
 from appliance.operations.setup.questions import ask_all
 from appliance.settings import SettingsError, load_settings
@@ -49,13 +49,15 @@ def _setup(args: argparse.Namespace) -> int:
             msg = "setup: nobody to ask; give --answers FILE, or --yes"
             raise SettingsError(msg)
         answers = ask_all(given, interactive=interactive)
-        # Before the settings, after which nothing is asked: it needs the answers.
+        # Before the settings, after which nothing is asked: they need the answers.
         _write_sample(answers)
+        servers.bring_files(answers)
         text = settings_text(answers)
         system.write_if_missing(system.SETTINGS, text, mode=0o644, owner="root")
     settings = load_settings(system.SETTINGS)
     steps.make_secrets(settings)
     steps.make_documents_place(settings)
+    steps.make_servers(settings, answers)
     steps.make_database(settings)
     steps.prepare_hsm()
     steps.check_settings()

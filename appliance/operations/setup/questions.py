@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -11,7 +12,7 @@ from dataclasses import fields, replace
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from appliance.commands.terminal import say
@@ -26,8 +27,12 @@ from appliance.operations.setup.answers import (
 from appliance.operations.setup.system import psql
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
+from appliance.storage.password_files import read_password
+from appliance.storage.tls import read_authorities
 
 _CONNECT_S: Final = 10
+_DATABASE_PORT: Final = 5432
+_REDIS_PORT: Final = 6379
 _ANSWERED: Final = frozenset(SETTINGS_OF.values()) | frozenset(
     BUCKET_SETTINGS_OF.values()
 )
@@ -42,7 +47,12 @@ _TEXTS: Final = {
     "iframe_url": "Origin of the signing frame (nothing else may be served there)",
     "admin_url": "Origin of the administrators' console",
     "database": "PostgreSQL",
+    "database_ca": "Certificates of PostgreSQL's authority (empty: the system's)",
+    "database_superuser_password_file": "File with the password of its superuser "
+    "(empty: you run the SQL there yourself)",
     "redis": "Redis",
+    "redis_ca": "Certificates of Redis' authority (empty: the system's)",
+    "redis_password_file": "File with Redis' password (empty: it has none)",
     "documents": "Folder of the documents, or a bucket (s3://bucket/prefix)",
     "documents_endpoint": "Address of the bucket's store (empty: AWS's)",
     "documents_region": "Region that its requests are signed for",
@@ -60,6 +70,13 @@ _TEXTS: Final = {
     "certificate_key": "The private key of that",
 }
 """What is asked, by answer; those without a text come from a file alone."""
+_AFAR: Final[Mapping[str, Callable[[Answers], bool]]] = {
+    "database_ca": lambda answers: answers.has_database_host,
+    "database_superuser_password_file": lambda answers: answers.has_database_host,
+    "redis_ca": lambda answers: answers.redis.startswith("rediss:"),
+    "redis_password_file": lambda answers: not answers.redis.startswith("unix:"),
+}
+"""What is asked for only where it applies."""
 
 
 def ask_all(given: Mapping[str, str], *, interactive: bool) -> Answers:
@@ -79,7 +96,8 @@ def ask_all(given: Mapping[str, str], *, interactive: bool) -> Answers:
         key = field.name
         if key in _OF_A_BUCKET and not answers.has_bucket:
             continue
-        if interactive and key in _TEXTS and key not in given:
+        applies = key not in _AFAR or _AFAR[key](answers)
+        if interactive and key in _TEXTS and key not in given and applies:
             answers = _asked(answers, key)
         else:
             faults += [f"{key}: {fault}" for fault in look(answers, key)]
@@ -136,7 +154,8 @@ def _look_at_database(answers: Answers) -> Iterator[str]:
         yield "SQLite is for a trial; PostgreSQL, please"
     place = socket_place(url)
     if place is None:
-        return  # where it takes a password, `migrate` is the first who has it
+        yield from _look_at_hosts(url, _DATABASE_PORT)
+        return
     folder, port = place
     if not Path(folder).is_dir():
         yield f"{folder}: no PostgreSQL listens there; install or start it"
@@ -159,6 +178,22 @@ def _look_at_database(answers: Answers) -> Iterator[str]:
             yield f"PostgreSQL does not answer: {done.stderr.strip()}"
 
 
+def _look_at_hosts(url: str, usual_port: int) -> Iterator[str]:
+    """Whether one of a URL's hosts lets a connection in."""
+    told = "names no host"
+    for each in urlsplit(url).netloc.rpartition("@")[2].split(","):
+        place = urlsplit(f"//{each}")
+        if not place.hostname:
+            continue
+        where = (place.hostname, place.port or usual_port)
+        try:
+            with socket.create_connection(where, _CONNECT_S):
+                return
+        except OSError as exc:
+            told = f"{each} does not answer: {exc}"
+    yield told
+
+
 def socket_place(url: str) -> tuple[str, int] | None:
     """Folder and port of a database's Unix socket; None: it is asked by its host."""
     parts = urlsplit(url)
@@ -170,17 +205,51 @@ def socket_place(url: str) -> tuple[str, int] | None:
 
 
 def _look_at_redis(answers: Answers) -> Iterator[str]:
+    if answers.redis.startswith("rediss:"):
+        # Its authority and its password are asked for next.
+        yield from _look_at_hosts(answers.redis, _REDIS_PORT)
+    else:
+        yield from _asked_of_redis(answers, password=None)
+
+
+def _look_at_redis_password(answers: Answers) -> Iterator[str]:
+    password = None
+    if path := answers.redis_password_file:
+        try:
+            password = read_password(Path(path))
+        except SettingsError as exc:
+            yield str(exc)
+            return
+    yield from _asked_of_redis(answers, password=password)
+
+
+def _asked_of_redis(answers: Answers, *, password: str | None) -> Iterator[str]:
     import redis  # noqa: PLC0415 (heavy)
 
+    options: dict[str, Any] = {"password": password} if password else {}
+    if answers.redis.startswith("rediss:"):
+        options["ssl_ca_certs"] = answers.redis_ca or None
     try:
         with redis.Redis.from_url(
-            answers.redis, socket_timeout=_CONNECT_S, socket_connect_timeout=_CONNECT_S
+            answers.redis,
+            socket_timeout=_CONNECT_S,
+            socket_connect_timeout=_CONNECT_S,
+            **options,
         ) as client:
             client.ping()
     except redis.AuthenticationError:
-        return  # it is there; redis.password_file says the rest
-    except redis.RedisError as exc:
+        if password is not None:
+            yield "Redis does not take that password"
+    except (redis.RedisError, OSError, ValueError) as exc:
         yield f"Redis does not answer: {exc}"
+
+
+def _look_at_authorities(path: str) -> Iterator[str]:
+    if path:
+        try:
+            read_authorities(Path(path))
+        except SettingsError as exc:
+            yield str(exc)
 
 
 def _look_at_documents(answers: Answers) -> Iterator[str]:
@@ -235,20 +304,27 @@ def _look_at_proxy(answers: Answers) -> Iterator[str]:
         yield f"must be one of {', '.join(PROXIES)}"
 
 
-def _look_at_password(answers: Answers) -> Iterator[str]:
-    path = answers.administrator_password_file
+def _look_at_file(path: str) -> Iterator[str]:
     if path and not Path(path).is_file():
         yield f"{path}: is not there"
 
 
 _LOOKS: Final[Mapping[str, Callable[[Answers], Iterator[str]]]] = {
     "database": _look_at_database,
+    "database_ca": lambda answers: _look_at_authorities(answers.database_ca),
+    "database_superuser_password_file": lambda answers: _look_at_file(
+        answers.database_superuser_password_file
+    ),
     "redis": _look_at_redis,
+    "redis_ca": lambda answers: _look_at_authorities(answers.redis_ca),
+    "redis_password_file": _look_at_redis_password,
     "documents": _look_at_documents,
     "documents_secret_key_file": _look_at_bucket,
     "hsm_profile": _look_at_hsm,
     "hsm_module": _look_at_hsm,
     "proxy": _look_at_proxy,
-    "administrator_password_file": _look_at_password,
+    "administrator_password_file": lambda answers: _look_at_file(
+        answers.administrator_password_file
+    ),
 }
 """What is looked at on this machine, by answer."""

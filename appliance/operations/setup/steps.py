@@ -17,8 +17,9 @@ from appliance.operations.looks import (
     look_at_settings,
     look_at_units,
 )
-from appliance.operations.setup import system
+from appliance.operations.setup import servers, system
 from appliance.operations.setup.addresses import addresses_of
+from appliance.operations.setup.answers import Answers
 from appliance.operations.setup.questions import socket_place
 from appliance.settings import DocumentSettings, Settings, SettingsError
 
@@ -91,11 +92,32 @@ def _handed_otherwise() -> set[str]:
     return {name for name, source in sources.items() if source != f"{usual}{name}"}
 
 
+def make_servers(settings: Settings, answers: Answers) -> None:
+    """Passwords for PostgreSQL and Redis elsewhere, the units' way there, users.
+
+    Args:
+        settings: of the installation.
+        answers: who makes the users, where one is named.
+
+    Raises:
+        SettingsError: PostgreSQL refuses, or somebody else has to do something there.
+    """
+    if servers.has_host(settings):
+        servers.make_passwords(settings)
+    servers.write_drop_ins(settings)
+    if servers.has_host(settings):
+        servers.make_users(
+            settings,
+            answers.database_superuser,
+            answers.database_superuser_password_file,
+        )
+
+
 def make_database(settings: Settings) -> None:
     """Users and database of a PostgreSQL on this machine, then the tables.
 
     Raises:
-        SettingsError: PostgreSQL refuses.
+        SettingsError: PostgreSQL refuses, or a role's rights are not as declared.
     """
     place = socket_place(settings.database.url)
     if place is not None:
@@ -103,6 +125,8 @@ def make_database(settings: Settings) -> None:
         psql = system.psql(*place)
         system.run(*psql, "--quiet", "--set", "ON_ERROR_STOP=1", given=sql)
     _tell(system.rubrica("migrate"))
+    if place is None:
+        _tell(system.rubrica("database", "check"))
 
 
 def make_documents_place(settings: Settings) -> None:

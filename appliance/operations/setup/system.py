@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,22 +15,35 @@ from appliance.settings import SettingsError
 
 SETTINGS: Final = Path("/etc/rubrica/settings.toml")
 """Where the units read them."""
+UNITS: Final = Path("/etc/systemd/system")
+"""Where drop-ins of this machine are."""
 DOCS: Final = Path(sys.prefix).parent / "docs"
 """The documentation of what is installed."""
 
 
-def run(*command: str, given: str | None = None) -> str:
+def run(
+    *command: str,
+    given: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> str:
     """Run a program of the machine; what it wrote.
 
     Args:
         command: program and arguments.
         given: on its input.
+        environment: all of it; by default this process's.
 
     Raises:
         SettingsError: it failed; with what it said.
     """
     done = subprocess.run(  # noqa: S603 (our own words, no shell)
-        command, capture_output=True, text=True, input=given, check=False, cwd="/"
+        command,
+        capture_output=True,
+        text=True,
+        input=given,
+        check=False,
+        cwd="/",
+        env=environment,
     )
     if done.returncode != 0:
         told = (done.stderr or done.stdout).strip()

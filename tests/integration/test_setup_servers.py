@@ -1,0 +1,276 @@
+"""Setup's way to a PostgreSQL on another host: TLS, a user and a password a role.
+
+The server is a real one, asked by TCP on a name; what needs root's folders is looked at
+on a booted machine (`tests/functional/test_servers_elsewhere.py`).
+
+Source: docs/database.md "Set it up".
+"""
+
+import subprocess
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from appliance.commands.database import scram_verifier
+from appliance.operations.libpq import password_file_of
+from appliance.operations.setup import servers, system
+from appliance.settings import Settings, SettingsError
+from appliance.storage.rights import OWNER, Role
+from tests.core_parts import core_settings
+from tests.parts.places import free_port, short_folder
+from tests.parts.postgres import PostgresServer, program
+from tests.parts.server_certificates import Authority, make_authority
+
+USERS = (OWNER, *(role.value for role in Role))
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """A short folder that everybody may look into."""
+    with short_folder() as made:
+        made.chmod(0o755)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def authority(folder: Path) -> Authority:
+    """Who certifies the server."""
+    return make_authority(folder)
+
+
+@pytest.fixture
+def postgres(
+    short_dir: Path, folder: Path, authority: Authority
+) -> Iterator[PostgresServer]:
+    """A server of the test's own, with a certificate for `localhost`."""
+    del folder
+    short_dir.chmod(0o755)
+    place = short_dir / "pg"
+    place.mkdir()
+    server = PostgresServer.start(place)
+    try:
+        server.use_tls(*authority.certify(place, "localhost"))
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def settings(
+    tmp_path: Path,
+    postgres: PostgresServer,
+    authority: Authority,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Settings:
+    """Settings of that server, with passwords as setup makes them."""
+    monkeypatch.setattr(system, "SETTINGS", tmp_path / "settings.toml")
+    monkeypatch.setattr(system, "UNITS", tmp_path / "units")
+    owners = tmp_path / "database"
+    for user in USERS:
+        password_file_of(owners, user).write_text(f"clave de {user}\n")
+    return settings_of(tmp_path, postgres.port, authority)
+
+
+def settings_of(
+    tmp_path: Path, port: int, authority: Authority, **more: str
+) -> Settings:
+    """The same, of another place or another authority."""
+    table = {
+        "url": f"postgresql://localhost:{port}/rubrica",
+        "password_file": str(tmp_path / "database"),
+        "tls": "verify-full",
+        "root_certificate_file": str(authority.certificate),
+        **more,
+    }
+    return core_settings(tmp_path, database=table)
+
+
+def written_sql(tmp_path: Path) -> Path:
+    """Where it is."""
+    return tmp_path / "database-roles.sql"
+
+
+def test_verifier_is_that_of_the_rfc() -> None:
+    """RFC 7677's example, as PostgreSQL writes it; other characters are refused."""
+    assert scram_verifier("pencil", b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")) == (
+        "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$"
+        "WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:"
+        "wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
+    )
+    with pytest.raises(ValueError, match="ASCII"):
+        scram_verifier("contraseña", b"0" * 16)
+
+
+def test_somebody_else_makes_the_users(
+    tmp_path: Path, settings: Settings, postgres: PostgresServer
+) -> None:
+    """What setup writes down is run there; no password is in it, and all get in."""
+    with pytest.raises(SettingsError) as told:
+        servers.make_users(settings, "postgres", "")
+
+    written = written_sql(tmp_path)
+    assert str(written) in str(told.value)
+    assert all(user in str(told.value) for user in USERS)
+    assert written.stat().st_mode & 0o077 == 0
+    sql = written.read_text()
+    assert "clave" not in sql + str(told.value)
+    psql = [str(program("psql")), "-X", "-v", "ON_ERROR_STOP=1", "--quiet"]
+    subprocess.run(
+        [*psql, "-d", postgres.url(), "-f", str(written)], check=True, text=True
+    )
+
+    servers.make_users(settings, "postgres", "")
+
+    assert not written.exists()
+
+
+def test_setup_makes_the_users(
+    tmp_path: Path,
+    settings: Settings,
+    postgres: PostgresServer,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Where it is given a superuser's password; again, it runs nothing there."""
+    superuser = tmp_path / "superuser"
+    superuser.write_text(postgres.password)
+
+    servers.make_users(settings, "rubrica", str(superuser))
+    superuser.write_text("otra")
+    servers.make_users(settings, "rubrica", str(superuser))
+
+    assert "6 users get in, TLS verify-full" in capsys.readouterr().out
+    postgres.execute("ALTER ROLE \"rubrica-admin\" PASSWORD 'otra'")
+    with pytest.raises(SettingsError) as refused:
+        servers.make_users(settings, "postgres", "")
+    told = str(refused.value)
+    assert "rubrica-admin" in told
+    assert "rubrica-api" not in told
+
+
+def test_wrong_superuser_is_told(
+    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In PostgreSQL's words, without the password."""
+    superuser = tmp_path / "superuser"
+    superuser.write_text("no es esta")
+
+    with pytest.raises(SettingsError, match="authentication failed") as told:
+        servers.make_users(settings, "rubrica", str(superuser))
+
+    assert "no es esta" not in str(told.value) + capsys.readouterr().out
+
+
+@pytest.mark.parametrize("wrong", ["authority", "name", "away"])
+def test_server_that_is_another_is_told(
+    tmp_path: Path,
+    settings: Settings,
+    postgres: PostgresServer,
+    authority: Authority,
+    wrong: str,
+) -> None:
+    """Before anything is run there or written down."""
+    other = make_authority(tmp_path, "other") if wrong == "authority" else authority
+    port = free_port() if wrong == "away" else postgres.port
+    host = "127.0.0.1" if wrong == "name" else "localhost"
+    url = f"postgresql://{host}:{port}/rubrica"
+    del settings
+
+    with pytest.raises(SettingsError, match="does not answer as it should"):
+        servers.make_users(settings_of(tmp_path, port, other, url=url), "x", "")
+
+    assert not written_sql(tmp_path).exists()
+
+
+def test_units_get_their_own_password_and_the_way_there(
+    tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each its own, by the name that the settings have; the host's address alone."""
+    known = {"db.example": "192.0.2.20", "redis.example": "2001:db8::7"}
+
+    def look_up(host: str, *_: object, **__: object) -> list[object]:
+        return [(2, 1, 6, "", (known[host], 0))]
+
+    monkeypatch.setattr("socket.getaddrinfo", look_up)
+    monkeypatch.setattr(system, "UNITS", tmp_path / "units")
+    settings = settings_of(
+        tmp_path, 5432, authority, url="postgresql://db.example/rubrica"
+    )
+    redis = settings.redis.model_copy(
+        update={
+            "url": "rediss://redis.example:6379/0",
+            "password_file": tmp_path / "redis",
+        }
+    )
+    settings = settings.model_copy(update={"redis": redis})
+
+    for unit, user in servers.UNITS.items():
+        own = "" if user == OWNER else f"-{user.removeprefix('rubrica-')}"
+        assert servers.unit_lines(settings, unit) == [
+            f"LoadCredential=database:{tmp_path}/database{own}",
+            f"LoadCredential=redis:{tmp_path}/redis",
+            "IPAddressAllow=192.0.2.20",
+            "IPAddressAllow=2001:db8::7",
+        ]
+
+
+def test_what_an_operator_wrote_stays(
+    tmp_path: Path,
+    settings: Settings,
+    postgres: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A credential of their own drop-in is that unit's, and the password is there."""
+    monkeypatch.setattr(system, "UNITS", tmp_path)
+    superuser = tmp_path / "superuser"
+    superuser.write_text(postgres.password)
+    (tmp_path / "other").write_text("la de la api")
+    for unit, line in (
+        ("api", f"LoadCredential=database:{tmp_path}/other"),
+        ("admin", "LoadCredentialEncrypted=database:/etc/credstore/database"),
+    ):
+        drop_in = tmp_path / f"rubrica-{unit}.service.d"
+        drop_in.mkdir()
+        (drop_in / "override.conf").write_text(f"[Service]\n{line}\n")
+        (drop_in / "servers.conf").write_text("[Service]\nLoadCredential=database:x\n")
+
+    servers.make_users(settings, "rubrica", str(superuser))
+
+    assert servers.unit_lines(settings, "api") == []
+    assert servers.unit_lines(settings, "admin") == []
+    own = f"LoadCredential=database:{tmp_path}/database-chores"
+    assert servers.unit_lines(settings, "chores") == [own]
+    url = settings.database.url.replace("//", "//rubrica-api@")
+    (tmp_path / "database").write_text("la de la api")
+    database = settings.database.model_copy(update={"url": url})
+    servers.make_users(settings.model_copy(update={"database": database}), "x", "")
+
+
+def test_units_of_this_machines_servers_need_nothing(tmp_path: Path) -> None:
+    """A socket, and Redis without a password."""
+    table = {"url": "postgresql:///rubrica?host=/run/postgresql"}
+    redis = {"url": "redis://127.0.0.1:6379/0"}
+    settings = core_settings(tmp_path, database=table, redis=redis)
+
+    assert not servers.has_host(settings)
+    assert all(servers.unit_lines(settings, unit) == [] for unit in servers.UNITS)
+
+
+def test_one_user_for_all_is_left_to_whom_made_it(
+    tmp_path: Path, postgres: PostgresServer, authority: Authority
+) -> None:
+    """The settings name it: nothing is run there; its password is every unit's."""
+    (tmp_path / "database").write_text(postgres.password)
+    url = f"postgresql://rubrica@localhost:{postgres.port}/postgres"
+    settings = settings_of(tmp_path, postgres.port, authority, url=url)
+
+    servers.make_users(settings, "postgres", "")
+
+    for unit in servers.UNITS:
+        assert servers.unit_lines(settings, unit) == [
+            f"LoadCredential=database:{tmp_path}/database"
+        ]
+    (tmp_path / "database").write_text("otra")
+    with pytest.raises(SettingsError, match="password"):
+        servers.make_users(settings, "postgres", "")
