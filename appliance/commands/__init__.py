@@ -28,8 +28,8 @@ _EX_PIPE: Final = 128 + 13
 """As a shell tells of a process that SIGPIPE ended."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run a command; the process's exit status."""
+def command_parser() -> argparse.ArgumentParser:
+    """What reads a command line: of the core, and of every package's commands."""
     parser = argparse.ArgumentParser(
         prog="rubrica",
         description="Sign PDF documents remotely with keys that an HSM protects.",
@@ -47,7 +47,12 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for point in sorted(entry_points(group="rubrica.commands")):
         point.load()(commands)
-    args = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; the process's exit status."""
+    args = command_parser().parse_args(arguments)
     _close_to_others()
     try:
         _refuse_root(args.settings, sys.argv[1:] if arguments is None else arguments)

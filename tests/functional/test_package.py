@@ -19,7 +19,7 @@ from tests.parts.manual import Block, blocks, packages
 from tests.parts.packaged import built, debian_with
 
 _API: Final = "http://127.0.0.1:8080"
-_PROXY: Final = ("nginx",)
+_BESIDE: Final = ("nginx", "openssl", "age")
 
 pytestmark = [
     pytest.mark.long,
@@ -45,9 +45,7 @@ def machine(
     install = next(b.text for b in manual if "rubrica_*.deb" in b.text)
     named = [each for each in packages(install) if not each.startswith("/")]
     (folder / "machine").mkdir()
-    with debian_with(
-        folder / "machine", package, [*named, *_PROXY, "openssl"]
-    ) as booted:
+    with debian_with(folder / "machine", package, [*named, *_BESIDE]) as booted:
         yield booted
 
 
@@ -167,6 +165,47 @@ def test_doctor_finds_what_setup_mends(machine: Booted) -> None:
     assert refused.returncode == 78
     assert "/etc/rubrica/secrets/pepper" in refused.stderr
     assert "backup" in refused.stderr
+
+
+def test_backup_is_made_and_tried_out(machine: Booted) -> None:
+    """By the manual's lines; one that fails is a unit that failed, and told."""
+    given = blocks("Every day", "backup.md")
+    folders, start = (block.text for block in given if block.language == "sh")
+    (config,) = (block.text for block in given if block.language == "toml")
+    (drill,) = (b.text for b in blocks("Try it", "backup.md") if b.language == "sh")
+    machine.run(f"cd /root && {_text('Make one', 'age-keygen')}")
+    key = machine.run("age-keygen -y /root/rubrica-backup.key").stdout.strip()
+    machine.run(folders)
+    machine.run(_text("Make one", "rubrica backup").replace("age1…", key))
+    (machine.root / "etc/rubrica/backup.toml").write_text(config.replace("age1…", key))
+    (machine.root / "etc/rubrica/backup.toml").chmod(0o644)
+
+    machine.run(start)
+    machine.run("systemctl enable --now rubrica-audit-verify.timer")
+    machine.run("systemctl start rubrica-audit-verify.service")
+
+    timers = machine.run("systemctl list-timers --no-legend 'rubrica-*'").stdout
+    assert "rubrica-backup.timer" in timers
+    assert "rubrica-audit-verify.timer" in timers
+    record, secrets = "/backup/record/*.tar.age", "/elsewhere/secrets/*.tar.age"
+    drill = drill.replace("rubrica-secrets-TIME.tar.age", secrets)
+    told = machine.run(f"cd /root && {drill.replace('rubrica-TIME.tar.age', record)}")
+    assert "can be brought back" in told.stdout
+    assert "signatures: 0" not in told.stdout
+    machine.run("mv /backup/record /backup/away")
+    failed = machine.run("systemctl start rubrica-backup.service", check=False)
+    found = machine.run("rubrica doctor --only units", check=False)
+    machine.run("mv /backup/away /backup/record; systemctl start rubrica-backup")
+    assert failed.returncode != 0
+    assert found.returncode == 1
+    assert "rubrica-backup.service failed" in found.stdout
+    assert "AMISS" not in machine.run("rubrica doctor --only units").stdout
+
+
+def _text(heading: str, word: str) -> str:
+    """The block below a heading of the page on backups that has a word in it."""
+    (found,) = (b.text for b in blocks(heading, "backup.md") if word in b.text)
+    return found
 
 
 def test_upgrade_without_a_file_is_refused_before_anything(machine: Booted) -> None:
