@@ -7,18 +7,21 @@ rubrica database check
 import argparse
 import hashlib
 import hmac
+import secrets
 from base64 import b64encode
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from appliance.commands.terminal import run_async, say
-from appliance.settings import Settings, load_settings
+from appliance.settings import Settings, SettingsError, load_settings
 
 if TYPE_CHECKING:
     from appliance.commands.groups import Subparsers
 
 _NAME: Final = "rubrica"
+_SALT_BYTES: Final = 16
 _ROUNDS: Final = 4096
 """PostgreSQL's own; our passwords are random and long, so more would add nothing."""
 _SQL: Final = """\
@@ -58,11 +61,18 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     roles = parts.add_parser(
         "roles", help="the SQL, for psql, that makes a user for each role"
     )
-    roles.add_argument(
+    which = roles.add_mutually_exclusive_group()
+    which.add_argument(
         "--passwords",
         action="store_true",
         help="have psql ask for a password of each; on its own machine's socket "
         "PostgreSQL knows them by their Unix users",
+    )
+    which.add_argument(
+        "--from-files",
+        action="store_true",
+        help="with the passwords that are in the files database.password_file and "
+        "database.password_file-ROLE, as PostgreSQL keeps them: none can be read",
     )
     roles.set_defaults(run=_roles)
     check = parts.add_parser(
@@ -93,9 +103,47 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _roles(args: argparse.Namespace) -> int:
-    name = database_name(load_settings(args.settings))
-    say(roles_sql(name, passwords=args.passwords).rstrip())
+    from appliance.storage.password_files import (  # noqa: PLC0415 (heavy)
+        password_file_of,
+    )
+    from appliance.storage.rights import OWNER, Role  # noqa: PLC0415 (heavy)
+
+    settings = load_settings(args.settings)
+    known: dict[str, str] = {}
+    if args.from_files:
+        owners = settings.database.password_file
+        if owners is None:
+            msg = "database.password_file: is not set: there are no passwords"
+            raise SettingsError(msg)
+        users = (OWNER, *(role.value for role in Role))
+        known = verifiers_of({user: password_file_of(owners, user) for user in users})
+    name = database_name(settings)
+    say(roles_sql(name, passwords=args.passwords, verifiers=known).rstrip())
     return 0
+
+
+def verifiers_of(files: Mapping[str, Path]) -> dict[str, str]:
+    """What PostgreSQL keeps of some passwords, by user.
+
+    Args:
+        files: with a password each, by user.
+
+    Raises:
+        SettingsError: a file cannot be read, or what is in it is not printable ASCII.
+    """
+    from appliance.storage.password_files import (  # noqa: PLC0415 (heavy)
+        read_password,
+    )
+
+    found = {}
+    for user, path in files.items():
+        password = read_password(path)
+        try:
+            found[user] = scram_verifier(password, secrets.token_bytes(_SALT_BYTES))
+        except ValueError as exc:
+            msg = f"{path}: must hold {exc}"
+            raise SettingsError(msg) from None
+    return found
 
 
 def database_name(settings: Settings) -> str:

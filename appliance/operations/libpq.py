@@ -13,7 +13,6 @@ from typing import Final
 
 from appliance.settings import Settings
 from appliance.storage.engines import connect_options, database_url
-from appliance.storage.rights import OWNER
 
 _AUTHORITIES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 """The system's; libpq before 16 has no word for them."""
@@ -54,15 +53,3 @@ def named_user(settings: Settings) -> str:
     given = settings.database.url
     before = given.partition("://")[2].partition("?")[0].partition("/")[0]
     return before.rpartition("@")[0]
-
-
-def password_file_of(owners: Path, user: str) -> Path:
-    """Where a user of the database has its password.
-
-    Args:
-        owners: that of the tables' owner, which the settings name; systemd hands each
-            role its own by this one's name.
-        user: of the database.
-    """
-    role = user.removeprefix("rubrica-")
-    return owners if user == OWNER else owners.with_name(f"{owners.name}-{role}")

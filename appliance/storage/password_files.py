@@ -4,6 +4,7 @@ from pathlib import Path
 
 from appliance.core.credential_files import given_file
 from appliance.settings import SettingsError
+from appliance.storage.rights import OWNER
 
 
 def read_password(path: Path) -> str:
@@ -29,3 +30,15 @@ def read_password(path: Path) -> str:
         msg = f"{path}: must hold the password alone, on one line of UTF-8"
         raise SettingsError(msg)
     return lines[0]
+
+
+def password_file_of(owners: Path, user: str) -> Path:
+    """Where a user of the database has its password.
+
+    Args:
+        owners: that of the tables' owner, which the settings name; systemd hands each
+            role its own by this one's name.
+        user: of the database.
+    """
+    role = user.removeprefix("rubrica-")
+    return owners if user == OWNER else owners.with_name(f"{owners.name}-{role}")

@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 from appliance.commands.database import scram_verifier
-from appliance.operations.libpq import password_file_of
 from appliance.operations.setup import servers, system
 from appliance.settings import Settings, SettingsError
+from appliance.storage.password_files import password_file_of
 from appliance.storage.rights import OWNER, Role
 from tests.core_parts import core_settings
 from tests.parts.places import free_port, short_folder
 from tests.parts.postgres import PostgresServer, program
+from tests.parts.rubrica import run_rubrica
 from tests.parts.server_certificates import Authority, make_authority
 
 USERS = (OWNER, *(role.value for role in Role))
@@ -147,6 +148,34 @@ def test_setup_makes_the_users(
     told = str(refused.value)
     assert "rubrica-admin" in told
     assert "rubrica-api" not in told
+
+
+def test_command_prints_the_same_users(
+    tmp_path: Path, settings: Settings, postgres: PostgresServer
+) -> None:
+    """After a restore, for a server that has none: by the passwords that came back."""
+    file = tmp_path / "settings.toml"
+    token = f'{{ label = "x", pin_file = "{tmp_path}/pin" }}'
+    file.write_text(
+        f'data_dir = "{tmp_path}"\nrun_dir = "{tmp_path}"\n'
+        f'[database]\nurl = "{settings.database.url}"\npassword_file = "database"\n'
+        f"[hsm]\nfirma = {token}\npki = {token.replace('x', 'y', 1)}\n"
+        '[secrets]\npepper_file = "p"\ndata_key_file = "d"\nlookup_key_file = "l"\n'
+    )
+
+    done = run_rubrica("--settings", str(file), "database", "roles", "--from-files")
+
+    assert done.returncode == 0, done.stderr
+    assert "clave" not in done.stdout
+    psql = [str(program("psql")), "-X", "-v", "ON_ERROR_STOP=1", "--quiet"]
+    subprocess.run(
+        [*psql, "-d", postgres.url()], check=True, text=True, input=done.stdout
+    )
+    servers.make_users(settings, "postgres", "")
+    password_file_of(tmp_path / "database", Role.API).write_text("contraseña")
+    refused = run_rubrica("--settings", str(file), "database", "roles", "--from-files")
+    assert refused.returncode == 78
+    assert "ASCII" in refused.stderr
 
 
 def test_wrong_superuser_is_told(

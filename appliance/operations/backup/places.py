@@ -7,12 +7,12 @@ from typing import Final
 from pydantic import BaseModel
 
 from appliance.domain.ids import IntegratorId
-from appliance.operations.libpq import password_file_of
 from appliance.operations.sample import person_file
 from appliance.settings import Settings, TokenSettings
 from appliance.storage.bucket import Bucket
 from appliance.storage.document_files import name_of, named_document
 from appliance.storage.document_mark import FILE
+from appliance.storage.password_files import password_file_of
 from appliance.storage.rights import Role
 
 SETTINGS: Final = "settings.toml"

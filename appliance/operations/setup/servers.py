@@ -24,14 +24,14 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from appliance.commands.as_role import credentials_of
-from appliance.commands.database import database_name, roles_sql, scram_verifier
+from appliance.commands.database import database_name, roles_sql, verifiers_of
 from appliance.commands.terminal import say
-from appliance.operations.libpq import libpq_variables, named_user, password_file_of
+from appliance.operations.libpq import libpq_variables, named_user
 from appliance.operations.setup import system
 from appliance.operations.setup.answers import AUTHORITIES, PASSWORDS, Answers
 from appliance.settings import Settings, SettingsError
 from appliance.storage.engines import connect_options, database_url
-from appliance.storage.password_files import read_password
+from appliance.storage.password_files import password_file_of, read_password
 from appliance.storage.rights import OWNER, Role
 
 _USERS: Final = (OWNER, *(role.value for role in Role))
@@ -57,7 +57,6 @@ _DROP_IN: Final = """\
 # Redis on other hosts. Lines of your own go into a file beside it.
 [Service]
 """
-_SALT_BYTES: Final = 16
 _NOT_YET: Final = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
@@ -255,7 +254,9 @@ def make_users(settings: Settings, superuser: str, superuser_file: str) -> None:
     if amiss and named_user(settings):
         raise SettingsError(_AMISS + "; ".join(amiss))
     if amiss:
-        sql = _sql(settings)
+        # No password can be read in it.
+        known = verifiers_of(_password_files(settings))
+        sql = roles_sql(database_name(settings), verifiers=known)
         if superuser_file:
             _run_there(settings, superuser, read_password(Path(superuser_file)), sql)
         else:
@@ -265,24 +266,6 @@ def make_users(settings: Settings, superuser: str, superuser_file: str) -> None:
     written.unlink(missing_ok=True)
     users = len(_password_files(settings))
     say(f"database: {users} users get in, TLS {settings.database.tls}")
-
-
-def _sql(settings: Settings) -> str:
-    """What makes the users; no password can be read in it.
-
-    Raises:
-        SettingsError: a password is not of printable ASCII.
-    """
-    verifiers = {}
-    for user, path in _password_files(settings).items():
-        try:
-            verifiers[user] = scram_verifier(
-                read_password(path), secrets.token_bytes(_SALT_BYTES)
-            )
-        except ValueError as exc:
-            msg = f"{path}: must hold {exc}"
-            raise SettingsError(msg) from None
-    return roles_sql(database_name(settings), verifiers=verifiers)
 
 
 def _write_down(path: Path, sql: str, amiss: list[str]) -> None:
