@@ -67,6 +67,8 @@ def test_package_has_what_it_should(machine: Booted) -> None:
         "/usr/share/doc/rubrica/copyright",
         "/usr/share/doc/rubrica/THIRD-PARTY-NOTICES",
         "/usr/lib/systemd/system/rubrica.target",
+        "/usr/lib/systemd/system/rubrica-backup.timer",
+        "/usr/lib/systemd/system/rubrica-audit-verify.timer",
     } <= names
     assert not [name for name in names if re.search(r"/(pip|setuptools|wheel)/", name)]
 

@@ -1,6 +1,6 @@
 """A drill: a backup brought back into a scratch folder, looked at, and removed.
 
-    for part in drill(Drill(backup, secrets, identity)):
+    for part in drill(Drill(backup, secrets, identity, sample=None, signed=20)):
         print(part.name, part.told, part.faults)
 
 Neither an installation of this machine nor an HSM is touched, and nothing but the
@@ -32,8 +32,6 @@ from appliance.storage.key_files import read_key_ring
 from appliance.storage.table_version import newest
 
 WORK: Final = "/var/tmp"  # noqa: S108 (a folder of its own is made in it)
-SIGNED: Final = 20
-"""Signed documents whose signatures are verified, unless more are asked for."""
 _PASS_THROUGH: Final = 0o711
 """PostgreSQL's user has a folder in it; nobody may list it."""
 
@@ -45,9 +43,9 @@ class Drill:
     backup: Path
     secrets: Path
     identity: Path
-    sample: int | None = None
+    sample: int | None
     """How many documents are opened, chosen at random; None: all."""
-    signed: int = SIGNED
+    signed: int
     """How many signed ones are verified, chosen at random."""
 
 
