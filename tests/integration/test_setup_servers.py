@@ -6,6 +6,7 @@ on a booted machine (`tests/functional/test_servers_elsewhere.py`).
 Source: docs/database.md "Set it up".
 """
 
+import os
 import subprocess
 from base64 import b64decode
 from collections.abc import Iterator
@@ -242,6 +243,37 @@ def test_units_get_their_own_password_and_the_way_there(
             "IPAddressAllow=192.0.2.20",
             "IPAddressAllow=2001:db8::7",
         ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the files are root's")
+def test_drop_ins_are_written_where_they_are_others(
+    tmp_path: Path, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once; again for another address; and they go where nothing is elsewhere."""
+    address, reloads = "192.0.2.20", []
+    monkeypatch.setattr(system, "UNITS", tmp_path / "units")
+    monkeypatch.setattr(system, "run", lambda *words: reloads.append(words))
+    monkeypatch.setattr(
+        "socket.getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (address, 0))]
+    )
+    url = "postgresql://db.example/rubrica"
+    settings = settings_of(tmp_path, 5432, authority, url=url)
+
+    def written() -> dict[str, str]:
+        servers.write_drop_ins(settings)
+        found = (tmp_path / "units").glob("*/servers.conf")
+        return {path.parent.name: path.read_text() for path in found}
+
+    first = written()
+    assert first.keys() == {f"rubrica-{unit}.service.d" for unit in servers.UNITS}
+    assert written() == first
+    assert reloads == [("systemctl", "daemon-reload")]
+    address = "192.0.2.21"
+    other = written()
+    assert all("IPAddressAllow=192.0.2.21\n" in text for text in other.values())
+    settings = core_settings(tmp_path, database={"url": "postgresql:///r?host=/run/p"})
+    assert written() == {}
+    assert len(reloads) == 3
 
 
 def test_what_an_operator_wrote_stays(

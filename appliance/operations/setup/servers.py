@@ -172,11 +172,13 @@ def write_drop_ins(settings: Settings) -> None:
         lines = unit_lines(settings, unit)
         path = _folder(unit) / _FILE
         text = _DROP_IN + "".join(f"{line}\n" for line in lines)
-        if not lines or (path.exists() and path.read_text("utf-8") == text):
+        before = path.read_text("utf-8") if path.exists() else _DROP_IN
+        if before == text:
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
-        system.write_if_missing(path, text, mode=0o644, owner="root")
+        if lines:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            system.write_if_missing(path, text, mode=0o644, owner="root")
         changed = True
     if changed:
         system.run("systemctl", "daemon-reload")
