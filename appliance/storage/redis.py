@@ -314,21 +314,21 @@ async def connect_queue(settings: RedisSettings) -> ArqRedis:
 
 def _connection(settings: RedisSettings) -> dict[str, Any]:
     """Where Redis is, and how soon it counts as away."""
-    if settings.unix_socket_path is not None:
-        return {
-            "unix_socket_path": settings.unix_socket_path,
-            "socket_connect_timeout": _CONNECT_S,
-        }
-    return {
-        "host": settings.host if isinstance(settings.host, str) else "localhost",
-        "port": settings.port,
+    found: dict[str, Any] = {
         "db": settings.database,
         "username": settings.username,
         "password": settings.password,
+        "socket_connect_timeout": _CONNECT_S,
+    }
+    if settings.unix_socket_path is not None:
+        return {**found, "unix_socket_path": settings.unix_socket_path}
+    return {
+        **found,
+        "host": settings.host if isinstance(settings.host, str) else "localhost",
+        "port": settings.port,
         "ssl": settings.ssl,
         "ssl_ca_certs": settings.ssl_ca_certs,
         "ssl_check_hostname": settings.ssl_check_hostname,
-        "socket_connect_timeout": _CONNECT_S,
         "socket_keepalive": True,
         "socket_keepalive_options": OPTIONS,
     }
