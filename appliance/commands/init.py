@@ -33,15 +33,15 @@ fonts_dir = "{fonts_dir}"
 
 [web]
 base_url = "http://127.0.0.1:{api}"
-listen_api = "127.0.0.1:{api}"
+listen_api = "{host}:{api}"
 # Another origin than the API's, as it has to be.
 iframe_url = "http://localhost:{embed}"
-listen_embed = "127.0.0.1:{embed}"
+listen_embed = "{host}:{embed}"
 admin_url = "http://127.0.0.1:{admin}"
-listen_admin = "127.0.0.1:{admin}"
+listen_admin = "{host}:{admin}"
 
 [metrics]
-listen = "127.0.0.1:{metrics}"
+listen = "{host}:{metrics}"
 
 [hsm]
 profile = "softhsm2"
@@ -79,6 +79,12 @@ def register(
         "--trial", action="store_true", help="a trial: demo CA, free port, SQLite"
     )
     init.add_argument("--installation", default="Demo", help="its name")
+    init.add_argument(
+        "--listen-host",
+        default="127.0.0.1",
+        help="address that the faces listen on (0.0.0.0 in a container that "
+        "publishes their ports)",
+    )
     init.set_defaults(run=_init)
 
 
@@ -102,6 +108,7 @@ def _settings_text(folder: Path, args: argparse.Namespace) -> str:
     return _TEMPLATE.format(
         trial="true" if args.trial else "false",
         installation=args.installation,
+        host=args.listen_host,
         run_dir=_run_dir(folder),
         fonts_dir=next((path for path in _FONTS if path.exists()), _FONTS[0]),
         api=api,

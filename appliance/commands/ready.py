@@ -38,19 +38,32 @@ def _ready(args: argparse.Namespace) -> int:
     if not address:
         msg = f"{args.settings}: web.listen_api: is empty; no api listens here"
         raise SettingsError(msg)
-    deadline = time.monotonic() + args.wait
+    is_ready, told = ask_until_ready(address, args.wait, args.pid)
+    say(told)
+    return 0 if is_ready else 1
+
+
+def ask_until_ready(
+    address: str, wait_s: float, pid: int | None = None
+) -> tuple[bool, str]:
+    """Whether the `api` is ready, and what was told last.
+
+    Args:
+        address: `web.listen_api` of the settings.
+        wait_s: seconds to go on asking for.
+        pid: of who is to get ready; once it has ended, nobody is waited for.
+    """
+    deadline = time.monotonic() + wait_s
     while True:
-        if args.pid is not None and not _runs(args.pid):
+        if pid is not None and not _runs(pid):
             # Whoever may answer there is another installation.
-            say(f"process {args.pid}, which was to get ready, has ended")
-            return 1
+            return False, f"process {pid}, which was to get ready, has ended"
         try:
             status, told = ask(address, "/readyz")
         except (OSError, http.client.HTTPException) as exc:
             status, told = 0, f"{address}: {exc}"
         if status == _OK or time.monotonic() >= deadline:
-            say(told)
-            return 0 if status == _OK else 1
+            return status == _OK, told
         time.sleep(_LOOK_AGAIN_S)
 
 

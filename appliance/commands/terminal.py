@@ -56,6 +56,23 @@ def read_file(path: Path) -> bytes:
         raise SettingsError(msg) from exc
 
 
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file that a command was told to.
+
+    Args:
+        path: of the file; one that is there is replaced.
+        content: of it.
+
+    Raises:
+        SettingsError: it cannot be written.
+    """
+    try:
+        path.write_bytes(content)
+    except OSError as exc:
+        msg = f"{path}: cannot be written ({exc.strerror})"
+        raise SettingsError(msg) from exc
+
+
 def ask(what: str) -> str:
     """Ask for a secret, twice the same, without showing it.
 

@@ -18,8 +18,9 @@ from appliance.commands.kept_people import (
     new_person,
     sign_through_api,
 )
+from appliance.commands.ready import ask_until_ready
 from appliance.commands.sample import sample_pdf
-from appliance.commands.terminal import say
+from appliance.commands.terminal import say, write_file
 from appliance.commands.verify import report_on
 from appliance.domain.vocab import Environment, VouchedBy
 from appliance.settings import Settings, SettingsError
@@ -51,20 +52,34 @@ def register(
         help="sign a sample through the API of this machine and verify it (PREPROD)",
         epilog="Exit status: 0, it is signed and valid; 1, it is not.",
     )
+    sample.add_argument("--out", type=Path, help="file for the signed PDF")
+    sample.add_argument(
+        "--wait",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="how long to wait for an API that is not ready yet (default: not at all)",
+    )
     handle(sample, _sample)
 
 
 async def _sample(front: "Front", args: argparse.Namespace) -> int:
-    del args
     settings = front.settings
     if settings.environment is not Environment.PREPROD:
         msg = "sample: signs in PREPROD alone: in PROD each signature binds somebody"
         raise SettingsError(msg)
+    if args.wait and (listen := settings.web.listen("api")):
+        is_ready, words = ask_until_ready(listen, args.wait)
+        if not is_ready:
+            say(words)
+            return 1
     told = await _person(front, settings)
     request = await _request(front)
     client = ApiClient(_own_address(settings), settings.web.base_url)
     signed = await sign_through_api(front, client, _CUIL, told, request)
     report = await report_on(front.core, signed)
+    if args.out is not None:
+        write_file(args.out, signed)
     verdict = "valid" if report.valid else "NOT valid"
     say(f"solicitud {request}: signed through the API, {len(signed)} bytes, {verdict}")
     return 0 if report.valid else 1

@@ -9,7 +9,7 @@ An answers file is TOML: a key of `Answers` and its value, a line each.
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from socket import getfqdn
 from typing import Final, Self
@@ -19,6 +19,8 @@ from appliance.settings import SettingsError
 
 PROXIES: Final = ("nginx", "caddy", "haproxy", "other", "none")
 """Web servers that setup writes a sample for, another one, or none."""
+_ON_THIS_MACHINE: Final = ("http://localhost:8081", "http://127.0.0.1:8082")
+"""Frame and console of a trial that no web server stands before."""
 SETTINGS_OF: Final = {
     "environment": "environment",
     "installation": "installation",
@@ -131,7 +133,7 @@ class Answers:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
             msg = f"{path}: not valid TOML ({exc})"
             raise SettingsError(msg) from exc
-        known = [field.name for field in fields(cls)]
+        known = [each.name for each in fields(cls)]
         faults = [
             f"{path}: {key}: is no question; known: {', '.join(known)}"
             if key not in known
@@ -159,17 +161,49 @@ class Answers:
         host = urlsplit(base_url).hostname or "firma.example"
         none = self.proxy == "none"
         afar = "verify-full" if self.has_database_host else "prefer"
+        iframe_url, admin_url = f"https://marco.{host}", f"https://consola.{host}"
+        if host == "127.0.0.1":
+            iframe_url, admin_url = _ON_THIS_MACHINE
         return replace(
             self,
             database_tls=self.database_tls or afar,
             base_url=base_url,
-            iframe_url=self.iframe_url or f"https://marco.{host}",
-            admin_url=self.admin_url or f"https://consola.{host}",
+            iframe_url=self.iframe_url or iframe_url,
+            admin_url=self.admin_url or admin_url,
             trusted_proxies="" if none else self.trusted_proxies,
             certificate=self.certificate or f"/etc/ssl/{host}.pem",
             certificate_key=self.certificate_key or f"/etc/ssl/private/{host}.key",
         )
 
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where an installation's processes have what its settings name."""
+
+    settled: Mapping[str, str] = field(default_factory=dict)
+    """Answers that are not asked for, since nothing else would do."""
+    usual: Mapping[str, str] = field(default_factory=dict)
+    """Answers that are usual here, and not elsewhere."""
+    host: str = "127.0.0.1"
+    """What the faces listen on."""
+    host_note: str = "The listeners stand in the units rubrica-*.socket too."
+    database: str = (
+        "# By a socket PostgreSQL knows each role by its Unix user, without a password."
+    )
+    """Lines of `[database]` before its address."""
+    redis: str = ""
+    """Lines of `[redis]` after its address."""
+    secrets: str = "/etc/rubrica/secrets"
+    """Folder of the keys."""
+    secrets_note: str = "systemd hands each role those that it needs (LoadCredential=)."
+    metrics: str = ""
+    """Lines of `[metrics]` after its listener."""
+    tables: str = ""
+    """Tables that stand in no other layout, with a line end."""
+
+
+MACHINE: Final = Layout()
+"""Roles as systemd's units."""
 
 _TEMPLATE: Final = """\
 # Settings of this installation, readable for all: no secret stands here.
@@ -183,44 +217,43 @@ run_dir = "/run/rubrica"
 [web]
 # What checks a signature in years to come asks below this address: it stays.
 base_url = {base_url}
-# The listeners stand in the units rubrica-*.socket too.
-listen_api = "127.0.0.1:8080"
+# {host_note}
+listen_api = "{host}:8080"
 # Another origin than every other address here: nothing else may be served there.
 iframe_url = {iframe_url}
-listen_embed = "127.0.0.1:8081"
+listen_embed = "{host}:8081"
 # Best reachable from inside alone.
 admin_url = {admin_url}
-listen_admin = "127.0.0.1:8082"
+listen_admin = "{host}:8082"
 # Where the web server before the faces asks from; its word on the client's address
 # is taken.
 trusted_proxies = {trusted_proxies}
 
 [metrics]
 # Figures of all roles, for Prometheus: docs/metrics.md.
-listen = "127.0.0.1:8083"
-
+listen = "{host}:8083"
+{metrics}
 [database]
-# By a socket PostgreSQL knows each role by its Unix user, without a password.
-url = {database}
-{database_more}
+{database_more}url = {database}
+
 [redis]
 url = {redis}
 {redis_more}{documents}
 [hsm]
 profile = {hsm_profile}
-{hsm_more}# In memory: made by tmpfiles.conf, on the tmpfs of /run.
+{hsm_more}# In memory, on a tmpfs.
 activation_dir = "/run/rubrica/activation"
 firma = {{ label = {firma_label}, pin_file = "/etc/rubrica/hsm/firma.pin" }}
 pki = {{ label = {pki_label}, pin_file = "/etc/rubrica/hsm/pki.pin" }}
 
 [secrets]
-# systemd hands each role those that it needs (LoadCredential=).
-pepper_file = "/etc/rubrica/secrets/pepper"
-data_key_file = "/etc/rubrica/secrets/data-key"
-document_key_file = "/etc/rubrica/secrets/document-key"
-lookup_key_file = "/etc/rubrica/secrets/lookup-key"
+# {secrets_note}
+pepper_file = "{secrets}/pepper"
+data_key_file = "{secrets}/data-key"
+document_key_file = "{secrets}/document-key"
+lookup_key_file = "{secrets}/lookup-key"
 
-[log]
+{tables}[log]
 format = "json"
 """
 _USUAL: Final = Answers()
@@ -233,7 +266,7 @@ AUTHORITIES: Final = {
 """Where setup puts copies of the authorities' certificates: every role reads them."""
 
 
-def settings_text(answers: Answers) -> str:
+def settings_text(answers: Answers, layout: Layout = MACHINE) -> str:
     """The settings file that some answers make: TOML, with comments."""
     more = ""
     if answers.hsm_profile == "softhsm2":
@@ -245,7 +278,7 @@ def settings_text(answers: Answers) -> str:
         for key, place in AUTHORITIES.items()
         if getattr(answers, key)
     }
-    database_more = ""
+    database_more = f"{layout.database}\n"
     if answers.has_database_host:
         database_more = (
             "# systemd hands each role the password of its own user.\n"
@@ -253,7 +286,7 @@ def settings_text(answers: Answers) -> str:
             f"tls = {_quoted(answers.database_tls)}\n"
             + authorities.get("database_ca", "")
         )
-    redis_more = authorities.get("redis_ca", "")
+    redis_more = layout.redis + authorities.get("redis_ca", "")
     if answers.redis_password_file:
         redis_more = f'password_file = "{PASSWORDS}/redis"\n{redis_more}'
     documents = ""
@@ -262,7 +295,7 @@ def settings_text(answers: Answers) -> str:
     elif answers.documents != _USUAL.documents:
         documents = f"\n[documents]\npath = {_quoted(answers.documents)}\n"
     texts = {
-        field.name: _quoted(getattr(answers, field.name)) for field in fields(answers)
+        each.name: _quoted(getattr(answers, each.name)) for each in fields(answers)
     }
     return _TEMPLATE.format(
         **{
@@ -272,6 +305,12 @@ def settings_text(answers: Answers) -> str:
             "hsm_more": more,
             "database_more": database_more,
             "redis_more": redis_more,
+            "host": layout.host,
+            "host_note": layout.host_note,
+            "secrets": layout.secrets,
+            "secrets_note": layout.secrets_note,
+            "metrics": layout.metrics,
+            "tables": layout.tables,
         }
     )
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from appliance.commands.terminal import say
-from appliance.operations.setup import proxy, servers, steps, system
+from appliance.operations.setup import containers, proxy, servers, steps, system
 from appliance.operations.setup.answers import Answers, settings_text
 from appliance.operations.setup.questions import ask_all
 from appliance.settings import SettingsError, load_settings
@@ -31,6 +31,12 @@ def register(
         "--answers", type=Path, help="TOML file of answers; the rest is usual"
     )
     which.add_argument("--yes", action="store_true", help="every answer is the usual")
+    setup.add_argument(
+        "--compose",
+        type=Path,
+        metavar="FOLDER",
+        help="write what containers need: compose.yaml, settings, keys (in the image)",
+    )
     setup.set_defaults(run=_setup)
 
 
@@ -39,18 +45,16 @@ def _setup(args: argparse.Namespace) -> int:
         msg = "setup: makes users and units: run it as root"
         raise SettingsError(msg)
     given = Answers.read(args.answers) if args.answers else {}
+    if args.compose:
+        return _for_containers(args, given)
     steps.make_users_and_folders()
     answers = Answers.of(given)
     if system.SETTINGS.exists():
         say(f"kept  {system.SETTINGS}; its answers are not asked for again")
     else:
-        interactive = not args.yes and not args.answers and sys.stdin.isatty()
-        if not (interactive or args.yes or args.answers):
-            msg = "setup: nobody to ask; give --answers FILE, or --yes"
-            raise SettingsError(msg)
-        answers = ask_all(given, interactive=interactive)
+        answers = ask_all(given, interactive=_is_interactive(args))
         # Before the settings, after which nothing is asked: they need the answers.
-        _write_sample(answers)
+        _write_sample(answers, system.SETTINGS.parent)
         servers.bring_files(answers)
         text = settings_text(answers)
         system.write_if_missing(system.SETTINGS, text, mode=0o644, owner="root")
@@ -71,11 +75,40 @@ def _setup(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write_sample(answers: Answers) -> None:
+def _is_interactive(args: argparse.Namespace) -> bool:
+    """Whether there is somebody to ask.
+
+    Raises:
+        SettingsError: there is nobody, nor answers.
+    """
+    interactive = not args.yes and not args.answers and sys.stdin.isatty()
+    if not (interactive or args.yes or args.answers):
+        msg = "setup: nobody to ask; give --answers FILE, or --yes"
+        raise SettingsError(msg)
+    return interactive
+
+
+def _for_containers(args: argparse.Namespace, given: dict[str, str]) -> int:
+    """Make the folder that `docker compose up` starts an installation from."""
+    folder: Path = args.compose
+    settings_file = folder / containers.SETTINGS
+    answers = None
+    if settings_file.exists():
+        say(f"kept  {settings_file}; its answers are not asked for again")
+    else:
+        answers = ask_all(
+            given, interactive=_is_interactive(args), layout=containers.LAYOUT
+        )
+    containers.make(folder, answers)
+    if answers is not None:
+        _write_sample(answers, folder)
+    return 0
+
+
+def _write_sample(answers: Answers, place: Path) -> None:
     folder = system.DOCS / "samples"
     if not folder.is_dir() or not proxy.fits(answers):
         say(f"no sample for the web server is written; see {folder}")
         return
     name, text = proxy.sample_for(answers, folder)
-    path = system.SETTINGS.with_name(name)
-    system.write_if_missing(path, text, mode=0o644, owner="root")
+    system.write_if_missing(place / name, text, mode=0o644, owner="root")

@@ -19,9 +19,11 @@ from appliance.commands.terminal import say
 from appliance.domain.errors import ApplianceError
 from appliance.operations.setup.answers import (
     BUCKET_SETTINGS_OF,
+    MACHINE,
     PROXIES,
     SETTINGS_OF,
     Answers,
+    Layout,
     settings_text,
 )
 from appliance.operations.setup.system import psql
@@ -79,28 +81,37 @@ _AFAR: Final[Mapping[str, Callable[[Answers], bool]]] = {
 """What is asked for only where it applies."""
 
 
-def ask_all(given: Mapping[str, str], *, interactive: bool) -> Answers:
+def ask_all(
+    given: Mapping[str, str], *, interactive: bool, layout: Layout = MACHINE
+) -> Answers:
     """All answers, each looked at.
 
     Args:
         given: in a file; they are not asked for.
         interactive: ask for the others; else they are the usual ones.
+        layout: what is not asked for since it could not be otherwise.
 
     Raises:
         SettingsError: answers that cannot be, and nobody to ask again.
         EOFError: the terminal ended.
     """
-    answers = Answers.of(given)
-    faults = []
+    faults = [
+        f"{key}: is {value!r} here; another one is set in the settings afterwards"
+        for key, value in layout.settled.items()
+        if given.get(key, value) != value
+    ]
+    answers = Answers(**{**layout.usual, **given, **layout.settled})
     for field in fields(Answers):
         key = field.name
-        if key in _OF_A_BUCKET and not answers.has_bucket:
+        is_idle = key in _OF_A_BUCKET and not answers.has_bucket
+        if key in layout.settled or is_idle:
             continue
         applies = key not in _AFAR or _AFAR[key](answers)
         if interactive and key in _TEXTS and key not in given and applies:
             answers = _asked(answers, key)
         else:
-            faults += [f"{key}: {fault}" for fault in look(answers, key)]
+            faults += [f"{key}: {fault}" for fault in look(answers.filled(), key)]
+    answers = answers.filled()
     # What is wrong with a key that follows from several, or from none.
     rest = _faults(answers)
     faults += [f"{key}: {text}" for key, text in rest if key not in _ANSWERED]
@@ -115,8 +126,8 @@ def _asked(answers: Answers, key: str) -> Answers:
         # What follows from an earlier answer is offered anew.
         usual = getattr(answers.filled(), key)
         typed = input(f"{_TEXTS[key]} [{usual}]: ").strip()
-        tried = replace(answers, **{key: typed or usual}).filled()
-        faults = look(tried, key)
+        tried = replace(answers, **{key: typed or usual})
+        faults = look(tried.filled(), key)
         if not faults:
             return tried
         for fault in faults:

@@ -19,6 +19,8 @@ UNITS: Final = Path("/etc/systemd/system")
 """Where drop-ins of this machine are."""
 DOCS: Final = Path(sys.prefix).parent / "docs"
 """The documentation of what is installed."""
+COMPOSE: Final = Path(sys.prefix).parent / "packaging" / "compose"
+"""compose.yaml, and what the database's image is built from: in the image alone."""
 
 
 def run(
@@ -81,35 +83,62 @@ def psql(folder: str, port: int) -> list[str]:
     return [*as_postgres, "psql", "-X", "-h", folder, "-p", str(port), "-U", "postgres"]
 
 
-def write_if_missing(path: Path, text: str, *, mode: int, owner: str) -> None:
+def write_if_missing(path: Path, text: str, *, mode: int, owner: str | int) -> None:
     """Write a file whole, unless it is there, and tell which.
 
     Args:
         path: of the file; its folder exists.
         text: of it.
         mode: its bits.
-        owner: a user, whose group it gets too.
+        owner: a user, whose group it gets too; a number is both's.
 
     Raises:
         SettingsError: its folder is not there.
     """
     if path.exists():
         say(f"kept  {path}")
+    else:
+        _write(path, text, mode, owner)
+        say(f"made  {path}")
+
+
+def write_as_it_is_now(path: Path, text: str, *, mode: int, owner: str | int) -> None:
+    """Write a file that is this version's and nobody else's, and tell what was done.
+
+    Args:
+        path: of the file; its folder exists.
+        text: of it.
+        mode: its bits.
+        owner: as of `write_if_missing`.
+
+    Raises:
+        SettingsError: its folder is not there.
+    """
+    is_new = not path.exists()
+    if not is_new and path.read_text("utf-8") == text:
+        say(f"kept  {path}")
         return
+    _write(path, text, mode, owner)
+    say(f"{'made ' if is_new else 'renewed'} {path}")
+
+
+def _write(path: Path, text: str, mode: int, owner: str | int) -> None:
     if not path.parent.is_dir():
         msg = f"{path.parent}: is not there; make it, or correct the settings"
         raise SettingsError(msg)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    user = pwd.getpwnam(owner)
+    user, group = owner, owner
+    if isinstance(owner, str):
+        found = pwd.getpwnam(owner)
+        user, group = found.pw_uid, found.pw_gid
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         # By the descriptor: whose folder it is may put another file under the name.
-        os.fchown(file.fileno(), user.pw_uid, user.pw_gid)
+        os.fchown(file.fileno(), int(user), int(group))
         os.fchmod(file.fileno(), mode)
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
     Path(temporary).rename(path)
-    say(f"made  {path}")
 
 
 def new_secret() -> str:
