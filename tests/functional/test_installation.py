@@ -9,7 +9,6 @@ Source: docs/operations.md.
 import re
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ import pytest
 from tests import pdfs
 from tests.parts.booted import Booted, can_boot
 from tests.parts.manual import Block, blocks, packages
+from tests.parts.wheels import fetch, pip_configuration
 from tests.validators import pdfsig
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -88,15 +88,10 @@ def _bring(root: Path) -> None:
     vendor = "appliance/web/vendor/files"
     shutil.copytree(_ROOT / vendor, place / vendor)
     wheels = root / "srv/wheels"
-    locks = ("requirements-build.lock", "requirements.lock")
-    asked = [part for lock in locks for part in ("-r", str(_ROOT / lock))]
-    options = ["--quiet", "--no-deps", "--require-hashes", "--dest", str(wheels)]
-    pip = [sys.executable, "-m", "pip", "download"]
-    subprocess.run([*pip, *options, *asked], check=True)
-    text = "[global]\nno-index = true\nfind-links = /srv/wheels\n"
-    (root / "etc/pip.conf").write_text(text)
+    fetch(wheels, ("requirements-build.lock", "requirements.lock"))
+    (root / "etc/pip.conf").write_text(pip_configuration("/srv/wheels"))
     # What tests make is their own alone; what an operator unpacks is not.
-    made = [root / "opt", wheels, root / "etc/pip.conf"]
+    made = [root / "opt", root / "etc/pip.conf"]
     subprocess.run(["chmod", "-R", "a+rX", *made], check=True)
 
 

@@ -89,26 +89,15 @@ class Booted:
         return done
 
     def within(self, work: Callable[[], Result]) -> Result:
-        """Do something of the tests' on this machine's network.
-
-        Source: setns(2): a thread alone can be moved to another network.
-        """
-
-        def moved() -> Result:
-            self.enter_network()
-            return work()
-
-        # Its one thread stays on that network and ends with the pool.
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            return pool.submit(moved).result()
+        """Do something of the tests' on this machine's network."""
+        return in_network(self._namespace(), work)
 
     def enter_network(self) -> None:
         """Move the calling thread to this machine's network, for good."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        namespace = Path(f"/proc/{self._init().pid}/ns/net")
-        with namespace.open("rb") as there:
-            if libc.setns(there.fileno(), _CLONE_NEWNET) != 0:
-                raise OSError(ctypes.get_errno(), "setns")
+        _enter(self._namespace())
+
+    def _namespace(self) -> Path:
+        return Path(f"/proc/{self._init().pid}/ns/net")
 
     def switch_off(self) -> None:
         """Have it stop as a machine does."""
@@ -148,6 +137,32 @@ class Booted:
             check=False,
             stdin=subprocess.DEVNULL,
         )
+
+
+def in_network(namespace: Path, work: Callable[[], Result]) -> Result:
+    """Do something in a network namespace.
+
+    Args:
+        namespace: its file.
+        work: what is done.
+
+    Source: setns(2): a thread alone can be moved to another network.
+    """
+
+    def moved() -> Result:
+        _enter(namespace)
+        return work()
+
+    # Its one thread stays on that network and ends with the pool.
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(moved).result()
+
+
+def _enter(namespace: Path) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    with namespace.open("rb") as there:
+        if libc.setns(there.fileno(), _CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
 
 
 def can_boot() -> bool:

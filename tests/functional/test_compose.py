@@ -1,0 +1,324 @@
+"""The image, and an installation of containers by the manual's own lines.
+
+Podman stands for docker. The machine has no systemd for podman to run checks of health
+by: the tests run them. What is fetched (packages of Debian and Python) is fetched while
+images are built; nothing that runs has a way out.
+
+Source: docs/operations.md, "Containers".
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from tests.parts.containers import ROOT, ContainerHost, lacking
+from tests.parts.manual import Block, blocks
+from tests.validators import pdfsig, pyhanko_valid
+
+_API: Final = "http://127.0.0.1:8080"
+_LARGEST: Final = 350_000_000
+"""Bytes of the image's files."""
+_FACES: Final = ("api", "embed", "admin", "metrics")
+_WORKERS: Final = ("signing-1", "signing-2", "chores", "sandbox")
+_OTHERS: Final = ("database", "redis")
+_KEYS: Final = {"data-key", "document-key", "lookup-key"}
+_SECRETS: Final = {
+    "api": {*_KEYS, "pepper", "database", "redis"},
+    "embed": {*_KEYS, "pepper", "database", "redis"},
+    "admin": {*_KEYS, "database", "redis"},
+    "signing-1": {"document-key", "database", "redis"},
+    "signing-2": {"document-key", "database", "redis"},
+    "chores": {"document-key", "database", "redis"},
+    "metrics": set[str](),
+    "sandbox": set[str](),
+}
+_TOOLS: Final = (
+    "pip",
+    "pip3",
+    "cc",
+    "gcc",
+    "g++",
+    "ld",
+    "strip",
+    "make",
+    "npm",
+    "node",
+)
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(bool(lacking()), reason=f"it lacks {lacking()}"),
+]
+
+
+@dataclass
+class Installation:
+    """What the manual's lines made."""
+
+    host: ContainerHost
+    folder: Path
+    lines: list[str] = field(default_factory=list)
+    told: str = ""
+    """What the last of them said."""
+    ready_s: dict[str, float] = field(default_factory=dict)
+    """Seconds from a start to the first check that finds it well, by service."""
+
+    def run(self, line: str) -> str:
+        """Run a line in the installation's folder."""
+        return self.host.run(line, self.folder)
+
+    def sample(self, name: str) -> tuple[bytes, str]:
+        """Have a document signed by the manual's line; it, and what was said."""
+        line = self.lines[-1].replace("contrato-firmado.pdf", name)
+        told = self.run(line)
+        return (self.folder / "work" / name).read_bytes(), told
+
+    def inspect(self, service: str) -> dict[str, Any]:
+        """What podman knows of a service's container."""
+        told = self.run(f"docker inspect rubrica_{service}_1")
+        found: list[dict[str, Any]] = json.loads(_json(told))
+        return found[0]
+
+    def inside(self, service: str, script: str) -> list[str]:
+        """Words that a script says in a service's container."""
+        return self.run(f"docker exec rubrica_{service}_1 sh -c '{script}'").split()
+
+    def roots(self) -> list[bytes]:
+        """The CA's root, DER."""
+        pem = self.run("docker exec rubrica_api_1 cat /var/lib/rubrica/pki/root.pem")
+        found = x509.load_pem_x509_certificate(_certificate(pem))
+        return [found.public_bytes(Encoding.DER)]
+
+
+def _json(told: str) -> str:
+    """The list, without what podman says on a machine without systemd."""
+    return told[told.index("[\n") : told.rindex("]") + 1]
+
+
+def _certificate(told: str) -> bytes:
+    (found,) = re.findall(
+        r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", told, re.DOTALL
+    )
+    return str(found).encode()
+
+
+@pytest.fixture(scope="module")
+def manual() -> list[Block]:
+    """What the manual says."""
+    return blocks("Containers")
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[ContainerHost]:
+    """A machine with podman."""
+    with ContainerHost.made() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def installation(manual: list[Block], host: ContainerHost) -> Iterator[Installation]:
+    """The first block of the manual, line by line."""
+    lines = manual[0].text.splitlines()
+    folder = host.folder / "srv"
+    made = Installation(host, folder, lines)
+    build, place, setup, up, _ = (
+        each.replace("/srv/rubrica", str(folder)) for each in lines
+    )
+    host.build(build, ROOT)
+    host.run(place)
+    made.run(setup)
+    # The database's image is made while packages of Debian can still be fetched.
+    host.build("docker compose build", folder)
+    made.run(up)
+    yield made
+    made.run("docker compose down --volumes")
+
+
+def test_image_is_small_and_has_what_runs(installation: Installation) -> None:
+    """No tool, no module compiled twice; a bill of materials, notices, docs."""
+    told = installation.run(
+        "place=$(docker image mount rubrica 2>/dev/null);"
+        "du -sx --block-size=1 $place; docker image unmount rubrica >/dev/null 2>&1"
+    )
+    size = int(re.findall(r"^(\d+)\t", told, re.MULTILINE)[0])
+    sys.stdout.write(f"image: {size / 1e6:.0f} MB\n")
+    assert size <= _LARGEST
+
+    found = installation.inside(
+        "api",
+        f"for each in {' '.join(_TOOLS)}; do command -v $each; done;"
+        " find / -xdev -name pip -o -xdev -name ensurepip -o -xdev -name setuptools;"
+        ' find / -xdev -name "*.opt-*.pyc"; true',
+    )
+    assert found == []
+    kept = installation.inside("api", "ls /opt/rubrica /usr/lib/python3.11/__pycache__")
+    assert {"THIRD-PARTY-NOTICES", "sbom.cdx.json", "docs", "LICENSE"} <= set(kept)
+    configured = installation.inspect("api")["Config"]
+    labels = configured["Labels"]
+    assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
+    assert configured["User"] == "10001:10001"
+
+
+def test_five_commands_to_a_signed_document(installation: Installation) -> None:
+    """By the API, on PostgreSQL, Redis and SoftHSM, valid for two validators."""
+    signed, told = installation.sample("contrato-firmado.pdf")
+
+    assert len(installation.lines) <= 5
+    assert "signed through the API" in told
+    (verdict,) = pdfsig(signed)
+    assert verdict.valid
+    assert pyhanko_valid(signed, installation.roots())
+
+
+def test_every_role_is_well(installation: Installation) -> None:
+    """By the check that its container has; nothing warns."""
+    for service in (*_OTHERS, *_FACES, *_WORKERS):
+        installation.host.wait_until_well(f"rubrica_{service}_1")
+    for service in (*_FACES, *_WORKERS):
+        log = installation.run(f"docker logs rubrica_{service}_1")
+        warned = re.findall(
+            r'^.*"level": "(?:warning|error|critical)".*$', log, re.MULTILINE
+        )
+        assert warned == [], service
+    for service in ("migrate", "hsm", "operator"):
+        assert installation.inspect(service)["State"]["ExitCode"] == 0
+
+
+def test_every_container_is_confined(installation: Installation) -> None:
+    """Read-only, nobody's rights, its own secrets; a network where it needs one."""
+    for service in (*_OTHERS, *_FACES, *_WORKERS):
+        configured = installation.inspect(service)["HostConfig"]
+        assert configured["ReadonlyRootfs"], service
+        words = installation.inside(
+            service,
+            'grep -E "^(CapEff|CapBnd|NoNewPrivs|Uid):" /proc/1/status;'
+            " touch /etc/x /opt/x 2>/dev/null && echo writes; true",
+        )
+        user = "10002" if service == "database" else "10001"
+        assert words == [
+            *("Uid:", user, user, user, user),
+            *("CapEff:", "0" * 16, "CapBnd:", "0" * 16, "NoNewPrivs:", "1"),
+        ], service
+        links = installation.inside(
+            service, 'sed -n "s/^ *\\([a-z0-9]*\\):.*/\\1/p" /proc/net/dev'
+        )
+        online = service in {*_FACES, "chores"}
+        assert (set(links) > {"lo"}) is online, service
+    for service, secrets in _SECRETS.items():
+        seen = installation.inside(service, "ls /run/secrets 2>/dev/null; true")
+        assert set(seen) == secrets, service
+        pins = installation.inside(
+            service, "ls /etc/rubrica/hsm /var/lib/rubrica/tokens"
+        )
+        assert bool([each for each in pins if "pin" in each]) is (
+            service.startswith("signing")
+        ), service
+
+
+def test_ports_are_published_on_this_machine_alone(installation: Installation) -> None:
+    """Three faces and the figures; the client's address is what a proxy here tells."""
+    for service in _FACES:
+        bound = installation.inspect(service)["HostConfig"]["PortBindings"]
+        hosts = {each["HostIp"] for places in bound.values() for each in places}
+        assert hosts == {"127.0.0.1"}, service
+
+    def asked() -> list[int]:
+        told = {"X-Forwarded-For": "198.51.100.7"}
+        return [
+            httpx.get(f"{_API}/readyz").status_code,
+            httpx.get(f"{_API}/solicitudes", headers=told).status_code,
+            httpx.get("http://127.0.0.1:8081/healthz").status_code,
+            httpx.get("http://127.0.0.1:8082/").status_code,
+        ]
+
+    assert installation.host.within(asked) == [200, 401, 200, 303]
+    assert '"address": "198.51.100.7"' in installation.run("docker logs rubrica_api_1")
+    figures = installation.host.within(
+        lambda: httpx.get("http://127.0.0.1:8083/metrics").text
+    )
+    for role in ("api", "embed", "admin", "signing", "chores", "sandbox"):
+        assert re.search(
+            rf'^rubrica_role_up{{.*role="{role}".*}} 1', figures, re.MULTILINE
+        ), role
+
+
+def test_a_role_starts_anew_and_is_soon_well(installation: Installation) -> None:
+    """Each one; what waits for it waits, and a document is signed afterwards."""
+    for service in (*_FACES, *_WORKERS):
+        installation.run(f"docker compose restart {service}")
+        name = f"rubrica_{service}_1"
+        installation.ready_s[service] = installation.host.wait_until_well(name)
+    for service, seconds in installation.ready_s.items():
+        sys.stdout.write(f"{service}: well {seconds:.1f} s after its start\n")
+
+    signed, _ = installation.sample("otra.pdf")
+
+    assert pdfsig(signed)[0].valid
+
+
+def test_down_and_up_keeps_everything(installation: Installation) -> None:
+    """Keys, people, requests, audit: nobody is certified anew."""
+    installation.run("docker compose down")
+    installation.run("docker compose up --detach")
+
+    signed, told = installation.sample("despues.pdf")
+
+    assert "certified" not in told
+    assert "solicitud 3: " in told
+    assert pyhanko_valid(signed, installation.roots())
+    audit = installation.run("docker compose run --rm operator audit verify")
+    assert "all whole" in audit
+
+
+def test_setup_again_keeps_all(installation: Installation) -> None:
+    """And a key that was lost is not made anew."""
+    line = installation.lines[2].removesuffix(" --yes")
+    told = installation.run(line)
+    assert "made " not in told
+    assert "renewed " not in told
+
+    key = installation.folder / "secrets" / "pepper"
+    key.rename(key.with_name("lost"))
+    refused = installation.run(f"{line} || echo status $?")
+    key.with_name("lost").rename(key)
+
+    assert "status 78" in refused
+    assert "bring it back from a backup" in refused
+
+
+def test_trial_in_one_container(
+    installation: Installation, manual: list[Block]
+) -> None:
+    """All roles, SQLite and a demo CA, by the manual's lines, on the same ports."""
+    (text,) = [each.text for each in manual if "trial.yaml" in each.text]
+    lines = text.splitlines()
+    assert len(lines) <= 5
+    installation.run("docker compose down")
+
+    for line in lines:
+        told = installation.host.run(line, ROOT)
+
+    trial = "rubrica-trial_trial_1"
+    assert "demo" in told
+    assert installation.host.is_well(trial)
+    out = installation.folder / "prueba.pdf"
+    installation.run(
+        f"docker cp {trial}:/var/lib/rubrica/contrato-firmado.pdf {out};"
+        f"docker cp {trial}:/var/lib/rubrica/pki/root.pem {out}.pem"
+    )
+    root = x509.load_pem_x509_certificate(Path(f"{out}.pem").read_bytes())
+    assert pdfsig(out)[0].valid
+    assert pyhanko_valid(out.read_bytes(), [root.public_bytes(Encoding.DER)])
+    status = installation.host.within(lambda: httpx.get(f"{_API}/readyz").status_code)
+    assert status == 200
+    first = lines[0].removesuffix("up --detach")
+    installation.host.run(f"{first}down --volumes", ROOT)
