@@ -181,6 +181,19 @@ def test_record_is_restored_beside_its_bucket(tmp_path: Path) -> None:
         assert_valid(appliance, more)
 
 
+def test_drill_looks_at_the_list_of_a_bucket(tmp_path: Path) -> None:
+    """What the record names is in it; the bucket itself is not asked."""
+    with bucket_site() as bucket, backed_up(bucket.appliance, tmp_path) as site:
+        site.sign()
+        site.back_up_all()
+        with bucket.link.cut():
+            secrets = str(site.files("secrets")[-1])
+            done = site.restore("--drill", "--secrets", secrets)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 listed; they are in a bucket, and are not opened" in done.stdout
+
+
 def test_document_that_left_its_bucket_is_named(tmp_path: Path) -> None:
     """By the restore, with status 1; an archive of files is not poured into one."""
     with bucket_site() as bucket, backed_up(bucket.appliance, tmp_path) as site:

@@ -8,7 +8,7 @@ from typing import IO, Final
 
 from appliance.domain.ids import IntegratorId
 from appliance.operations.backup.archive import copied
-from appliance.storage.document_files import contents, hashed
+from appliance.storage.document_files import contents, hashed, named_document
 from appliance.storage.document_mark import FILE
 from appliance.storage.sealed_files import DamagedError
 
@@ -64,6 +64,7 @@ class DocumentCheck:
         self._opened = 0
         self._beside = 0
         self._shredded = 0
+        self._is_bucket = False
         self._damaged: list[str] = []
         self.kept: list[Kept] = []
         """Those to be looked at, in clear in the scratch folder."""
@@ -87,6 +88,17 @@ class DocumentCheck:
         if document in self._chosen:
             self._open(document, content)
 
+    def take_list(self, content: IO[bytes]) -> None:
+        """Take the names of what a bucket has, which is backed up by itself.
+
+        Args:
+            content: a name in each line.
+        """
+        self._is_bucket = True
+        for line in content.read().decode("utf-8", "replace").splitlines():
+            if (document := named_document(line)) in self._named.documents:
+                self._there.add(document)
+
     def _open(self, document: Document, content: IO[bytes]) -> None:
         """Open one, and keep what is in it where it is wanted."""
         integrator, sha256 = document
@@ -96,7 +108,8 @@ class DocumentCheck:
         key = self._named.keys.get(integrator)
         try:
             with stored.open("rb") as file, clear.open("wb") as into:
-                pieces = contents(file, IntegratorId(integrator), sha256, key)
+                size = stored.stat().st_size
+                pieces = contents(file, size, IntegratorId(integrator), sha256, key)
                 for piece in hashed(pieces, sha256):
                     into.write(piece)
         except DamagedError:
@@ -120,6 +133,10 @@ class DocumentCheck:
             *_listed(self._damaged, "does not open, or is not what it is named by"),
         ]
         told = f"{self._opened} of {len(self._named.documents)} opened, each as named"
+        if self._is_bucket:
+            told = (
+                f"{len(self._there)} listed; they are in a bucket, and are not opened"
+            )
         if self._shredded:
             told += f"; {self._shredded} whose keys were destroyed on purpose"
         if self._beside:

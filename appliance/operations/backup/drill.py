@@ -176,6 +176,8 @@ class _Run:
             path = self._folder / name
             path.parent.mkdir(mode=0o700, exist_ok=True)
             write_durably(path, [content.read()])
+        elif name == places.DOCUMENT_LIST:
+            self._opened(settings, found).take_list(content)
         elif name.startswith(places.DOCUMENTS):
             documents = self._opened(settings, found)
             documents.take(name.removeprefix(places.DOCUMENTS), content)
