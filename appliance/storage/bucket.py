@@ -28,8 +28,8 @@ from obstore.store import S3Store
 
 from appliance.domain.errors import ApplianceError, DocumentsAwayError, ErrorCode
 from appliance.settings import DocumentSettings, SettingsError
+from appliance.storage.bucket_access import read_access
 from appliance.storage.bucket_uploads import UnfinishedUploads
-from appliance.storage.password_files import read_password
 from appliance.storage.tls import read_authorities
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ PART_BYTES: Final = 5_242_880
 _PARTS_AT_ONCE: Final = 2
 _REST_S: Final = 1.0
 _RETRIES: Final = 2
+_IDLE_S: Final = 5.0
+"""How long a connection is kept for the next request."""
 _PAGE: Final = 1000
 """Names that one request of a list gives, at most. Source: S3, ListObjectsV2."""
 _FULL: Final = (
@@ -276,7 +278,7 @@ class Bucket:
             self._rests_until = time.monotonic() + _REST_S if reason else 0.0
         if changed:
             log = _log.error if reason else _log.info
-            log("documents.store", right=not reason, url=self.url, reason=reason)
+            log("documents.store", right=not reason, bucket=self.url, reason=reason)
 
 
 def _open(settings: DocumentSettings, timeout_s: float, retries: int) -> S3Store:
@@ -285,21 +287,17 @@ def _open(settings: DocumentSettings, timeout_s: float, retries: int) -> S3Store
     Raises:
         SettingsError: a file that the settings name cannot be used.
     """
-    access, secret = settings.access_key_file, settings.secret_key_file
-    if settings.bucket is None or access is None or secret is None:
-        msg = "documents.url: is missing, or the files of the key to it"
-        raise SettingsError(msg)
-    bucket, prefix = settings.bucket
+    access = read_access(settings)
     credential: S3Credential = {
-        "access_key_id": read_password(access),
-        "secret_access_key": read_password(secret),
+        "access_key_id": access.key_id,
+        "secret_access_key": access.secret,
         "token": None,
         "expires_at": None,
     }
     try:
         return S3Store(
-            bucket,
-            prefix=prefix or None,
+            access.bucket,
+            prefix=access.prefix or None,
             endpoint=settings.address,
             region=settings.region,
             virtual_hosted_style_request=settings.address_style == "virtual",
@@ -315,10 +313,10 @@ def _open(settings: DocumentSettings, timeout_s: float, retries: int) -> S3Store
             },
         )
     except exceptions.BaseError as exc:
+        # So it is, whatever the address.
         msg = (
-            "documents.endpoint: no client can be made for it; without certificates "
-            "of the system (ca-certificates) there is none "
-            f"({_first_line(str(exc))})"
+            "documents.endpoint: without certificates of the system, as Debian's "
+            f"ca-certificates has them, there is no client ({_first_line(str(exc))})"
         )
         raise SettingsError(msg) from exc
 
@@ -335,6 +333,8 @@ def _client_options(settings: DocumentSettings, timeout_s: float) -> "ClientConf
             seconds=min(settings.connect_timeout_s, timeout_s)
         ),
         "timeout": timedelta(seconds=timeout_s),
+        # One that a silent link killed meanwhile would cost the next its time-out.
+        "pool_idle_timeout": timedelta(seconds=_IDLE_S),
     }
     if (authorities := settings.root_certificate_file) is not None:
         read_authorities(authorities)  # its words for what is none

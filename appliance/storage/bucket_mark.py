@@ -79,7 +79,12 @@ class BucketMark:
         self._reason = "" if is_right else reason
         if is_right != self._is_right:
             log = _log.info if is_right else _log.error
-            log("documents.bucket", right=is_right, reason=self._reason)
+            log(
+                "documents.bucket",
+                right=is_right,
+                bucket=self._bucket.url,
+                reason=self._reason,
+            )
         self._is_right = is_right
         self._until = time.monotonic() + (RIGHT_S if is_right else AWAY_S)
         return is_right

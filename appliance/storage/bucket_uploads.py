@@ -18,8 +18,8 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree as ET
 
-from appliance.settings import DocumentSettings, SettingsError
-from appliance.storage.password_files import read_password
+from appliance.settings import DocumentSettings
+from appliance.storage.bucket_access import read_access
 
 _SERVICE: Final = "s3"
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
@@ -53,12 +53,7 @@ class UnfinishedUploads:
     """
 
     def __init__(self, settings: DocumentSettings, timeout_s: float) -> None:
-        access, secret = settings.access_key_file, settings.secret_key_file
-        if settings.bucket is None or access is None or secret is None:
-            msg = "documents.url: is missing, or the files of the key to it"
-            raise SettingsError(msg)
-        self._access, self._secret = read_password(access), read_password(secret)
-        self._bucket, self._prefix = settings.bucket
+        self._access = read_access(settings)
         self._is_virtual = settings.address_style == "virtual"
         self._region = settings.region
         self._address = urlsplit(settings.address)
@@ -82,7 +77,10 @@ class UnfinishedUploads:
 
     def _all(self) -> Iterator[Upload]:
         """All of them, by some requests."""
-        query = {"uploads": "", "prefix": f"{self._prefix}/" if self._prefix else ""}
+        query = {
+            "uploads": "",
+            "prefix": f"{self._access.prefix}/" if self._access.prefix else "",
+        }
         while True:
             found = _read(self._ask("GET", "", query))
             yield from (_upload(each) for each in found.findall("{*}Upload"))
@@ -97,7 +95,7 @@ class UnfinishedUploads:
         Raises:
             OSError: the store does not answer, or refuses.
         """
-        path = f"/{key}" if self._is_virtual else f"/{self._bucket}/{key}"
+        path = f"/{key}" if self._is_virtual else f"/{self._access.bucket}/{key}"
         target = f"{quote(path, safe='/' + _UNRESERVED)}?{_canonical(query)}"
         headers = self.signed(method, target, datetime.now(UTC))
         connection = self._connect()
@@ -144,13 +142,13 @@ class UnfinishedUploads:
         canonical = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{_EMPTY}"
         scope = f"{stamp[:8]}/{self._region}/{_SERVICE}/aws4_request"
         digest = hashlib.sha256(canonical.encode()).hexdigest()
-        key = f"AWS4{self._secret}".encode()
+        key = f"AWS4{self._access.secret}".encode()
         for part in scope.split("/"):
             key = hmac.digest(key, part.encode(), "sha256")
         text = f"{_ALGORITHM}\n{stamp}\n{scope}\n{digest}"
         signature = hmac.digest(key, text.encode(), "sha256").hex()
         authorization = (
-            f"{_ALGORITHM} Credential={self._access}/{scope}, "
+            f"{_ALGORITHM} Credential={self._access.key_id}/{scope}, "
             f"SignedHeaders={names}, Signature={signature}"
         )
         return {**headers, "authorization": authorization}

@@ -118,6 +118,7 @@ def test_nothing_is_lost_while_the_link_is_cut(site: BucketSite) -> None:
                 until(lambda: time.monotonic() > ends)
             mended = time.monotonic()
             until(lambda: set(checks(appliance).values()) == {"ok"})
+            assert "unlisted=" not in appliance.log.read_text()
             well_again_s = time.monotonic() - mended
         assert client.get(f"/solicitudes/{before}/documento").content == signed
 
