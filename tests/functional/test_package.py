@@ -189,7 +189,8 @@ def test_backup_is_made_and_tried_out(machine: Booted) -> None:
     timers = machine.run("systemctl list-timers --no-legend 'rubrica-*'").stdout
     assert "rubrica-backup.timer" in timers
     assert "rubrica-audit-verify.timer" in timers
-    record, secrets = "/backup/record/*.tar.age", "/elsewhere/secrets/*.tar.age"
+    record = "$(ls /backup/record/*.tar.age | tail -n 1)"
+    secrets = "$(ls /elsewhere/secrets/*.tar.age | tail -n 1)"
     drill = drill.replace("rubrica-secrets-TIME.tar.age", secrets)
     told = machine.run(f"cd /root && {drill.replace('rubrica-TIME.tar.age', record)}")
     assert "can be brought back" in told.stdout
