@@ -56,6 +56,8 @@ _TOOLS: Final = (
 
 pytestmark = [
     pytest.mark.long,
+    # Three images are made, of which packages of Debian are fetched for each.
+    pytest.mark.timeout(3600),
     pytest.mark.skipif(bool(lacking()), reason=f"it lacks {lacking()}"),
 ]
 
@@ -156,11 +158,11 @@ def test_image_is_small_and_has_what_runs(installation: Installation) -> None:
     found = installation.inside(
         "api",
         f"for each in {' '.join(_TOOLS)}; do command -v $each; done;"
-        " find / -xdev -name pip -o -xdev -name ensurepip -o -xdev -name setuptools;"
-        ' find / -xdev -name "*.opt-*.pyc"; true',
+        " find / -xdev -name pip -o -xdev -name ensurepip -o -xdev -name setuptools"
+        ' -o -xdev -name "*.opt-*.pyc" 2>/dev/null; true',
     )
     assert found == []
-    kept = installation.inside("api", "ls /opt/rubrica /usr/lib/python3.11/__pycache__")
+    kept = installation.inside("api", "ls /opt/rubrica")
     assert {"THIRD-PARTY-NOTICES", "sbom.cdx.json", "docs", "LICENSE"} <= set(kept)
     configured = installation.inspect("api")["Config"]
     labels = configured["Labels"]
@@ -228,7 +230,7 @@ def test_ports_are_published_on_this_machine_alone(installation: Installation) -
     """Three faces and the figures; the client's address is what a proxy here tells."""
     for service in _FACES:
         bound = installation.inspect(service)["HostConfig"]["PortBindings"]
-        hosts = {each["HostIp"] for places in bound.values() for each in places}
+        hosts = {each["HostIp"] for places in bound.values() for each in places or ()}
         assert hosts == {"127.0.0.1"}, service
 
     def asked() -> list[int]:

@@ -10,6 +10,7 @@ of health are run by the test.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,7 @@ default_ulimits = ["nofile=8192:8192", "nproc=8192:8192"]
 network_backend = "netavark"
 network_config_dir = "{folder}/networks"
 """
-_LONGEST_S: Final = 600
+_LONGEST_S: Final = 1800
 
 
 def lacking() -> str:
@@ -83,6 +84,8 @@ class ContainerHost:
             "CONTAINERS_STORAGE_CONF": str(storage),
             "CONTAINERS_CONF": str(engine),
             "BUILDAH_ISOLATION": "chroot",
+            # As docker has it: with the checks of health.
+            "BUILDAH_FORMAT": "docker",
             "BASE": BASE,
         }
 
@@ -128,7 +131,7 @@ class ContainerHost:
             fetch(wheels, ("requirements-build.lock", "requirements.lock"))
             (self.folder / "pip.conf").write_text(pip_configuration("/srv/wheels"))
             (self.folder / "pip.conf").chmod(0o644)
-        options = f"--format docker --build-arg BASE={BASE}"
+        options = f"--build-arg BASE={BASE}"
         options += f" --volume {wheels}:/srv/wheels:ro"
         options += f" --volume {self.folder}/pip.conf:/etc/pip.conf:ro"
         words = line.replace("docker build", f"buildah bud {options}")
@@ -145,7 +148,7 @@ class ContainerHost:
 
     def _run(self, script: str, place: Path | None, before: list[str]) -> str:
         words = script.replace("docker compose", "podman-compose")
-        words = words.replace("docker ", "podman ")
+        words = re.sub(r"\bdocker (?=[a-z])", "podman ", words)
         command = [*before, "bash", "-euc", f"umask 022\n{words}"]
         # A file, and no pipe: what goes on running in a container keeps that open.
         with (self.folder / "told").open("w+") as told:
