@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,6 +42,7 @@ _SECRETS: Final = {
     "metrics": set[str](),
     "sandbox": set[str](),
 }
+_MICROSECONDS: Final = len("2026-11-24T09:47:02.435339")
 _TOOLS: Final = (
     "pip",
     "pip3",
@@ -71,8 +73,6 @@ class Installation:
     lines: list[str] = field(default_factory=list)
     told: str = ""
     """What the last of them said."""
-    ready_s: dict[str, float] = field(default_factory=dict)
-    """Seconds from a start to the first check that finds it well, by service."""
 
     def run(self, line: str) -> str:
         """Run a line in the installation's folder."""
@@ -93,6 +93,19 @@ class Installation:
     def inside(self, service: str, script: str) -> list[str]:
         """Words that a script says in a service's container."""
         return self.run(f"docker exec rubrica_{service}_1 sh -c '{script}'").split()
+
+    def start_to_ready_s(self, service: str) -> float:
+        """Seconds from a container's last start to its role's word that it works."""
+        log = self.run(f"docker logs rubrica_{service}_1")
+        said = re.findall(
+            r'"event": "(?:\w+\.listening|worker\.started)".*"timestamp": "([^"]+)"',
+            log,
+        )
+        started = self.inspect(service)["State"]["StartedAt"]
+        begun, ready = (
+            datetime.fromisoformat(each[:_MICROSECONDS]) for each in (started, said[-1])
+        )
+        return (ready - begun).total_seconds()
 
     def roots(self) -> list[bytes]:
         """The CA's root, DER."""
@@ -242,7 +255,7 @@ def test_ports_are_published_on_this_machine_alone(installation: Installation) -
             httpx.get("http://127.0.0.1:8082/").status_code,
         ]
 
-    assert installation.host.within(asked) == [200, 401, 200, 303]
+    assert installation.host.within(asked) == [200, 401, 200, 302]
     assert '"address": "198.51.100.7"' in installation.run("docker logs rubrica_api_1")
     figures = installation.host.within(
         lambda: httpx.get("http://127.0.0.1:8083/metrics").text
@@ -257,10 +270,12 @@ def test_a_role_starts_anew_and_is_soon_well(installation: Installation) -> None
     """Each one; what waits for it waits, and a document is signed afterwards."""
     for service in (*_FACES, *_WORKERS):
         installation.run(f"docker compose restart {service}")
-        name = f"rubrica_{service}_1"
-        installation.ready_s[service] = installation.host.wait_until_well(name)
-    for service, seconds in installation.ready_s.items():
-        sys.stdout.write(f"{service}: well {seconds:.1f} s after its start\n")
+        well_s = installation.host.wait_until_well(f"rubrica_{service}_1")
+        # The sandbox says nothing: it is well when it answers.
+        told = service != "sandbox"
+        seconds = installation.start_to_ready_s(service) if told else well_s
+        sys.stdout.write(f"{service}: ready {seconds:.1f} s after its start\n")
+        assert seconds > 0
 
     signed, _ = installation.sample("otra.pdf")
 
