@@ -1,5 +1,6 @@
 """`packaging/known-holes`, by the real clients, against lists on this machine."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -28,7 +29,10 @@ class _Lists(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """`POST /v1/query` (OSV) and npm's advisories."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers["Content-Encoding"] == "gzip":
+            content = gzip.decompress(content)
+        body = json.loads(content)
         if self.away:
             self.send_error(405)
         elif self.path == _BULK:
