@@ -166,35 +166,42 @@ async def test_certificates_are_renewed_once(core: CoreParts) -> None:
     assert (len(asked), set(asked.values())) == (MANY, {1})
 
 
-async def give_up(core: CoreParts, task: TaskId) -> None:
-    """Have a task fail."""
+async def give_up(core: CoreParts, *tasks: TaskId) -> None:
+    """Have all tasks fail."""
     for _ in range(TASK_ATTEMPTS):
-        async with core.store.write() as records:
-            assert await records.tasks.claim_next(
-                "w", "h", core.now, DAY / 24, TASK_ATTEMPTS, [TaskKind.REVOKE]
-            )
+        for _ in tasks:
+            async with core.store.write() as records:
+                assert await records.tasks.claim_next(
+                    "w", "h", core.now, DAY / 24, TASK_ATTEMPTS, [TaskKind.REVOKE]
+                )
         core.clock.forward(3601)
     await Sweeping(core.store, core.outcomes, core.clock).fail_tasks()
     async with core.store.read() as records:
-        status = await records.tasks.status(task)
-    assert status is not None
-    assert status.state is TaskState.FAILED
+        for task in tasks:
+            status = await records.tasks.status(task)
+            assert status is not None
+            assert status.state is TaskState.FAILED
 
 
 async def test_revocations_go_on_once(core: CoreParts) -> None:
-    """What was given up has one new task, of signers and of the TSA."""
-    credential = await ending(core, 300)
-    async with core.store.write() as records:
-        given_up = await Revocations(core.store, core.clock).submit(
-            records, credential, RevocationReason.SUPERSEDED, "operator"
-        )
-    await give_up(core, given_up)
+    """What was given up has one new task."""
+    revocations = Revocations(core.store, core.clock)
+    given_up = []
+    for _ in range(MANY):
+        credential = await ending(core, 300)
+        async with core.store.write() as records:
+            given_up.append(
+                await revocations.submit(
+                    records, credential, RevocationReason.SUPERSEDED, "operator"
+                )
+            )
+    await give_up(core, *given_up)
     before = await told(core, EventKind.TASK_CREATED, "kind")
 
     await all_at_once(core, lambda store: Revocations(store, core.clock).resume())
 
     after = await told(core, EventKind.TASK_CREATED, "kind")
-    assert sum((after - before).values()) == 1
+    assert sum((after - before).values()) == MANY
 
 
 async def test_revocation_of_the_tsa_goes_on_once(core: CoreParts) -> None:
