@@ -61,6 +61,7 @@ from worker.finish import ItemFinisher
 from worker.hsm.session import HsmSession
 from worker.item import ItemSigner
 from worker.levels import Levels
+from worker.served import Served
 from worker.stamp import StampFonts
 
 HOST: Final = "bench"
@@ -184,6 +185,7 @@ class CredentialPlace:
             fonts,
             core.clock,
             installation,
+            Served(session, core.store),
         )
         self._integrator = IntegratorId(new_id())
         self._document = ""

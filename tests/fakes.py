@@ -38,6 +38,19 @@ from appliance.domain.vocab import RequestState
 NOON = datetime(2026, 5, 25, 12, 0, 0, tzinfo=UTC)
 
 
+class AlwaysServed:
+    """An HSM that nobody took over; see `worker.served`."""
+
+    was = True
+
+    async def look(self) -> bool:
+        """It may be used."""
+        return self.was
+
+    async def demand(self) -> None:
+        """It may be used."""
+
+
 class MovingClock:
     """A clock that stands until it is moved."""
 

@@ -42,6 +42,7 @@ from worker.pdf.method import SignatureMethod, method_for
 from worker.pdf.prepare import PreparedSignature, prepare
 from worker.pdf.reserved import FileDigests
 from worker.plans import signature_plan
+from worker.served import Served
 from worker.stages import Stages
 from worker.stamp import StampFonts
 
@@ -66,6 +67,7 @@ class ItemSigner:
         fonts: of the stamp.
         clock: the time.
         installation: the setting of that name.
+        served: whether the HSM serves this record.
         prefer_pss: whether RSA keys sign by PSS (`hsm.signature_scheme`).
     """
 
@@ -77,6 +79,7 @@ class ItemSigner:
     fonts: StampFonts
     clock: Clock
     installation: str
+    served: Served
     prefer_pss: bool = False
 
     def unlock(self, work: Work) -> UsableKey:
@@ -199,6 +202,8 @@ class ItemSigner:
             ActivationInvalidError: it does not take the wrapped key.
             ApplianceError: as the HSM says.
         """
+        # Reading and preparing may have taken long since the worker last looked.
+        await self.served.demand()
         try:
             return await self.session.sign(key, digest, method.scheme, method.digest)
         except HsmRefusedError as exc:

@@ -64,6 +64,7 @@ from worker.levels import Levels
 from worker.outside.role import open_outside
 from worker.pdf.bounds import read_beside_others
 from worker.repeating import attempt, repeat
+from worker.served import Served
 from worker.signing import SigningWorker
 from worker.stamp import StampFonts, load_fonts
 from worker.tasks import TaskRunner
@@ -153,6 +154,7 @@ def _worker(
     )
     inspections = Inspections(core.store, core.documents, core.inspector, clock)
     turns = Turns(core.store, inspections, clock)
+    served = Served(session, core.store)
     finisher = ItemFinisher(
         claiming, core.documents, turns, levels, settings.signature_profile
     )
@@ -168,6 +170,7 @@ def _worker(
             fonts,
             clock,
             installation,
+            served,
             prefer_pss=settings.hsm.signature_scheme == "rsa-pss",
         ),
         tasks=TaskRunner(
@@ -187,11 +190,13 @@ def _worker(
             ),
             CsrTasks(CsrWork(core.store, slot), session, keys, installation),
             TimestampTasks(TimestampWork(core.store, clock, slot), tsa),
+            served,
         ),
         keys=keys,
         session=session,
         slot=slot,
         upkeep=LevelUpkeep(UpkeepWork(core.store, clock, slot), core.documents, levels),
+        served=served,
     )
 
 

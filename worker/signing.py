@@ -9,7 +9,6 @@ documents, so that any number of them holds up nobody.
 
 import asyncio
 import contextlib
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
@@ -33,6 +32,8 @@ from worker.bell import hear_rings
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 from worker.item import ItemSigner
+from worker.served import REASON as GENERATION_REASON
+from worker.served import Served
 from worker.tasks import TaskRunner
 from worker.upkeep import LevelUpkeep
 
@@ -42,13 +43,8 @@ _BEAT_S: Final = 2.0
 _SWEEP_S: Final = 5.0
 _ORPHANS_S: Final = 300.0
 _UPKEEP_S: Final = 10.0
-_SERVED_S: Final = 10.0
 _BATCHES: Final = 2
 _CLOCK_REASON: Final = "the clock is more than 5 s off"
-_GENERATION_REASON: Final = (
-    "the HSM serves another restore of this record; if this is the one that goes on: "
-    "rubrica hsm take-over"
-)
 _DOCUMENTS_REASON: Final = "documents are away, or another installation's"
 
 
@@ -65,6 +61,7 @@ class SigningWorker:
         session: the HSM, for its status.
         slot: `signing/<host>/<n>`.
         upkeep: keeps published documents at their level.
+        served: whether the HSM serves this record; by another's none signs.
     """
 
     core: Core
@@ -75,6 +72,7 @@ class SigningWorker:
     session: HsmSession
     slot: str
     upkeep: LevelUpkeep
+    served: Served
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _batches: set[asyncio.Task[None]] = field(default_factory=set)
@@ -89,10 +87,6 @@ class SigningWorker:
     """As it was last looked at: by a wrong one nothing is signed."""
     _documents_are_ours: bool = True
     """As it was last looked at: with another folder nothing is signed."""
-    _is_served: bool = True
-    """As it was last looked at: by an HSM that serves another record none signs."""
-    _look_served_at: float = 0.0
-    """Monotonic time of the next look, in seconds."""
     _suspect_waits: bool = False
     """What is next is to be signed alone: nothing is begun before it."""
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -200,7 +194,7 @@ class SigningWorker:
 
     def _yields(self) -> bool:
         """Whether no further document of a batch is to be begun now."""
-        is_fit = self._clock_is_right and self._documents_are_ours and self._is_served
+        is_fit = self._clock_is_right and self._documents_are_ours and self.served.was
         return self._stop.is_set() or self._suspect_waits or not is_fit
 
     def _came_through(self) -> None:
@@ -223,7 +217,7 @@ class SigningWorker:
     async def _drain(self) -> None:
         """Take work in hand until there is none, or no hand is free."""
         try:
-            if not await self._look_at_clock() or not await self._look_at_generation():
+            if not await self._look_at_clock() or not await self.served.look():
                 return
             while (
                 await self._look_at_documents()
@@ -268,25 +262,6 @@ class SigningWorker:
             self._documents_are_ours = True
         return self._documents_are_ours
 
-    async def _look_at_generation(self) -> bool:
-        """Whether the HSM serves this record, and not one that was restored since.
-
-        Raises:
-            ApplianceError: the record or the HSM is away.
-        """
-        now = time.monotonic()
-        if self.session.status is not HsmStatus.READY or now < self._look_served_at:
-            return self._is_served
-        served = await self.session.generation()
-        async with self.core.store.read() as records:
-            own = await records.installation.generation()
-        if (served <= own) != self._is_served:
-            log = _log.info if served <= own else _log.error
-            log("worker.generation", hsm=served, record=own)
-        self._is_served = served <= own
-        self._look_served_at = now + _SERVED_S
-        return self._is_served
-
     async def _take_tasks(self) -> None:
         """Take HSM tasks in hand until there is none, or none may be taken."""
         while self._may_task() and (asked := await self.tasks.claim_next()) is not None:
@@ -330,7 +305,7 @@ class SigningWorker:
         """Keep published documents at their level, where the TSA's key is there."""
         ready = self.session.status_of(TokenRole.PKI) is HsmStatus.READY
         fit = ready and await self._look_at_clock()
-        fit = fit and await self._look_at_generation()
+        fit = fit and await self.served.look()
         if fit and await self._look_at_documents():
             await self.upkeep.run()
 
@@ -360,8 +335,8 @@ class SigningWorker:
             status, reason = HsmStatus.UNAVAILABLE, _CLOCK_REASON
         elif not await self._look_at_documents():
             status, reason = HsmStatus.UNAVAILABLE, _DOCUMENTS_REASON
-        elif not await self._look_at_generation():
-            status, reason = HsmStatus.UNAVAILABLE, _GENERATION_REASON
+        elif not await self.served.look():
+            status, reason = HsmStatus.UNAVAILABLE, GENERATION_REASON
         if status is HsmStatus.READY:
             try:
                 await self.keys.keep()

@@ -36,6 +36,7 @@ from worker.authority.issuing import Authority, CertificateSubject
 from worker.crash_points import CERTIFIED, ISSUED, KEY_MADE, crash_point
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
+from worker.served import Served
 from worker.timestamps.tasks import TimestampTasks
 
 _log = structlog.get_logger(__name__)
@@ -81,6 +82,7 @@ class TaskRunner:
         certificates: does the tasks about certificates that are there.
         requests: does the tasks of certificate signing requests.
         timestamps: does the tasks of the internal TSA.
+        served: whether the HSM serves this record.
     """
 
     tasks: HsmTasks
@@ -93,12 +95,16 @@ class TaskRunner:
     certificates: CertificateTasks
     requests: CsrTasks
     timestamps: TimestampTasks
+    served: Served
 
     async def claim_next(self) -> TaskClaim | None:
         """Take the oldest task that nobody has in hand and whose tokens are there.
 
-        One whose token is away waits, and uses up none of its attempts.
+        One whose token is away waits, and uses up none of its attempts; so do all
+        while the HSM serves another record.
         """
+        if not await self.served.look():
+            return None
         roles = [role for role in TokenRole if self._is_ready(role)]
         kinds = [kind for kind in TaskKind if TOKENS[kind] <= set(roles)]
         return await self.tasks.claim_next(kinds) if kinds else None
@@ -232,9 +238,11 @@ class TaskRunner:
         are touched, an hour after the task was asked for.
 
         Raises:
-            HsmUnavailableError: the HSM cannot be used now; nothing is lost.
+            HsmUnavailableError: the HSM cannot be used now; nothing is lost. Or it
+                serves another record, where a credential may name such a key.
             ApplianceError: `STORE_UNAVAILABLE`.
         """
+        await self.served.demand()
         destroyed = 0
         for ended in await self.tasks.unswept():
             used = await self.tasks.cka_id(ended)

@@ -24,8 +24,10 @@ from appliance.services.hsm_tasks import (
 )
 from appliance.services.sweeping import Sweeping
 from tests.core_parts import HOST, CoreParts, new_credential
+from tests.fakes import AlwaysServed
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
+from worker.served import Served
 from worker.tasks import TOKENS, TaskRunner
 
 
@@ -349,6 +351,7 @@ async def test_task_waits_unclaimed_for_its_token(core: CoreParts) -> None:
         certificates=none,
         requests=none,
         timestamps=none,
+        served=cast("Served", AlwaysServed()),
     )
 
     nothing = [await runner.claim_next() for _ in range(TASK_ATTEMPTS + 1)]

@@ -13,6 +13,7 @@ import pytest
 
 from appliance.domain.activation import epoch_at
 from appliance.domain.clock import SystemClock
+from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.hsm import KeyMode, KeyReference, SignatureScheme, TokenRole
 from appliance.domain.ids import TaskId
 from appliance.domain.person import Credential
@@ -20,6 +21,7 @@ from appliance.domain.records.tasks import TaskClaim
 from appliance.domain.vocab import CredentialState, Environment, TaskState
 from appliance.services.activation_keys import PublishedKeys
 from appliance.services.hsm_tasks import HsmTasks
+from appliance.storage.installation import RESTORED
 from hsm_config.certificates import read_ca
 from tests.core_parts import PASSWORD, CoreParts
 from tests.parts.hsm import HsmInstallation, verify
@@ -29,6 +31,7 @@ from worker.activation_folder import open_folder
 from worker.activation_keys import ActivationKeys
 from worker.authority.issuing import Authority
 from worker.hsm.session import HsmSession
+from worker.served import Served
 from worker.tasks import TaskRunner, cka_id_of
 
 DIGEST = bytes(range(32))
@@ -64,6 +67,7 @@ class Bench:
             certificates=None,  # type: ignore[arg-type]  # there are no such tasks here
             requests=None,  # type: ignore[arg-type]  # nor such
             timestamps=None,  # type: ignore[arg-type]  # nor such
+            served=Served(self.session, core.store),
         )
 
     async def ask(self) -> TaskId:
@@ -86,6 +90,11 @@ class Bench:
         runner = self.runner(mode)
         await runner.run(await self.claimed(runner))
         return await self.desk.credential()
+
+    async def restored(self) -> None:
+        """Have the record be one that was brought back, and took nothing over."""
+        async with self.desk.core.store.write() as records:
+            await records.installation.set_generation(RESTORED)
 
     async def state(self, task: TaskId) -> tuple[TaskState, str]:
         """How a task stands."""
@@ -238,3 +247,26 @@ async def test_overtaken_try_destroys_its_own_key(bench: Bench) -> None:
     assert cka_id_of(slow.id, slow.fence) not in ids
     assert credential.cka_id in ids
     assert await bench.desk.credential() == credential
+
+
+async def test_record_that_was_left_destroys_no_key_and_makes_none(
+    bench: Bench,
+) -> None:
+    """Its task may have gone on in the other record, whose credential has the key."""
+    task = await bench.ask()
+    killed = await bench.claimed(bench.runner(KeyMode.RESIDENT))
+    theirs = KeyReference(TokenRole.FIRMA, cka_id_of(task, killed.fence))
+    await bench.session.generate(theirs, bench.installation.settings.hsm.key_algorithm)
+    bench.desk.core.clock.forward(31)
+    runner = bench.runner(KeyMode.RESIDENT)
+    await runner.run(await bench.claimed(runner))
+    bench.desk.core.clock.forward(3600)
+    await bench.ask()
+    await bench.restored()
+    runner = bench.runner(KeyMode.RESIDENT)
+
+    with pytest.raises(HsmUnavailableError):
+        await runner.sweep()
+
+    assert theirs.cka_id in await bench.key_ids()
+    assert await runner.claim_next() is None

@@ -30,11 +30,12 @@ from appliance.services.health import signing_workers
 from appliance.settings import SigningSettings
 from appliance.storage.documents import LocalDocuments
 from tests.core_parts import DIGEST, MADE, CoreParts, signed_view
-from tests.fakes import FixedDocumentKeys
+from tests.fakes import AlwaysServed, FixedDocumentKeys
 from worker.activation_keys import ActivationKeys
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 from worker.item import ItemSigner
+from worker.served import Served
 from worker.signing import SigningWorker
 from worker.tasks import TaskRunner
 from worker.upkeep import LevelUpkeep
@@ -128,10 +129,6 @@ class ReadyHsm:
         """The same of each token."""
         del role
         return HsmStatus.READY
-
-    async def generation(self) -> int:
-        """Nobody took it over."""
-        return 0
 
 
 class NoKeys:
@@ -262,6 +259,7 @@ async def scene_of(
         cast("HsmSession", ReadyHsm()),
         "signing/h/1",
         cast("LevelUpkeep", NoUpkeep()),
+        cast("Served", AlwaysServed()),
     )
     return Scene(core, worker, signer, await core.add_signer(), asyncio.Event())
 

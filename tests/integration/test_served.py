@@ -1,0 +1,98 @@
+"""Whether a worker may use the HSM's keys, over the real record.
+
+Source: docs/backup.md "One HSM, one record".
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
+from appliance.storage.installation import RESTORED
+from tests.core_parts import CoreParts
+from worker import served
+from worker.hsm.connection import HsmStatus
+from worker.hsm.session import HsmSession
+from worker.item import ItemSigner
+from worker.served import Served
+
+
+@dataclass
+class PlayedHsm:
+    """An HSM with a number."""
+
+    status: HsmStatus = HsmStatus.READY
+    number: int = 0
+    signed: list[bytes] = field(default_factory=list)
+
+    async def generation(self) -> int:
+        """It."""
+        return self.number
+
+    async def sign(self, key: object, digest: bytes, *_how: object) -> bytes:
+        """Any signature."""
+        del key
+        self.signed.append(digest)
+        return b"signature"
+
+
+def looking(core: CoreParts, hsm: PlayedHsm) -> Served:
+    """What a worker looks with."""
+    return Served(cast("HsmSession", hsm), core.store)
+
+
+@pytest.fixture(autouse=True)
+def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that was found is believed for a while."""
+    monkeypatch.setattr(served, "LOOK_S", 0.0)
+
+
+async def set_own(core: CoreParts, number: int) -> None:
+    """Give the record a number."""
+    async with core.store.write() as records:
+        await records.installation.set_generation(number)
+
+
+async def test_restored_record_is_known_with_the_hsm_away(core: CoreParts) -> None:
+    """Its other token may be there, and certify."""
+    await set_own(core, RESTORED)
+    hsm = PlayedHsm(HsmStatus.UNAVAILABLE)
+
+    assert not await looking(core, hsm).look()
+
+
+async def test_number_that_was_read_counts_while_it_is_away(core: CoreParts) -> None:
+    """And the HSM is looked at anew when it comes back."""
+    hsm = PlayedHsm(number=2)
+    seen = looking(core, hsm)
+    assert not await seen.look()
+    hsm.status = HsmStatus.UNAVAILABLE
+    assert not await seen.look()
+    hsm.status = HsmStatus.READY
+    await set_own(core, 2)
+    assert await seen.look()
+    assert seen.was
+
+
+async def test_document_in_hand_uses_no_key_after_a_take_over(core: CoreParts) -> None:
+    """However long its reading took since the worker last looked."""
+    hsm, none = PlayedHsm(), cast("Any", None)
+    seen = looking(core, hsm)
+    session = cast("HsmSession", hsm)
+    signer = ItemSigner(none, none, none, session, none, none, core.clock, "x", seen)
+    method = cast("Any", _Method)
+    assert await signer._sign_digest(none, method, b"first")
+
+    hsm.number = 1
+
+    with pytest.raises(HsmUnavailableError) as refused:
+        await signer._sign_digest(none, method, b"second")
+    assert "take-over" in refused.value.reason
+    assert hsm.signed == [b"first"]
+
+
+class _Method:
+    scheme = SignatureScheme.RSA_PKCS1
+    digest = DigestAlgorithm.SHA256

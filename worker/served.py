@@ -1,0 +1,78 @@
+"""Whether the HSM serves this record, and not one that was restored since.
+
+Source: docs/backup.md "One HSM, one record".
+"""
+
+import time
+from typing import Final
+
+import structlog
+
+from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.records import Store
+from worker.hsm.connection import HsmStatus
+from worker.hsm.session import HsmSession
+
+_log = structlog.get_logger(__name__)
+REASON: Final = (
+    "the HSM serves another restore of this record; if this is the one that goes on: "
+    "rubrica hsm take-over"
+)
+LOOK_S: Final = 10.0
+"""How long what was found is believed, in seconds."""
+
+
+class Served:
+    """Looks at the number of the last take-over, in the HSM and in the record.
+
+    Args:
+        session: the HSM.
+        store: the record.
+    """
+
+    def __init__(self, session: HsmSession, store: Store) -> None:
+        self._session = session
+        self._store = store
+        self._number = 0
+        """The HSM's, as last read."""
+        self._is_served = True
+        self._look_at = 0.0
+        """Monotonic time of the next look, in seconds."""
+
+    async def look(self) -> bool:
+        """Whether its keys may be used; while it is away, by the number it had.
+
+        Raises:
+            ApplianceError: the record or the HSM is away.
+        """
+        now = time.monotonic()
+        if now < self._look_at:
+            return self._is_served
+        is_there = self._session.status is HsmStatus.READY
+        if is_there:
+            self._number = await self._session.generation()
+        async with self._store.read() as records:
+            own = await records.installation.generation()
+        is_served = self._number <= own
+        if is_served != self._is_served:
+            log = _log.info if is_served else _log.error
+            log("worker.generation", hsm=self._number, record=own)
+        self._is_served = is_served
+        # One that comes back is looked at before its first use.
+        self._look_at = now + LOOK_S if is_there else 0.0
+        return is_served
+
+    @property
+    def was(self) -> bool:
+        """As it was last found."""
+        return self._is_served
+
+    async def demand(self) -> None:
+        """Refuse to use a key of an HSM that serves another record.
+
+        Raises:
+            HsmUnavailableError: it does.
+            ApplianceError: `STORE_UNAVAILABLE`.
+        """
+        if not await self.look():
+            raise HsmUnavailableError(REASON)
