@@ -217,6 +217,9 @@ class SignatureReport:
     void: str = ""
     """Why a timestamp of it does not count: the TSA's certificate was revoked since.
     Empty: there is none such."""
+    follows: int = 0
+    """Where the cross-references begin of the revision that it was made upon, in
+    bytes; 0: none, or not known."""
 
     @property
     def valid(self) -> bool:

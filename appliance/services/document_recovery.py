@@ -10,6 +10,7 @@ Source: docs/backup.md "What was signed after the dump".
 """
 
 import hashlib
+import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,9 @@ from appliance.services.turns import Turns
 _ALL: Final = timedelta(days=1)
 """From now, so that no clock that is a little off hides a file."""
 _PAGE: Final = 500
+_STARTXREF: Final = re.compile(rb"startxref\s+(\d{1,10})\b")
+_TAIL_BYTES: Final = 4_096
+"""Of a document, in which readers look for where its cross-references begin."""
 _OPEN: Final = frozenset({RequestState.PENDING, RequestState.IN_PROGRESS})
 Verify = Callable[[bytes], Awaitable[VerificationReport]]
 
@@ -172,6 +176,8 @@ class DocumentRecovery:
             for view in begun
             if len(report.signatures) == view.inspection.signatures + 1
             and newest.valid
+            # What was changed before it was signed is another document.
+            and newest.follows == _last_xref(pdf, view.inspection.size_bytes)
             and await self._is_signer(view, newest)
         ]
 
@@ -256,6 +262,12 @@ def begins_with(pdf: bytes, views: Sequence[RequestView]) -> list[RequestView]:
         at = size
         begun.add(digest.hexdigest())
     return [view for view in views if view.sha256 in begun]
+
+
+def _last_xref(pdf: bytes, size: int) -> int | None:
+    """Where the cross-references of a file's first bytes begin; None: nowhere told."""
+    told = _STARTXREF.findall(pdf, max(0, size - _TAIL_BYTES), size)
+    return int(told[-1]) if told else None
 
 
 def _refuse_outage(exc: ApplianceError) -> None:

@@ -3,6 +3,7 @@
 Source: docs/backup.md "What was signed after the dump".
 """
 
+import io
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from pyhanko.pdf_utils.generic import StreamObject
+from pyhanko.pdf_utils.incremental_writer import IncrementalPdfFileWriter
 
 from appliance.domain.vocab import RequestState
 from tests import pdfs
@@ -151,6 +154,35 @@ def test_what_is_nobodys_stays_as_it_is(site: Site) -> None:
         assert (documents / shelf.name / name[:2] / f"{name}.pdf").is_file()
     site.go_on()
     assert kept_of(site, person, request) == pdf
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_signature_on_a_later_version_is_not_given_to_an_earlier_one(
+    site: Site,
+) -> None:
+    """It begins with the same bytes, and its signer signed something else."""
+    appliance, person = site.appliance, site.person
+    first = pdfs.one_page()
+    request = appliance.new_request(person, first)
+    site.back_up_all()
+    signed_by(site, person, appliance.new_request(person, _next_version(first)))
+
+    told = bring_back(site)
+
+    assert "0 of 2 files" in told
+    site.go_on()
+    with appliance.client(person) as client:
+        assert state(client, request) == "pendiente"
+
+
+def _next_version(pdf: bytes) -> bytes:
+    """The document with something more on its page, saved as an increment."""
+    writer, out = IncrementalPdfFileWriter(io.BytesIO(pdf)), io.BytesIO()
+    drawn = StreamObject(stream_data=b"0 0 1 rg 99 99 99 99 re f")
+    writer.add_stream_to_page(0, writer.add_object(drawn))
+    writer.write(out)
+    assert out.getvalue().startswith(pdf)
+    return out.getvalue()
 
 
 def _go_on(workers: list[psutil.Process]) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pyhanko.pdf_utils.xref import XRefSectionType
 from pyhanko.sign.diff_analysis import DiffResult, ModificationLevel
 from pyhanko.sign.validation import (
     EmbeddedPdfSignature,
@@ -45,7 +46,21 @@ def checked(
         only_ltv_follows=allowed,
         docmdp=None if docmdp is None else docmdp.value,
         reason=_why(status, intact=intact, covers=covers, allowed=allowed),
+        follows=_made_upon(signature),
     )
+
+
+def _made_upon(signature: EmbeddedPdfSignature) -> int:
+    """Where the cross-references begin of the revision before a signature's; 0: none.
+
+    A hybrid file has two sections a revision, the second of which no startxref names.
+    """
+    xrefs = signature.reader.xrefs
+    for revision in reversed(range(signature.signed_revision)):
+        kind = xrefs.get_xref_container_info(revision).xref_section_type
+        if kind is not XRefSectionType.HYBRID_STREAM:
+            return int(xrefs.get_startxref_for_revision(revision))
+    return 0
 
 
 def _only_ltv_follows(status: PdfSignatureStatus, titles: set[str]) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from appliance.domain.distrusted_json import boolean, docmdp, text
+from appliance.domain.distrusted_json import boolean, docmdp, integer, text
 from appliance.domain.document import SignatureReport, VerificationReport
 from appliance.domain.sandbox.messages import MessageInvalidError
 from appliance.domain.timestamps import RevokedTsa
@@ -50,6 +50,7 @@ def _signature(entry: Mapping[str, Any]) -> SignatureReport:
         timestamp=None if timestamp is None else text(timestamp),
         tsa=text(entry["tsa"]),
         void=text(entry["void"]),
+        follows=integer(entry["follows"]),
     )
 
 
