@@ -3,6 +3,7 @@
 Must not run in a process that has the HSM open.
 """
 
+from appliance.domain.errors import HsmRefusedError
 from appliance.settings import Settings
 from hsm_config import generation, replicas
 from hsm_config.profile import load_profile
@@ -34,3 +35,26 @@ def raise_generation(settings: Settings, least: int) -> int:
         for one in sessions:
             generation.write(one, number)
     return number
+
+
+def refuse_left(settings: Settings, own: int) -> None:
+    """Refuse to change the keys of an HSM that serves another restore of a record.
+
+    Args:
+        settings: the installation.
+        own: number of the record.
+
+    Raises:
+        HsmRefusedError: it does.
+        SettingsError: settings, profile or a PIN file cannot be used.
+        HsmUnavailableError: the module, the token or its PIN does not work.
+    """
+    profile = load_profile(settings.hsm.profile)
+    with token_alone(settings, settings.hsm.firma, profile) as (_, session):
+        served = generation.read(session)
+    if served > own:
+        msg = (
+            "the HSM serves another restore of this record, whose keys would be "
+            "changed; if this is the one that goes on: rubrica hsm take-over"
+        )
+        raise HsmRefusedError(msg)

@@ -5,9 +5,15 @@ Source: docs/backup.md "One HSM, one record".
 
 from pathlib import Path
 
+import pytest
+
+from appliance.bootstrap import open_core
+from appliance.domain.clock import SystemClock
+from appliance.domain.hsm import TokenRole
 from appliance.storage.migrate import migrate
-from hsm_config import generation, objects
+from hsm_config import generation, objects, tsa_keys
 from hsm_config.firma_keys import KEEP_ALIVE_ALGORITHM
+from hsm_config.masters import Masters
 from hsm_config.taking_over import raise_generation
 from tests.parts.hsm import HsmInstallation
 
@@ -22,6 +28,23 @@ def pairs(hsm: HsmInstallation) -> list[int]:
     """How many keys each member has for it; a pair is two."""
     with hsm.raw_members() as sessions:
         return [len(objects.find_label(one, generation.LABEL)) for one in sessions]
+
+
+def kept(hsm: HsmInstallation) -> tuple[object, ...]:
+    """Versions of what commands make anew, and destroy."""
+    with hsm.raw(TokenRole.FIRMA) as firma:
+        masters = Masters(firma).versions()
+    with hsm.raw(TokenRole.PKI) as pki:
+        return masters, tsa_keys.generations(pki)
+
+
+async def have(hsm: HsmInstallation, number: int) -> None:
+    """Have the record be of a take-over."""
+    async with (
+        open_core(hsm.settings, SystemClock(), "operator") as core,
+        core.store.write() as records,
+    ):
+        await records.installation.set_generation(number)
 
 
 def test_every_member_has_it_and_it_only_grows(tmp_path: Path) -> None:
@@ -58,11 +81,39 @@ def test_take_over_that_was_killed_is_run_again(tmp_path: Path) -> None:
 async def test_member_that_joins_has_it(tmp_path: Path) -> None:
     """Or a worker that prefers that member would serve a record that was left."""
     await migrate(HsmInstallation.ready(tmp_path).settings)
-    raise_generation(HsmInstallation(tmp_path).settings, 4)
+    number = raise_generation(HsmInstallation(tmp_path).settings, 4)
     both = HsmInstallation(tmp_path, members=2)
+    await have(both, number)
 
     await both.rubrica("join")
 
     assert numbers(both) == [5, 5]
     async with both.session(number=2) as session:
         assert await session.generation() == 5
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("join",),
+        ("rotate-master",),
+        ("rotate-master", "--retire", "1"),
+        ("renew-tsa",),
+        ("renew-tsa", "--retire", "1"),
+    ],
+)
+async def test_record_that_was_left_changes_no_key(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """What it believes to be needed no more is what the other one's keys are under."""
+    hsm = HsmInstallation.ready(tmp_path)
+    await migrate(hsm.settings)
+    number = raise_generation(hsm.settings, 0)
+    masters = kept(hsm)
+
+    said = await hsm.rubrica(*command, status=1)
+
+    assert "take-over" in said
+    assert kept(hsm) == masters
+    await have(hsm, number)
+    assert "take-over" not in await hsm.rubrica("renew-tsa")

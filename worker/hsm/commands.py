@@ -12,8 +12,10 @@ For an operator with access to the HSM; `docs/rotation.md` tells the rest.
 import argparse
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from appliance.bootstrap import open_core
+from appliance.bootstrap import Core, open_core
 from appliance.commands.progress import ProgressBar
 from appliance.commands.terminal import run_async, say
 from appliance.domain.clock import SystemClock
@@ -26,7 +28,7 @@ from hsm_config.joining import join_members, late_members
 from hsm_config.master_rotation import destroy_master, next_master
 from hsm_config.move import share_master
 from hsm_config.profile import load_profile
-from hsm_config.taking_over import raise_generation
+from hsm_config.taking_over import raise_generation, refuse_left
 from worker.hsm.connection import HsmStatus
 from worker.hsm.master_rotation import Moved, move_keys
 from worker.hsm.session import HsmSession
@@ -36,8 +38,7 @@ def rotate_master(args: argparse.Namespace) -> int:
     """Run the command; its exit status."""
 
     async def work(settings: Settings) -> int:
-        configure_logging(quiet(settings), "operator")
-        async with open_core(settings, SystemClock(), "operator") as core:
+        async with serving_core(settings) as core:
             rotation = MasterRotation(core.store, core.clock)
             if args.retire is not None:
                 return await _retire(settings, rotation, args.retire)
@@ -50,8 +51,7 @@ def join(args: argparse.Namespace) -> int:
     """Run `rubrica hsm join`; its exit status."""
 
     async def work(settings: Settings) -> int:
-        configure_logging(quiet(settings), "operator")
-        async with open_core(settings, SystemClock(), "operator") as core:
+        async with serving_core(settings) as core:
             return await _join(settings, MasterRotation(core.store, core.clock))
 
     return run_async(work, args)
@@ -62,8 +62,7 @@ def move(args: argparse.Namespace) -> int:
     successor = load_settings(args.to)
 
     async def work(settings: Settings) -> int:
-        configure_logging(quiet(settings), "operator")
-        async with open_core(settings, SystemClock(), "operator") as core:
+        async with serving_core(settings) as core:
             return await _move(
                 settings, successor, MasterRotation(core.store, core.clock)
             )
@@ -87,6 +86,22 @@ def take_over(args: argparse.Namespace) -> int:
         return 0
 
     return run_async(work, args)
+
+
+@asynccontextmanager
+async def serving_core(settings: Settings) -> AsyncIterator[Core]:
+    """The record, while an operator changes the keys of the HSM that serves it.
+
+    Raises:
+        HsmRefusedError: it serves another one.
+        HsmUnavailableError: the HSM cannot be used.
+    """
+    configure_logging(quiet(settings), "operator")
+    async with open_core(settings, SystemClock(), "operator") as core:
+        async with core.store.read() as records:
+            own = await records.installation.generation()
+        await asyncio.to_thread(refuse_left, settings, own)
+        yield core
 
 
 async def _join(settings: Settings, rotation: MasterRotation) -> int:

@@ -9,13 +9,11 @@ For an operator with access to the HSM; `docs/timestamps.md` tells the rest.
 import argparse
 from typing import Final
 
-from appliance.bootstrap import Core, open_core
+from appliance.bootstrap import Core
 from appliance.commands.terminal import run_async, say
 from appliance.domain.certificates import CertificateRecord
-from appliance.domain.clock import SystemClock
 from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.hsm import TokenRole
-from appliance.logs import configure_logging
 from appliance.services.publishing import Publishing
 from appliance.services.tsa_certificates import TsaCertificates
 from appliance.settings import Settings
@@ -24,7 +22,7 @@ from hsm_config.pairs import spki
 from hsm_config.profile import load_profile
 from hsm_config.tsa_renewal import destroy_tsa_key, next_tsa_key
 from worker.authority.issuing import Authority
-from worker.hsm.commands import quiet
+from worker.hsm.commands import serving_core
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 from worker.pdf.method import key_of
@@ -37,8 +35,7 @@ def renew_tsa(args: argparse.Namespace) -> int:
     """Run the command; its exit status."""
 
     async def work(settings: Settings) -> int:
-        configure_logging(quiet(settings), _ACTOR)
-        async with open_core(settings, SystemClock(), _ACTOR) as core:
+        async with serving_core(settings) as core:
             kept = TsaCertificates(core.store, core.clock)
             if args.retire is not None:
                 return await _retire(settings, kept, args.retire)
