@@ -390,6 +390,10 @@ HEALTH: Final = {
     ),
     "NO_WORKER": N_("No signing worker is running."),
     "HSM_UNAVAILABLE": N_("No signing worker can use the HSM."),
+    "HSM_TAKEN_OVER": N_(
+        "The HSM serves another restore of this record: if this is the one that goes"
+        " on, run rubrica hsm take-over."
+    ),
     "DOCUMENTS_AWAY": N_(
         "The folder is not mounted or the bucket does not respond, or it belongs to "
         "another installation."
@@ -403,6 +407,7 @@ HEALTH: Final = {
 WORKER_HSM: Final = {
     "ready": (N_("Ready"), "good"),
     "unavailable": (N_("Not available"), "bad"),
+    "left": (N_("Serves another record"), "bad"),
     "pin": (N_("The PIN was refused"), "bad"),
     "none": (N_("Uses no HSM"), "quiet"),
 }
@@ -434,6 +439,7 @@ PUBLICATIONS: Final = {
 
 HSM_REMEDIES: Final = {
     "unavailable": N_("Bring the HSM or its network back: it reconnects by itself."),
+    "left": N_("If this record is the one that goes on: rubrica hsm take-over."),
     "pin": N_("Correct its PIN and restart the worker: it does not try again."),
 }
 """What to do about a worker's HSM, by its state."""

@@ -336,7 +336,7 @@ class SigningWorker:
         elif not await self._look_at_documents():
             status, reason = HsmStatus.UNAVAILABLE, _DOCUMENTS_REASON
         elif not await self.served.look():
-            status, reason = HsmStatus.UNAVAILABLE, GENERATION_REASON
+            status, reason = HsmStatus.LEFT, GENERATION_REASON
         if status is HsmStatus.READY:
             try:
                 await self.keys.keep()

@@ -50,6 +50,8 @@ _READY: Final = {
     "TABLES_TOO_NEW": "rubrica database check tells which Rúbrica may use the tables",
     "NO_WORKER": "no signing worker runs: systemctl status 'rubrica-signing@*'",
     "HSM_UNAVAILABLE": "the workers' HSM does not answer: rubrica hsm check",
+    "HSM_TAKEN_OVER": "the HSM serves another restore of this record; if this is the "
+    "one that goes on: rubrica hsm take-over",
     "STORE_UNAVAILABLE": "the database does not answer",
     "DOCUMENTS_AWAY": "the documents' folder is missing (mount it), their bucket does "
     "not answer, or it is another installation's: rubrica documents check",

@@ -80,7 +80,10 @@ class Health:
         workers = await signing_workers(self._store, self._clock)
         if not workers:
             return "NO_WORKER"
-        return OK if any(w.hsm == "ready" for w in workers) else "HSM_UNAVAILABLE"
+        states = {worker.hsm for worker in workers}
+        if "ready" in states:
+            return OK
+        return "HSM_TAKEN_OVER" if "left" in states else "HSM_UNAVAILABLE"
 
 
 class SharedHealth:

@@ -28,7 +28,7 @@ from appliance.settings import Settings
 EVERY_S: Final = 10.0
 """Time between two looks."""
 _LONGEST_S: Final = 5.0
-_HSM_STATES: Final = ("ready", "unavailable", "pin")
+_HSM_STATES: Final = ("ready", "unavailable", "left", "pin")
 _OF_THE_RECORD: Final = (
     metrics.OCSP_THIS_UPDATE,
     metrics.OCSP_NEXT_UPDATE,

@@ -62,7 +62,7 @@ def test_restored_record_uses_no_key_before_it_takes_over(site: Site) -> None:
     assert site.restore_all().returncode == 0
     site.migrate()
     site.appliance.start(unready=True)
-    until(lambda: hsm_of(site) == "HSM_UNAVAILABLE")
+    until(lambda: hsm_of(site) == "HSM_TAKEN_OVER")
     assert_refused(site, request)
 
     site.take_over()
@@ -81,7 +81,7 @@ def test_record_that_was_left_signs_no_more(site: Site) -> None:
         site.appliance,
         "UPDATE installation SET value = '0' WHERE name = 'generation'",
     )
-    until(lambda: hsm_of(site) == "HSM_UNAVAILABLE")
+    until(lambda: hsm_of(site) == "HSM_TAKEN_OVER")
     assert_refused(site, request)
 
     site.take_over()

@@ -105,7 +105,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
                 records.audit.add(
                     AuditEvent(EventKind.TASK_FAILED, "worker:1", detail=detail)
                 )
-            for hsm in ("ready", "unavailable", "pin", "none"):
+            for hsm in ("ready", "unavailable", "left", "pin", "none"):
                 slot = f"signing/{hsm}/0"
                 status = WorkerStatus(
                     slot, "p", made.clock.now(), hsm, "firma: CKR_TOKEN_NOT_PRESENT"

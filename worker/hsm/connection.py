@@ -51,6 +51,8 @@ class HsmStatus(StrEnum):
     READY = "ready"
     UNAVAILABLE = "unavailable"
     """Not opened, or away: the breaker is open, the probe is at work."""
+    LEFT = "left"
+    """Only of a worker: the HSM is there, and serves another restore of the record."""
     PIN = "pin"
     """A PIN was refused: nothing but a new start with the right one helps."""
 

@@ -51,7 +51,8 @@ class WorkerStatus:
     """Id of the process start."""
     at: datetime
     hsm: str
-    """`ready`, `unavailable`, `pin`, or `none` for a worker without HSM."""
+    """`ready`, `unavailable`, `pin`, `left` by an HSM that serves another restore of
+    the record, or `none` for a worker without HSM."""
     reason: str
 
 
