@@ -10,6 +10,7 @@ Source: PostgreSQL, "libpq", 34.15.
 import os
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from appliance.settings import Settings
 from appliance.storage.engines import connect_options, database_url
@@ -38,7 +39,9 @@ def libpq_variables(settings: Settings) -> dict[str, str]:
         "PGDATABASE": url.database,
         "PGHOST": ",".join(map(str, filter(None, hosts))),
         "PGPORT": ",".join(map(str, filter(None, ports))),
-        "PGUSER": named_user(settings) or os.environ.get("PGUSER"),
+        "PGUSER": url.query.get("user")
+        or named_user(settings)
+        or os.environ.get("PGUSER"),
         "PGPASSWORD": url.password,
         "PGSSLMODE": database.tls,
         "PGSSLROOTCERT": authorities,
@@ -52,4 +55,4 @@ def named_user(settings: Settings) -> str:
     """The one user that the settings name for all; empty: each comes as who it is."""
     given = settings.database.url
     before = given.partition("://")[2].partition("?")[0].partition("/")[0]
-    return before.rpartition("@")[0]
+    return unquote(before.rpartition("@")[0])

@@ -87,7 +87,7 @@ class DocumentMark:
             return
         try:
             seen = _identity(self._path.stat())
-            is_right = seen == self._seen or _read(self._path) == wanted
+            is_right = seen == self._seen or mark_in(self._path.parent) == wanted
             self._seen = seen if is_right else None
         except OSError:
             is_right = False
@@ -112,10 +112,14 @@ def _identity(of: os.stat_result) -> _Seen:
     return of.st_dev, of.st_ino, of.st_mtime_ns, of.st_size
 
 
-def _read(path: Path) -> str | None:
-    """What a folder is marked with; None: with nothing."""
+def mark_in(folder: Path) -> str | None:
+    """What a folder is marked with; None: with nothing.
+
+    Raises:
+        OSError: it cannot be looked into.
+    """
     try:
-        with path.open("rb") as file:
+        with (folder / FILE).open("rb") as file:
             return read_mark(file.read(MOST_BYTES))
     except FileNotFoundError:
         return None
@@ -162,7 +166,7 @@ class MarkedFolder:
 
     def mark(self) -> str | None:
         """What it is marked with; None: with nothing."""
-        return _read(self._folder / FILE)
+        return mark_in(self._folder)
 
     def is_ours(self, names: list[str]) -> bool:
         """Whether it holds one of the record's documents, or neither has any."""

@@ -4,7 +4,7 @@ import contextlib
 import fcntl
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -31,12 +31,17 @@ def make_folder(folder: Path) -> None:
         sync_folder(new.parent)
 
 
-def write_durably(path: Path, pieces: Iterable[bytes]) -> None:
+def write_durably(
+    path: Path,
+    pieces: Iterable[bytes],
+    owned: Callable[[int], None] | None = None,
+) -> None:
     """Put a file in its place, in the place of one that is there.
 
     Args:
         path: its name, in a folder that is there.
         pieces: its bytes.
+        owned: gives the open file its owner and mode, before it has its name.
 
     Raises:
         OSError: it could not be; nothing of it is left.
@@ -49,6 +54,8 @@ def write_durably(path: Path, pieces: Iterable[bytes]) -> None:
             for piece in pieces:
                 file.write(piece)
             file.flush()
+            if owned is not None:
+                owned(file.fileno())
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:

@@ -10,7 +10,8 @@ from appliance.domain.ids import IntegratorId
 from appliance.storage.inserting import insert_into
 from appliance.storage.tables import document, installation
 
-_DOCUMENTS: Final = "documents"
+DOCUMENTS: Final = "documents"
+"""Row of the mark on the folder of documents."""
 GENERATION: Final = "generation"
 """Row of the number of the last take-over; none: there was none."""
 BACKUP: Final = "backup"
@@ -27,13 +28,13 @@ class SqlInstallation:
 
     async def documents_mark(self) -> str | None:
         """What marks its folder of documents; None until one was marked."""
-        return await self._value(_DOCUMENTS)
+        return await self._value(DOCUMENTS)
 
     async def mark_documents(self, mark: str) -> bool:
         """Say what marks it; False: that was said already."""
         done = await self._connection.execute(
             insert_into(self._connection, installation)
-            .values(name=_DOCUMENTS, value=mark)
+            .values(name=DOCUMENTS, value=mark)
             .on_conflict_do_nothing()
         )
         return done.rowcount == 1

@@ -3,8 +3,10 @@
 Source: docs/backup.md.
 """
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -15,15 +17,21 @@ from typing import Final
 import httpx
 import pytest
 
+from appliance.bootstrap import open_core
+from appliance.domain.clock import SystemClock
 from appliance.domain.vocab import RequestState
+from appliance.operations.backup.archive import writing
+from appliance.storage.installation import RESTORED
 from tests import pdfs
 from tests.ledger import read_ledger
 from tests.parts.backups import Site, site_with_backups
 from tests.parts.callers import Crowd
-from tests.parts.harm import until
+from tests.parts.harm import execute, until
+from tests.parts.loops import run_apart
 from tests.validators import pdfsig, pyhanko_valid
 
 _LAST: Final = "rubrica_backup_last_success_timestamp_seconds"
+WORK = Path("/var/tmp")  # noqa: S108 (where `rubrica backup` works)
 SHUT = 0o077
 """Bits of who may not look into secrets."""
 
@@ -177,6 +185,222 @@ def test_file_says_what_a_timer_does(empty: Site) -> None:
         return figure.findall(httpx.get(empty.appliance.metrics_url).text)
 
     until(lambda: any(float(each) >= began - 1 for each in told()))
+
+
+def test_newest_stays_whatever_the_clock_was(empty: Site) -> None:
+    """One of a time when the clock was wrong is not the newest for good."""
+    names = "rubrica-20200101T000000Z.tar.age", "rubrica-29990101T000000Z.tar.age"
+    for name in names:
+        (empty.places / "record" / name).write_bytes(b"x")
+
+    done = empty.back_up("--keep", "1")
+
+    assert done.returncode == 0, done.stderr
+    (left,) = empty.files("record")
+    assert left.name not in names
+
+
+def test_folder_that_is_away_is_no_backup(empty: Site) -> None:
+    """It would be one without documents, for which a whole one is removed."""
+    whole = empty.places / "record/rubrica-20200101T000000Z.tar.age"
+    whole.write_bytes(b"x")
+    folder = empty.appliance.settings.documents_dir
+    away = folder.rename(folder.with_name("away"))
+    try:
+        folder.mkdir()
+        done = empty.back_up("--keep", "1")
+    finally:
+        folder.rmdir()
+        away.rename(folder)
+
+    assert done.returncode == 78
+    assert str(folder) in done.stderr
+    assert empty.files("record") == [whole]
+
+
+def test_secret_that_is_not_there_is_no_backup(empty: Site) -> None:
+    """As where the place that it is in is not mounted: nothing works without it."""
+    key = empty.appliance.settings.secrets.pepper_file
+    away = key.rename(key.with_name("away"))
+    try:
+        done = empty.back_up("--secrets-to", str(empty.places / "secrets"))
+    finally:
+        away.rename(key)
+
+    assert done.returncode == 78
+    assert f"secrets.pepper_file: {key}" in done.stderr
+    assert empty.files("secrets") == []
+
+
+def test_backup_that_is_told_to_stop_leaves_nothing(empty: Site) -> None:
+    """Neither half a file, nor the dump in clear."""
+    held = empty.places / "record"
+    pipe = empty.places / "recipients"
+    os.mkfifo(pipe)
+    before = set(WORK.glob("rubrica-backup-*"))
+    command = (*empty.appliance.command, "backup", "--to", str(held))
+    running = subprocess.Popen((*command, "--recipients-file", str(pipe)))
+    try:
+        # age waits for who may read it, with the dump lying there.
+        until(lambda: any(held.glob(".new-*")))
+        until(lambda: set(WORK.glob("rubrica-backup-*")) > before)
+        dumps = set(WORK.glob("rubrica-backup-*")) - before
+        running.terminate()
+        assert running.wait(60) != 0
+    finally:
+        running.kill()
+        pipe.unlink()
+
+    assert empty.files("record") == []
+    # Another test's may be among them, which ends by itself.
+    until(lambda: not any(dump.exists() for dump in dumps))
+
+
+def test_what_a_killed_backup_left_goes_with_the_next(empty: Site) -> None:
+    """A day later; what is a running one's stays, and what is no backup's."""
+    folder = empty.places / "record"
+    names = ".new-0123456789abcdef", ".new-fedcba9876543210", ".new-note"
+    dead, running, note = (folder / name for name in names)
+    dump = WORK / f"rubrica-backup-{os.urandom(4).hex()}"
+    dump.mkdir()
+    (dump / "database").write_bytes(b"x")
+    for path in (dead, running, note):
+        path.write_bytes(b"x")
+    for path in (dead, note, dump):
+        os.utime(path, (0, 0))
+    try:
+        done = empty.back_up()
+        assert done.returncode == 0, done.stderr
+        assert [dead.exists(), running.exists(), note.exists()] == [False, True, True]
+        assert not dump.exists()
+    finally:
+        shutil.rmtree(dump, ignore_errors=True)
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_restore_refuses_what_another_database_left(site: Site) -> None:
+    """Its log, which SQLite would write over the pages of the one brought back."""
+    site.back_up_all()
+    log = site.appliance.settings.data_dir / "rubrica.db-wal"
+    site.lose()
+    log.write_bytes(b"pages of another database")
+
+    refused = site.restore_all()
+
+    assert refused.returncode == 78
+    assert f"{log}: is there already" in refused.stderr
+    assert not log.with_name("rubrica.db").exists()
+    log.unlink()
+    assert site.restore_all().returncode == 0
+
+
+@pytest.mark.parametrize("site", ["postgresql"], indirect=True)
+def test_restore_that_is_killed_at_its_end_is_ended(site: Site) -> None:
+    """The tables are there, and the record does not say yet that it was restored."""
+    site.back_up_all()
+    site.lose()
+    assert site.restore_all().returncode == 0
+    assert generation_of(site) == RESTORED
+    execute(
+        site.appliance,
+        "DELETE FROM installation WHERE name = 'generation'",
+        "CREATE TABLE rubrica_restoring ()",
+    )
+
+    again = site.restore_all()
+
+    assert again.returncode == 0, again.stderr
+    assert generation_of(site) == RESTORED
+    assert site.restore_all().returncode == 78
+
+
+def generation_of(site: Site) -> int:
+    """The number of the record."""
+
+    async def read() -> int:
+        settings = site.appliance.settings
+        async with (
+            open_core(settings, SystemClock(), "operator") as core,
+            core.store.read() as records,
+        ):
+            return await records.installation.generation()
+
+    return run_apart(read())
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_restore_leaves_a_running_installation_alone(site: Site) -> None:
+    """No token or key comes to lie beside those in use."""
+    site.back_up_all()
+    tokens = site.appliance.folder / "hsm"
+    gone = next(tokens.rglob("*.object"))
+    kept = gone.read_bytes()
+    gone.unlink()
+
+    refused = site.restore_all()
+
+    assert refused.returncode == 78
+    assert not gone.exists()
+    gone.write_bytes(kept)
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_restored_documents_are_for_whom_their_folder_is_for(site: Site) -> None:
+    """Roles are users of a group, and documents are theirs to read."""
+    site.sign()
+    site.back_up_all()
+    folder = site.appliance.settings.documents_dir
+    site.lose()
+    folder.mkdir(parents=True)
+    os.chown(folder, 0, 4321)
+    folder.chmod(0o2770)
+
+    told = site.restore_all()
+
+    assert told.returncode == 0, told.stderr
+    shelves = [each for each in folder.rglob("*") if each.is_dir()]
+    assert shelves
+    assert {S_IMODE(path.stat().st_mode) for path in shelves} == {0o2770}
+    found = [*shelves, *folder.glob("*/*/*.pdf")]
+    assert {path.stat().st_gid for path in found} == {4321}
+    for path in (site.appliance.folder / "secrets", *folder.parent.glob("tokens")):
+        assert S_IMODE(path.stat().st_mode) & SHUT == 0
+
+
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("wrong", ["cut in the settings", "more after its end", "odd"])
+def test_file_that_is_no_whole_backup_brings_no_database(
+    site: Site, wrong: str
+) -> None:
+    """One sentence, whoever made the file."""
+    site.back_up_all()
+    database = site.appliance.settings.data_dir / "rubrica.db"
+    settings = site.appliance.settings_file.read_bytes()
+    site.lose()
+    (record,) = site.files("record")
+    if wrong == "cut in the settings":
+        record.write_bytes(record.read_bytes()[:400])
+    else:
+        about = {"kind": "record", "tables": "1", "made": "x"}
+        if wrong == "odd":
+            about["tables"] = "newest"
+        record.unlink()
+        with writing(record, [f"--recipient={site.recipient}"]) as archive:
+            archive.add_bytes("about.json", json.dumps(about).encode())
+            archive.add_bytes("settings.toml", settings)
+            archive.add_bytes(
+                "contents.json", json.dumps(archive.tally.told()).encode()
+            )
+            archive.add_bytes("pki/late.pem", b"late")
+            archive.add_bytes(
+                "contents.json", json.dumps(archive.tally.told()).encode()
+            )
+
+    refused = site.restore_all()
+
+    assert refused.returncode == 78, refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not database.exists()
 
 
 @pytest.mark.parametrize(

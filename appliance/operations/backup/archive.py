@@ -88,7 +88,12 @@ class Writer:
         except FileNotFoundError:
             return False
         with os.fdopen(handle, "rb") as file:
-            self._add(name, file, os.fstat(handle).st_size)
+            size = os.fstat(handle).st_size
+            if size <= _PIECE:
+                # Another process may be writing it anew, as SoftHSM does.
+                self.add_bytes(name, file.read())
+            else:
+                self._add(name, file, size)
         return True
 
     def _add(self, name: str, content: IO[bytes], size: int) -> None:
@@ -116,8 +121,13 @@ def writing(path: Path, recipients: list[str]) -> Iterator[Writer]:
         with os.fdopen(handle, "wb") as file:
             with _age(["--encrypt", *recipients], stdout=file) as age:
                 assert age.stdin is not None  # noqa: S101 (it is a pipe)
-                with tarfile.open(fileobj=age.stdin, mode="w|") as tar:
+                tar = tarfile.open(fileobj=age.stdin, mode="w|")  # noqa: SIM115 (closing it writes, which nobody may read any more)
+                try:
                     yield Writer(tar)
+                except BaseException:
+                    _give_up(age, tar)
+                    raise
+                tar.close()
             os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
@@ -198,8 +208,25 @@ def _age(
             raise
         except BaseException:
             process.kill()
+            _close(process)
             raise
         _end(process)
+
+
+def _give_up(age: "subprocess.Popen[bytes]", tar: tarfile.TarFile) -> None:
+    """End an archive in its midst, without waiting for age to read what is left."""
+    if age.poll() is None:
+        age.kill()
+    with contextlib.suppress(OSError):
+        assert tar.fileobj is not None  # noqa: S101 (it is open)
+        tar.fileobj.close()
+
+
+def _close(age: "subprocess.Popen[bytes]") -> None:
+    for pipe in (age.stdin, age.stdout):
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
 
 def _end(age: "subprocess.Popen[bytes]") -> None:
@@ -208,10 +235,7 @@ def _end(age: "subprocess.Popen[bytes]") -> None:
     Raises:
         SettingsError: it refuses; in its words.
     """
-    for pipe in (age.stdin, age.stdout):
-        if pipe is not None:
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
+    _close(age)
     told = age.stderr.read().decode(errors="replace") if age.stderr else ""
     if age.wait() != 0:
         lines = [line for line in told.splitlines() if "report unexpected" not in line]

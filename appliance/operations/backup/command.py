@@ -6,6 +6,7 @@ rubrica restore --drill --backup FILE --secrets FILE --identity KEYFILE
 """
 
 import argparse
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -107,6 +108,8 @@ def _said(
     """The same, a fault of the system being one sentence."""
 
     def run(args: argparse.Namespace) -> int:
+        # Told to stop, as by systemd, it takes away what it began, as at Ctrl-C.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             return work(args)
         except OSError as exc:
@@ -158,16 +161,19 @@ def _backup(args: argparse.Namespace) -> int:
         settings, args.settings, wanted.to, recipients, now, tables
     )
     say(f"{made.path}: {made.files} files, {made.size} bytes")
-    folders = {wanted.to: "rubrica-"}
+    kinds = {made.path: "rubrica-"}
     if wanted.secrets_to is not None:
         made = making.make_secrets(settings, wanted.secrets_to, recipients, now)
         say(f"{made.path}: {made.files} files, {made.size} bytes")
-        folders[wanted.secrets_to] = "rubrica-secrets-"
+        kinds[made.path] = "rubrica-secrets-"
         if settings.hsm.softhsm_conf is None:
             say("the HSM's keys are in none of them: back it up by its vendor's means")
-    for folder, prefix in folders.items() if wanted.keep > 0 else ():
-        for path in making.forget_older(folder, prefix, wanted.keep):
-            say(f"{path}: removed")
+        for one in settings.hsm.replicas:
+            if one.config is not None:
+                say(f"the keys of token {one.label} are in none of them: {one.config}")
+    for path, prefix in kinds.items() if wanted.keep > 0 else ():
+        for older in making.forget_older(path, prefix, wanted.keep):
+            say(f"{older}: removed")
     # Last: a figure tells how long ago all of it was well.
     record.note_backup(settings, now, int(tables))
     return 0

@@ -1,12 +1,15 @@
 """Make a backup: the database first, so that all documents it names come after it."""
 
 import json
+import os
+import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from importlib.metadata import version as version_of
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Final
 
 from appliance.domain.ids import IntegratorId
@@ -14,10 +17,15 @@ from appliance.operations.backup import places, record
 from appliance.operations.backup.archive import CONTENTS, Writer, writing
 from appliance.settings import Settings, SettingsError
 from appliance.storage.document_files import name_of
+from appliance.storage.document_mark import mark_in
+from appliance.storage.durable import NEW
 
 ABOUT: Final = "about.json"
 SUFFIX: Final = ".tar.age"
 _WORK: Final = "/var/tmp"  # noqa: S108 (a folder of its own is made in it)
+_WORK_PREFIX: Final = "rubrica-backup-"
+_DEAD: Final = timedelta(days=1)
+"""After which what was begun and has no name yet is a killed backup's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +62,16 @@ def make_record(
         SettingsError: what stands in the way; nothing is left of it.
         OSError: the same.
     """
-    path = folder / f"rubrica-{_stamp(now)}{SUFFIX}"
+    path = _new(folder, "rubrica-", now)
+    _remove_dead(Path(_WORK), f"{_WORK_PREFIX}*", now)
     with (
-        tempfile.TemporaryDirectory(dir=_WORK, prefix="rubrica-backup-") as work,
+        tempfile.TemporaryDirectory(dir=_WORK, prefix=_WORK_PREFIX) as work,
         writing(path, recipients) as archive,
     ):
         dumped = Path(work) / places.DUMP
         record.dump(settings, dumped)
+        mark = record.documents_mark(settings, int(version))
+        _refuse_away(settings, mark)
         _begin(archive, settings, now, kind="record", tables=version)
         archive.add_file(places.SETTINGS, settings_file)
         archive.add_file(places.DUMP, dumped)
@@ -69,6 +80,8 @@ def make_record(
         _add_all(archive, places.documents(settings))
         if settings.documents.url is not None:
             archive.add_bytes(places.DOCUMENT_LIST, _document_list(settings))
+        # It may have gone away meanwhile.
+        _refuse_away(settings, mark)
         return _end(archive, path)
 
 
@@ -87,7 +100,11 @@ def make_secrets(
         SettingsError: what stands in the way; nothing is left of it.
         OSError: the same.
     """
-    path = folder / f"rubrica-secrets-{_stamp(now)}{SUFFIX}"
+    for key, secret in places.secret_places(settings):
+        if key.startswith("secrets.") and not secret.is_file():
+            msg = f"{key}: {secret} is not there, and nothing works without it"
+            raise SettingsError(msg)
+    path = _new(folder, "rubrica-secrets-", now)
     with writing(path, recipients) as archive:
         _begin(archive, settings, now, kind="secrets", tables=None)
         _add_all(archive, places.secret_files(settings))
@@ -95,19 +112,19 @@ def make_secrets(
         return _end(archive, path)
 
 
-def forget_older(folder: Path, prefix: str, keep: int) -> list[Path]:
+def forget_older(made: Path, prefix: str, keep: int) -> list[Path]:
     """Remove all but the newest backups of one kind.
 
     Args:
-        folder: where they lie.
+        made: the newest, which stays whatever the clock was when others were made.
         prefix: of their names, before the time.
         keep: how many stay, 1 or more.
 
     Returns:
         Those that are gone.
     """
-    found = sorted(folder.glob(f"{prefix}[0-9]*{SUFFIX}"))
-    older = found[:-keep]
+    found = sorted(made.parent.glob(f"{prefix}[0-9]*{SUFFIX}"), reverse=True)
+    older = [path for path in found if path != made][keep - 1 :]
     for path in older:
         path.unlink()
     return older
@@ -122,6 +139,50 @@ def _document_list(settings: Settings) -> bytes:
     named = sorted(record.named_documents(settings))
     lines = [f"{name_of(IntegratorId(each), sha256)}\n" for each, sha256 in named]
     return "".join(lines).encode()
+
+
+def _new(folder: Path, prefix: str, now: datetime) -> Path:
+    """Where a backup is to be, in a folder without what killed ones left in it.
+
+    Raises:
+        SettingsError: one of this second is there already.
+    """
+    path = folder / f"{prefix}{_stamp(now)}{SUFFIX}"
+    if path.exists():
+        msg = f"{path}: is there already: run it again"
+        raise SettingsError(msg)
+    _remove_dead(folder, f"{NEW}{'[0-9a-f]' * 16}", now)
+    return path
+
+
+def _remove_dead(folder: Path, pattern: str, now: datetime) -> None:
+    """Remove what backups that were killed left, as root's alone."""
+    for path in folder.glob(pattern):
+        seen = path.lstat()
+        age = now - datetime.fromtimestamp(seen.st_mtime, now.tzinfo)
+        if age < _DEAD or seen.st_uid != os.geteuid():
+            continue
+        if S_ISDIR(seen.st_mode):
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _refuse_away(settings: Settings, mark: str | None) -> None:
+    """Refuse a folder of documents that is not there, or not this record's.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    folder = settings.documents_dir
+    if settings.documents.url is not None:
+        return  # a bucket is backed up by itself
+    if mark is not None and mark_in(folder) != mark:
+        msg = (
+            f"documents.path: {folder} is away, or another installation's: "
+            "a backup of it would have none of the record's documents"
+        )
+        raise SettingsError(msg)
 
 
 def _stamp(now: datetime) -> str:

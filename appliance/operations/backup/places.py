@@ -1,5 +1,6 @@
 """Where the files of an installation lie, and what they are called in a backup."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -24,20 +25,40 @@ DOCUMENT_LIST: Final = "documents.txt"
 SECRETS: Final = "secrets/"
 TOKENS: Final = "tokens/"
 SOFTHSM_CONF: Final = "softhsm2.conf"
+_SHELF_DEPTH: Final = 2
+"""Folders between that of documents and a document: `{integrator}/{two digits}`."""
 
 
 def documents(settings: Settings) -> Iterator[tuple[str, Path]]:
     """Name and path of each file of the document store; none that is being written.
 
     None of a bucket, which is backed up by itself.
+
+    Raises:
+        OSError: a folder in it cannot be read.
     """
     if settings.documents.url is not None:
         return
     folder = settings.documents_dir
     if (folder / FILE).is_file():
         yield DOCUMENTS + FILE, folder / FILE
-    for path in folder.glob("*/*/*.pdf"):
-        yield DOCUMENTS + path.relative_to(folder).as_posix(), path
+    # Not glob: it passes over what it may not read, and follows links.
+    for at, _, names in os.walk(folder, onerror=_refuse):
+        shelf = Path(at).relative_to(folder)
+        if len(shelf.parts) == _SHELF_DEPTH:
+            for name in names:
+                if name.endswith(".pdf"):
+                    yield f"{DOCUMENTS}{shelf.as_posix()}/{name}", Path(at, name)
+
+
+def _refuse(fault: OSError) -> None:
+    """Pass over a folder that went away, and over no other.
+
+    Raises:
+        OSError: it is there.
+    """
+    if not isinstance(fault, FileNotFoundError):
+        raise fault
 
 
 def missing_documents(

@@ -19,7 +19,7 @@ from appliance.domain.vocab import EventKind
 from appliance.operations.libpq import libpq_variables
 from appliance.settings import Settings, SettingsError
 from appliance.storage.engines import database_url
-from appliance.storage.installation import BACKUP, GENERATION, RESTORED
+from appliance.storage.installation import BACKUP, DOCUMENTS, GENERATION, RESTORED
 from appliance.storage.rights import OWNER
 
 _LOCKED_S: Final = 30.0
@@ -33,11 +33,14 @@ _DESTROYED: Final = (
     "SELECT DISTINCT integrator FROM audit_event"  # noqa: S608 (it is ours)
     f" WHERE event = '{EventKind.DOCUMENT_KEY_DESTROYED.value}'"
 )
+_RESTORING: Final = "rubrica_restoring"
+"""A table that stands while a dump is brought back, until the record says so."""
 _TABLES: Final = (
-    "SELECT count(*) FROM pg_tables"
+    "SELECT tablename FROM pg_tables"
     " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
 )
 
+_MARK: Final = f"SELECT value FROM installation WHERE name = '{DOCUMENTS}'"  # noqa: S608 (it is ours)
 _RESTORED: Final = (
     f"INSERT INTO installation (name, value) VALUES ('{GENERATION}', '{RESTORED}') "  # noqa: S608 (both are ours)
     f"ON CONFLICT (name) DO UPDATE SET value = '{RESTORED}'"
@@ -47,6 +50,8 @@ _MADE: Final = (
     "INSERT INTO installation (name, value) VALUES ('{name}', '{at}') "
     "ON CONFLICT (name) DO UPDATE SET value = '{at}'"
 )
+_BESIDE: Final = ("", "-wal", "-shm", "-journal")
+"""Names of what SQLite has beside its file, after its name."""
 _SAYS_SO: Final = 2
 """Version of the tables from which on they can say it."""
 _MAKE_IT: Final = (
@@ -81,16 +86,18 @@ def refuse_full(settings: Settings) -> None:
     """
     if settings.database.url == "sqlite":
         path = _sqlite_file(settings)
-        if path.exists():
-            msg = f"{path}: is there already: move it away"
-            raise SettingsError(msg)
+        # Beside another's log SQLite would write that one's pages into ours.
+        for there in (path.with_name(path.name + each) for each in _BESIDE):
+            if there.exists():
+                msg = f"{there}: is there already: move it away"
+                raise SettingsError(msg)
         return
     try:
         tables = _ask(settings, _TABLES)
     except SettingsError as exc:
         msg = f"{exc}\n{_MAKE_IT}"
         raise SettingsError(msg) from exc
-    if tables != [["0"]]:
+    if tables and [_RESTORING] not in tables:
         msg = "database: has tables already: give an empty one"
         raise SettingsError(msg)
 
@@ -113,15 +120,18 @@ def bring_back(settings: Settings, dumped: Path, tables: int) -> None:
         # Over the same file system: a rename puts it there whole.
         dumped.rename(_sqlite_file(settings))
         return
-    command = ["pg_restore", "--no-owner", "--no-privileges", "--exit-on-error"]
-    with dumped.open("rb") as file:
-        _run_postgres(
-            settings,
-            [*command, "--single-transaction", "--dbname", ""],
-            stdin=file.fileno(),
-        )
-    if tables >= _SAYS_SO:
-        _run_postgres(settings, ["psql", "-XqAt", "--command", _RESTORED])
+    begin = f"CREATE TABLE IF NOT EXISTS {_RESTORING} ()"
+    _run_postgres(settings, ["psql", "-Xq", "--command", begin])
+    # Killed after it, a run finds the tables, and only has the record say so.
+    if _ask(settings, _TABLES) == [[_RESTORING]]:
+        command = ["pg_restore", "--no-owner", "--no-privileges", "--exit-on-error"]
+        command += ["--single-transaction", "--dbname", ""]
+        with dumped.open("rb") as file:
+            _run_postgres(settings, command, stdin=file.fileno())
+    end = [_RESTORED] if tables >= _SAYS_SO else []
+    options = [f"--command={each}" for each in (*end, f"DROP TABLE {_RESTORING}")]
+    command = ["psql", "-Xq", "--set=ON_ERROR_STOP=1", "--single-transaction"]
+    _run_postgres(settings, [*command, *options])
 
 
 def table_version(settings: Settings) -> str:
@@ -132,6 +142,20 @@ def table_version(settings: Settings) -> str:
     """
     ((version,),) = _ask(settings, "SELECT version_num FROM alembic_version")
     return version
+
+
+def documents_mark(settings: Settings, tables: int) -> str | None:
+    """What marks the folder of the record's documents; None where nothing does.
+
+    Args:
+        settings: of the installation.
+        tables: their version.
+
+    Raises:
+        SettingsError: the database is away.
+    """
+    found = _ask(settings, _MARK) if tables >= _SAYS_SO else []
+    return found[0][0] if found else None
 
 
 def named_documents(settings: Settings) -> set[tuple[str, str]]:

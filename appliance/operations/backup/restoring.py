@@ -9,24 +9,27 @@ import hashlib
 import io
 import json
 import os
-import shutil
 import tarfile
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_IMODE, S_ISVTX
 from typing import IO, Any, Final
 
 from appliance.operations.backup import places, record
 from appliance.operations.backup.archive import CONTENTS, Tally, copied, reading
 from appliance.operations.backup.making import ABOUT
 from appliance.settings import Settings, SettingsError, load_settings
-from appliance.storage.durable import make_folder, write_durably
+from appliance.storage.durable import NEW, sync_folder, write_durably
 from appliance.storage.table_version import newest
 
 _WORK: Final = "/var/tmp"  # noqa: S108 (a folder of its own is made in it)
 _JSON_BYTES: Final = 65_536
+_SETTINGS_BYTES: Final = 1 << 20
 _PIECE: Final = 1 << 20
+_OTHERS: Final = 0o077
+"""Bits of who is not the owner."""
 Taker = Callable[[str, IO[bytes]], None]
 
 
@@ -53,8 +56,8 @@ def restore_settings(backup: Path, identity: Path, settings_file: Path) -> bool:
     """
     if settings_file.exists():
         return False
-    write_durably(settings_file, [settings_in(backup, identity)])
-    _own_as_folder(settings_file, 0o644)
+    own = _as_in(settings_file.parent, 0o644)
+    write_durably(settings_file, [settings_in(backup, identity)], own)
     return True
 
 
@@ -62,11 +65,14 @@ def settings_in(backup: Path, identity: Path) -> bytes:
     """The settings file of a backup.
 
     Raises:
-        SettingsError: it has none; see `reading`.
+        SettingsError: it has none, or is damaged; see `reading`.
     """
-    for name, _, content in reading(backup, identity):
-        if name == places.SETTINGS:
-            return content.read()
+    try:
+        for name, _, content in reading(backup, identity):
+            if name == places.SETTINGS:
+                return content.read(_SETTINGS_BYTES)
+    except tarfile.TarError as exc:
+        raise SettingsError(_damaged(backup, exc)) from exc
     msg = f"{backup}: has no settings: is it the one with the secrets?"
     raise SettingsError(msg)
 
@@ -75,8 +81,14 @@ def restore_secrets(backup: Path, identity: Path, settings: Settings) -> Restore
     """Put keys, PINs and tokens where the settings name them.
 
     Raises:
-        SettingsError: another file is there already; see `reading`.
+        SettingsError: another file is there already, or the database holds
+            something; see `reading`.
     """
+    database = settings.database
+    needed = database.password_file, database.root_certificate_file
+    if all(path is None or path.exists() for path in needed):
+        # Before anything comes to lie beside what is in use.
+        record.refuse_full(settings)
     named = {places.SECRETS + key: path for key, path in places.secret_places(settings)}
     folder = places.token_folder(settings)
 
@@ -139,7 +151,8 @@ def restore_record(backup: Path, identity: Path, settings_file: Path) -> Restore
                 raise SettingsError(msg)
 
         take_all(backup, identity, "record", restored, take)
-        _own_as_folder(dumped, 0o660, settings.data_dir)
+        with dumped.open("rb") as file:
+            _as_in(settings.data_dir, 0o660)(file.fileno())
         record.bring_back(settings, dumped, int(restored.about["tables"]))
     named = record.named_documents(settings)
     restored.missing += places.missing_documents(settings, named)
@@ -177,12 +190,15 @@ def take_all(
     """
     try:
         whole = _is_whole(backup, identity, kind, restored, take)
-    except tarfile.TarError as exc:
-        msg = f"{backup}: is cut off or damaged ({exc})"
-        raise SettingsError(msg) from exc
+    except (tarfile.TarError, ValueError, TypeError) as exc:
+        raise SettingsError(_damaged(backup, exc)) from exc
     if not whole:
         msg = f"{backup}: is not whole"
         raise SettingsError(msg)
+
+
+def _damaged(backup: Path, exc: Exception) -> str:
+    return f"{backup}: is cut off or damaged ({exc})"
 
 
 def _is_whole(
@@ -193,14 +209,17 @@ def _is_whole(
     Raises:
         SettingsError: see `take_all`.
         tarfile.TarError: it ends in the midst of a member.
+        ValueError, TypeError: what it says of itself is nothing that a backup says.
     """
     tally, whole = Tally(), False
     for name, size, content in reading(backup, identity):
+        if whole:
+            return False
         if name == CONTENTS:
             whole = json.loads(content.read(_JSON_BYTES)) == tally.told()
             continue
         if name == ABOUT:
-            restored.about = json.loads(content.read(_JSON_BYTES))
+            restored.about = dict(json.loads(content.read(_JSON_BYTES)))
             _refuse_other(backup, restored.about, kind)
         elif not restored.about:
             return False
@@ -240,13 +259,35 @@ def _put(restored: Restored, path: Path, content: IO[bytes], mode: int) -> None:
             raise SettingsError(msg)
         restored.kept += 1
         return
-    new = [each for each in path.parents if not each.exists()]
-    make_folder(path.parent)
-    for folder in reversed(new):
-        _own_as_folder(folder, folder.stat().st_mode & 0o7777)
-    write_durably(path, iter(lambda: content.read(_PIECE), b""))
-    _own_as_folder(path, mode)
+    _make_folder(path.parent, private=mode & _OTHERS == 0)
+    pieces = iter(lambda: content.read(_PIECE), b"")
+    write_durably(path, pieces, _as_in(path.parent, mode))
     restored.files += 1
+
+
+def _make_folder(folder: Path, *, private: bool) -> None:
+    """Make a folder, and those above it, that are as the one that is there.
+
+    Args:
+        folder: its name.
+        private: it is its owner's alone.
+    """
+    if folder.exists():
+        return
+    _make_folder(folder.parent, private=private)
+    # Not sticky: one role takes away what another one put there.
+    mode = S_IMODE(folder.parent.stat().st_mode) & ~S_ISVTX
+    if private:
+        mode &= ~_OTHERS
+    # Killed before it has its name, it is made anew.
+    new = Path(tempfile.mkdtemp(prefix=NEW, dir=folder.parent))
+    handle = os.open(new, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        _as_in(folder.parent, mode)(handle)
+    finally:
+        os.close(handle)
+    new.rename(folder)
+    sync_folder(folder.parent)
 
 
 def _sha256(of: IO[bytes] | Path) -> bytes:
@@ -259,9 +300,14 @@ def _sha256(of: IO[bytes] | Path) -> bytes:
     return digest.digest()
 
 
-def _own_as_folder(path: Path, mode: int, folder: Path | None = None) -> None:
-    """Have what root made belong to whom the folder that it is in belongs to."""
-    path.chmod(mode)
-    if os.geteuid() == 0:
-        of = (folder or path.parent).stat()
-        shutil.chown(path, of.st_uid, of.st_gid)
+def _as_in(folder: Path, mode: int) -> Callable[[int], None]:
+    """What has an open file that root made belong to whom a folder belongs to."""
+
+    def own(handle: int) -> None:
+        # By the handle: a name in another one's folder may lead elsewhere by now.
+        os.fchmod(handle, mode)
+        if os.geteuid() == 0:
+            of = folder.stat()
+            os.fchown(handle, of.st_uid, of.st_gid)
+
+    return own
