@@ -34,7 +34,9 @@ RUN_BY: Final[dict[str, list[tuple[str, str]]]] = {
         ("cd /opt/rubrica", "test_installation.py::machine"),
         ("rubrica database roles", "test_installation.py::machine"),
         ("rubrica hsm init", "test_installation.py::machine"),
-        ("docker run", ""),
+        ("docker build", "test_compose.py::installation"),
+        ("docker build", ""),
+        ("docker compose", "test_compose.py::test_trial_in_one_container"),
         ("rubrica audit verify", _RESTORE),
         (
             "rubrica migrate",
@@ -52,8 +54,8 @@ RUN_BY: Final[dict[str, list[tuple[str, str]]]] = {
         ("rubrica restore", _BACKUP),
     ],
 }
-"""By page: how each block of `sh` begins, and the test or fixture that runs it. What
-needs a container is tried with the image's own."""
+"""By page: how each block of `sh` begins, and the test or fixture that runs it.
+None has an upgrade of containers: setup and up are each run again by themselves."""
 _BETWEEN: Final = frozenset("();<>|&")
 """Of which a shell's operators are made."""
 _WORD: Final = re.compile("[a-z][a-z-]*")
