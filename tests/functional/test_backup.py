@@ -121,7 +121,9 @@ def test_restore_overwrites_nothing(site: Site) -> None:
 
     assert full.returncode == 78
     assert read_ledger(site.appliance).newest == before
+    site.lose()
     pepper = site.appliance.folder / "secrets/pepper"
+    pepper.parent.mkdir(mode=0o700)
     other = os.urandom(32).hex()
     pepper.write_text(other)
     refused = site.restore_all()
@@ -165,6 +167,12 @@ def test_backups_beyond_those_to_keep_go(empty: Site) -> None:
     assert len(left) == 3
 
 
+def wait_for_the_next_second() -> None:
+    """A backup has the second of its making in its name."""
+    made = int(time.time())
+    until(lambda: int(time.time()) > made)
+
+
 def test_file_says_what_a_timer_does(empty: Site) -> None:
     """The options are left out; the database and the figures then say when it was."""
     config = empty.places / "backup.toml"
@@ -177,6 +185,7 @@ def test_file_says_what_a_timer_does(empty: Site) -> None:
     for _ in range(2):
         done = empty.appliance.rubrica("backup", "--config", str(config))
         assert done.returncode == 0, done.stderr
+        wait_for_the_next_second()
 
     assert len(empty.files("record")) == len(empty.files("secrets")) == 1
     figure = re.compile(rf"^{_LAST}{{.*}} (\S+)$", re.MULTILINE)

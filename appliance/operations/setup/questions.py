@@ -72,11 +72,12 @@ _TEXTS: Final = {
     "certificate_key": "The private key of that",
 }
 """What is asked, by answer; those without a text come from a file alone."""
-_AFAR: Final[Mapping[str, Callable[[Answers], bool]]] = {
+_ONLY_FOR: Final[Mapping[str, Callable[[Answers], bool]]] = {
     "database_ca": lambda answers: answers.has_database_host,
     "database_superuser_password_file": lambda answers: answers.has_database_host,
     "redis_ca": lambda answers: answers.redis.startswith("rediss:"),
     "redis_password_file": lambda answers: not answers.redis.startswith("unix:"),
+    **dict.fromkeys(_OF_A_BUCKET, lambda answers: answers.has_bucket),
 }
 """What is asked for only where it applies."""
 
@@ -103,10 +104,10 @@ def ask_all(
     answers = Answers(**{**layout.usual, **given, **layout.settled})
     for field in fields(Answers):
         key = field.name
-        is_idle = key in _OF_A_BUCKET and not answers.has_bucket
+        applies = key not in _ONLY_FOR or _ONLY_FOR[key](answers)
+        is_idle = not applies and not getattr(answers, key)
         if key in layout.settled or is_idle:
             continue
-        applies = key not in _AFAR or _AFAR[key](answers)
         if interactive and key in _TEXTS and key not in given and applies:
             answers = _asked(answers, key)
         else:
