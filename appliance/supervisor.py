@@ -192,6 +192,8 @@ def fork_role(
     try:
         die_with_parent(parent)
         set_title(name)
+        # A command's own handler is not the role's, which sets one when it is ready.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SUPERVISED)
         for listener in others:
             if listener is not own:
