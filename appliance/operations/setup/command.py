@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 from appliance.commands.terminal import say
-from appliance.operations.setup import containers, proxy, servers, steps, system
+from appliance.operations.setup import proxy, system
 from appliance.operations.setup.answers import Answers, settings_text
-from appliance.operations.setup.questions import ask_all
 from appliance.settings import SettingsError, load_settings
 
 
@@ -41,6 +40,9 @@ def register(
 
 
 def _setup(args: argparse.Namespace) -> int:
+    from appliance.operations.setup import servers, steps  # noqa: PLC0415 (heavy)
+    from appliance.operations.setup.questions import ask_all  # noqa: PLC0415 (heavy)
+
     if os.geteuid() != 0:
         msg = "setup: makes users and units: run it as root"
         raise SettingsError(msg)
@@ -90,6 +92,9 @@ def _is_interactive(args: argparse.Namespace) -> bool:
 
 def _for_containers(args: argparse.Namespace, given: dict[str, str]) -> int:
     """Make the folder that `docker compose up` starts an installation from."""
+    from appliance.operations.setup import containers  # noqa: PLC0415 (heavy)
+    from appliance.operations.setup.questions import ask_all  # noqa: PLC0415 (heavy)
+
     folder: Path = args.compose
     settings_file = folder / containers.SETTINGS
     answers = None
