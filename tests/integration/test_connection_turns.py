@@ -117,6 +117,8 @@ async def test_who_holds_one_gets_another(core: CoreParts) -> None:
             await records.people.by_cuil("20267565393")
 
 
+# Full: whose turn comes when is told by the order in which connections come back.
+@pytest.mark.full
 async def test_writers_take_turns(core: CoreParts) -> None:
     """A hundred writes of one are passed by another's at its turn."""
     await open_all(core)
