@@ -117,22 +117,29 @@ async def test_who_holds_one_gets_another(core: CoreParts) -> None:
             await records.people.by_cuil("20267565393")
 
 
-# Full: whose turn comes when is told by the order in which connections come back.
-@pytest.mark.full
 async def test_writers_take_turns(core: CoreParts) -> None:
     """A hundred writes of one are passed by another's at its turn."""
     await open_all(core)
     order: list[str] = []
+    beta_came = asyncio.Event()
 
     async def write(share: str) -> None:
         with working_for(share, share):
             async with core.store.write():
                 order.append(share)
+                if share == "beta":
+                    beta_came.set()
+                # PostgreSQL lets several write at once, and who began first need not
+                # be the first to get on. So those who come late wait for beta, who
+                # never comes if they had to end before its turn.
+                if len(order) >= 20:
+                    await beta_came.wait()
 
     async with core.store.write():
         tasks = [asyncio.create_task(write("acme")) for _ in range(100)]
         tasks.append(asyncio.create_task(write("beta")))
         await asyncio.sleep(0)
-    await asyncio.gather(*tasks)
+    async with asyncio.timeout(_PATIENCE_S):
+        await asyncio.gather(*tasks)
 
-    assert order.index("beta") < 20
+    assert order.index("beta") < 20 + core.settings.database.pool_size
