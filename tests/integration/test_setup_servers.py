@@ -6,6 +6,7 @@ on a booted machine (`tests/functional/test_servers_elsewhere.py`).
 Source: docs/database.md "Set it up".
 """
 
+import gc
 import os
 import subprocess
 from base64 import b64decode
@@ -26,6 +27,17 @@ from tests.parts.rubrica import run_rubrica
 from tests.parts.server_certificates import Authority, make_authority
 
 USERS = (OWNER, *(role.value for role in Role))
+
+# A connection that is refused over TLS is open until the server hangs up, or its loop
+# ends, as that of a command does: asyncpg gives nobody a hold on it.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _let_go() -> Iterator[None]:
+    """Have none of them found in a test of another file."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
