@@ -35,7 +35,10 @@ ROLES: Final = (
 _FRONTS: Final = frozenset({"api", "embed", "admin"})
 _SERVING: Final = _FRONTS | {"signing", "chores"}
 _STORING: Final = _SERVING | {"migrate"}
-_BACK: Final = "bring it back from a backup; `rubrica init FOLDER` makes a first one"
+_BACK: Final = (
+    "bring it back from a backup; a first one is made by `rubrica setup`, a trial's by "
+    "`rubrica init FOLDER`"
+)
 _WRITE: Final = "write it, or correct the path"
 
 

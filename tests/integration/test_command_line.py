@@ -153,7 +153,8 @@ def test_files_that_are_missing_are_named(
     folder = settings.parent
     assert found["secrets.pepper_file"] == (
         f"{folder / 'a'}: cannot be read (No such file or directory); bring it back "
-        "from a backup; `rubrica init FOLDER` makes a first one"
+        "from a backup; a first one is made by `rubrica setup`, a trial's by "
+        "`rubrica init FOLDER`"
     )
     assert "`rubrica hsm init` makes missing ones" in found["hsm.pki.pin_file"]
 
