@@ -49,8 +49,8 @@ _READY: Final = {
     "NOT_MIGRATED": "rubrica migrate",
     "TABLES_TOO_NEW": "rubrica database check tells which Rúbrica may use the tables",
     "NO_WORKER": "no signing worker runs: systemctl status 'rubrica-signing@*'",
-    "HSM_UNAVAILABLE": "the workers' HSM does not answer: rubrica hsm check; where that "
-    "is well, their unit does not reach it: IPAddressAllow= of rubrica-signing@",
+    "HSM_UNAVAILABLE": "the workers' HSM does not answer: rubrica hsm check; where "
+    "that is well, their unit does not reach it: IPAddressAllow= of rubrica-signing@",
     "HSM_TAKEN_OVER": "the HSM serves another restore of this record; if this is the "
     "one that goes on: rubrica hsm take-over",
     "STORE_UNAVAILABLE": "the database does not answer",
