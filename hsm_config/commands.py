@@ -147,11 +147,24 @@ def _record(args: argparse.Namespace) -> int:
         if args.out is None:
             _say(sheet)
         else:
-            args.out.write_text(sheet, "utf-8")
+            _write(args.out, sheet)
             _say(f"written to {args.out}")
         return 0
 
     return _with_settings(args, run)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that the command was told to.
+
+    Raises:
+        SettingsError: it cannot be written.
+    """
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as exc:
+        msg = f"{path}: cannot be written ({exc.strerror})"
+        raise SettingsError(msg) from exc
 
 
 def _with_settings(args: argparse.Namespace, run: Callable[[Settings], int]) -> int:

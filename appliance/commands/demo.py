@@ -27,7 +27,7 @@ from appliance.commands.demo_setup import (
 from appliance.commands.fronts import operators_front
 from appliance.commands.kept_people import sign_through_api
 from appliance.commands.sample import sample_pdf
-from appliance.commands.terminal import run_async, say, table
+from appliance.commands.terminal import run_async, say, table, write_file
 from appliance.domain.person import format_cuil
 from appliance.settings import Settings, load_settings
 
@@ -135,7 +135,7 @@ def _sign(args: argparse.Namespace) -> int:
             signed = await sign_through_api(
                 front, ApiClient(settings.web.base_url), cuil, told, request
             )
-        args.out.write_bytes(signed)
+        write_file(args.out, signed)
         say(f"solicitud {request} firmada: {args.out}")
         return 0
 

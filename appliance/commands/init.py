@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from appliance.commands.terminal import say
-from appliance.settings import load_settings
+from appliance.settings import SettingsError, load_settings
 
 _SECRETS: Final = ("pepper", "data-key", "document-key", "lookup-key")
 _RUN_DIR_BYTES: Final = 80
@@ -90,8 +90,23 @@ def register(
 
 def _init(args: argparse.Namespace) -> int:
     folder: Path = args.folder.resolve()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings_file = folder / "settings.toml"
+    try:
+        _make(folder, settings_file, args)
+    except OSError as exc:
+        msg = f"{exc.filename or folder}: cannot be written ({exc.strerror})"
+        raise SettingsError(msg) from exc
+    load_settings(settings_file)
+    return 0
+
+
+def _make(folder: Path, settings_file: Path, args: argparse.Namespace) -> None:
+    """Make what is missing.
+
+    Raises:
+        OSError: something cannot be written.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if settings_file.exists():
         say(f"kept  {settings_file}")
     else:
@@ -99,8 +114,6 @@ def _init(args: argparse.Namespace) -> int:
         say(f"made  {settings_file}")
     for name in _SECRETS:
         _make_secret(folder / "secrets" / name)
-    load_settings(settings_file)
-    return 0
 
 
 def _settings_text(folder: Path, args: argparse.Namespace) -> str:

@@ -30,6 +30,16 @@ def sheet(made: HsmInstallation) -> str:
     return out.read_text("utf-8")
 
 
+def test_file_that_cannot_be_written_is_told(made: HsmInstallation) -> None:
+    """In one sentence, by the status of what is named wrongly."""
+    out = made.folder / "nowhere" / "acta.md"
+
+    status, said = made.command("ceremony-record", "--out", str(out))
+
+    assert status == 78
+    assert said == f"{out}: cannot be written (No such file or directory)\n"
+
+
 def test_sheet_names_tokens_by_their_serial_numbers(
     made: HsmInstallation, sheet: str
 ) -> None:

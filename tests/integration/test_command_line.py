@@ -421,6 +421,19 @@ def test_piped_password_is_taken_once(
         ask("signing password")
 
 
+def test_folder_that_cannot_be_made_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one sentence, where a file stands in its place."""
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "trial"
+
+    assert main(["init", str(folder)]) == 78
+
+    told = capsys.readouterr().err
+    assert told == f"{folder}: cannot be written (Not a directory)\n"
+
+
 def test_version_needs_no_settings(capsys: pytest.CaptureFixture[str]) -> None:
     """The version of what is installed, and nothing else."""
     with pytest.raises(SystemExit) as ended:
