@@ -1,10 +1,11 @@
 """`rubrica` as installed with the systemd units: each command as its role's user.
 
 What root makes, no role can read, and no role may do what another one's work is. So
-root's command runs as the user whose work it is, with that role's group, umask and
-credentials, in a unit of its own.
+root's command runs as the user whose work it is, with that role's group, umask,
+credentials and way out, in a unit of its own.
 
-Source: systemd-run(1); systemd.exec(5), "Credentials".
+Source: systemd-run(1); systemd.exec(5), "Credentials"; systemd.resource-control(5),
+"IPAddressAllow=".
 """
 
 import os
@@ -56,8 +57,14 @@ ROLES: Final[dict[tuple[str, ...], str | None]] = {
 }
 """By the words that a command begins with, the longest that fit. None: it is root's
 (what looks at everything), or of a trial."""
-_INSTANCES: Final = {"signing": "signing@1"}
-"""Units that are one of several."""
+_INSTANCES: Final = {"signing": ("signing@1", "signing@")}
+"""Units that are one of several, and what they are made from: where the first is
+masked, another one runs."""
+_ASKING: Final = frozenset({"health", "ready", "sample"})
+"""Commands that ask a role where it listens, as others do: their unit's way out leads
+there only where that is a loopback address."""
+_CREDENTIALS: Final = ("LoadCredential", "LoadCredentialEncrypted", "SetCredential")
+_WAYS: Final = ("IPAddressDeny", "IPAddressAllow")
 _VALUES: Final = frozenset({"--settings"})
 """Options before the command that another word belongs to."""
 _KEPT: Final = ("LANG", "LC_ALL", "TERM", "RUBRICA_SETTINGS", "PGUSER")
@@ -78,7 +85,9 @@ def main() -> int:
     if os.geteuid() != 0 or role is None:
         os.execv(program, [program, *arguments])  # noqa: S606 (no shell is meant)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    command = [*unit_options(role, terminal=terminal), "--", program, *arguments]
+    held = not _ASKING.intersection(command_of(arguments)[:1])
+    options = unit_options(role, terminal=terminal, held=held)
+    command = [*options, "--", program, *arguments]
     os.execvp("systemd-run", ["systemd-run", *command])  # noqa: S606, S607 (its PATH)
 
 
@@ -105,9 +114,7 @@ def with_settings(
 
 def role_of(arguments: Sequence[str]) -> str | None:
     """The role whose work a command is; None where it is nobody's in particular."""
-    words = list(arguments)
-    while words and words[0].startswith("-"):
-        words = words[2 if words[0] in _VALUES else 1 :]
+    words = command_of(arguments)
     for length in (2, 1):
         found = tuple(words[:length])
         if found in ROLES:
@@ -115,13 +122,23 @@ def role_of(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def unit_options(role: str, *, terminal: bool) -> list[str]:
+def command_of(arguments: Sequence[str]) -> list[str]:
+    """What stands after the options before the command."""
+    words = list(arguments)
+    while words and words[0].startswith("-"):
+        words = words[2 if words[0] in _VALUES else 1 :]
+    return words
+
+
+def unit_options(role: str, *, terminal: bool, held: bool = True) -> list[str]:
     """How `systemd-run` gives a command what the role's unit gives its process.
 
     Args:
         role: whose user runs it.
         terminal: whether a person types and reads.
+        held: whether it reaches what the unit reaches, and no other address.
     """
+    unit = unit_text(role)
     kept = [f"--setenv={name}" for name in _KEPT if name in os.environ]
     properties = [
         f"User=rubrica-{role}",
@@ -130,7 +147,8 @@ def unit_options(role: str, *, terminal: bool) -> list[str]:
         "PrivateTmp=no",
         # Where that user may not be in it, as in root's own, it is none.
         f"WorkingDirectory=-{Path.cwd()}",
-        *credentials_of(unit_text(role)),
+        *credentials_of(unit),
+        *(ways_of(unit) if held else ()),
     ]
     return [
         "--quiet",
@@ -143,14 +161,18 @@ def unit_options(role: str, *, terminal: bool) -> list[str]:
 
 
 def unit_text(role: str) -> str:
-    """A role's unit, with the drop-ins of this machine."""
-    unit = f"rubrica-{_INSTANCES.get(role, role)}.service"
-    return subprocess.run(  # noqa: S603 (our own words)
-        ["systemctl", "cat", unit],  # noqa: S607 (root's own PATH)
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
+    """A role's unit, with the drop-ins of this machine; of a masked one nothing."""
+    for name in _INSTANCES.get(role, (role,)):
+        text = subprocess.run(  # noqa: S603 (our own words)
+            ["systemctl", "cat", f"rubrica-{name}.service"],  # noqa: S607 (root's own PATH)
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout
+        # Of a masked one systemctl(1) says that it is, in a comment.
+        if "\n[" in f"\n{text}":
+            return text
+    return ""
 
 
 def credentials_of(unit: str) -> list[str]:
@@ -160,10 +182,26 @@ def credentials_of(unit: str) -> list[str]:
         unit: its text, drop-ins after it. A line without a value takes back those
             before it (systemd.exec(5)).
     """
+    return _lines_of(unit, _CREDENTIALS)
+
+
+def ways_of(unit: str) -> list[str]:
+    """The lines of a unit that say which addresses it may talk to, one an address.
+
+    Args:
+        unit: its text, drop-ins after it. A line without a value takes back those
+            before it (systemd.resource-control(5)).
+    """
+    found = (line.partition("=") for line in _lines_of(unit, _WAYS))
+    return [f"{key}={word}" for key, _, words in found for word in words.split()]
+
+
+def _lines_of(unit: str, keys: Sequence[str]) -> list[str]:
+    """Lines with some keys, but for those that were taken back."""
     found: list[str] = []
     for line in unit.splitlines():
-        key, _, value = line.strip().partition("=")
-        if key not in {"LoadCredential", "LoadCredentialEncrypted", "SetCredential"}:
+        key, _, value = (part.strip() for part in line.partition("="))
+        if key not in keys:
             continue
         if value:
             found.append(f"{key}={value}")

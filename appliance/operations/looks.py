@@ -50,7 +50,8 @@ _READY: Final = {
     "TABLES_TOO_NEW": "rubrica database check tells which Rúbrica may use the tables",
     "NO_WORKER": "no signing worker runs: systemctl status 'rubrica-signing@*'",
     "HSM_UNAVAILABLE": "the workers' HSM does not answer: rubrica hsm check; where "
-    "that is well, their unit does not reach it: IPAddressAllow= of rubrica-signing@",
+    "that is well, their unit keeps its device or a folder from them: "
+    "systemctl cat rubrica-signing@1",
     "HSM_TAKEN_OVER": "the HSM serves another restore of this record; if this is the "
     "one that goes on: rubrica hsm take-over",
     "STORE_UNAVAILABLE": "the database does not answer",

@@ -12,8 +12,11 @@ from appliance.commands.as_role import (
     ROLES,
     credentials_of,
     role_of,
+    unit_options,
+    ways_of,
     with_settings,
 )
+from appliance.commands.as_role import main as as_role
 from tests.parts.manual import blocks
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -118,6 +121,78 @@ LoadCredential=database:/etc/rubrica/secrets/database-api
         "LoadCredentialEncrypted=pepper:/etc/credstore.encrypted/pepper",
         "LoadCredential=database:/etc/rubrica/secrets/database-api",
     ]
+
+
+def test_ways_of_a_unit_and_its_drop_ins() -> None:
+    """One line an address, as systemd-run takes them; an empty one takes back."""
+    unit = """\
+# /usr/lib/systemd/system/rubrica-chores.service
+[Service]
+# add IPAddressAllow= lines in a drop-in
+IPAddressDeny=any
+IPAddressAllow=localhost
+
+# /etc/systemd/system/rubrica-chores.service.d/override.conf
+[Service]
+IPAddressAllow=
+IPAddressAllow = 192.0.2.10 192.0.2.53
+IPAddressAllow=2001:db8::/32
+"""
+
+    assert ways_of(unit) == [
+        "IPAddressDeny=any",
+        "IPAddressAllow=192.0.2.10",
+        "IPAddressAllow=192.0.2.53",
+        "IPAddressAllow=2001:db8::/32",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "held"),
+    [("hsm check", True), ("documents check", True), ("ready --wait 5", False)],
+)
+def test_command_reaches_what_its_unit_reaches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, held: bool
+) -> None:
+    """But where it asks a face of this machine, which may listen anywhere."""
+    told = tmp_path / "systemctl"
+    told.write_text(f"#!/bin/sh\ncat '{_ROOT}/systemd/rubrica-migrate.service'\n")
+    told.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("sys.argv", ["rubrica", *line.split()])
+    ran: list[str] = []
+    monkeypatch.setattr("os.execvp", lambda _, words: ran.extend(words))
+
+    as_role()
+
+    ways = {"--property=IPAddressDeny=any", "--property=IPAddressAllow=localhost"}
+    assert ran[-len(line.split()) :] == line.split()
+    assert ways.intersection(ran) == (ways if held else set())
+
+
+def test_first_worker_that_is_masked_leaves_the_others_unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What instances are made from has the same lines."""
+    unit = _ROOT / "systemd" / "rubrica-signing@.service"
+    told = tmp_path / "systemctl"
+    told.write_text(
+        "#!/bin/sh\n"
+        "case $2 in\n"
+        "  *@1.*) echo '# Unit rubrica-signing@1.service is masked.';;\n"
+        f"  *) cat '{unit}';;\n"
+        "esac\n"
+    )
+    told.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    held = unit_options("signing", terminal=False)
+    free = unit_options("signing", terminal=False, held=False)
+
+    ways = ["--property=IPAddressDeny=any", "--property=IPAddressAllow=localhost"]
+    assert held == [*free, *ways]
+    assert any(each.startswith("--property=LoadCredential=") for each in free)
 
 
 @pytest.mark.parametrize(
