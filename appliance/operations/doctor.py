@@ -15,12 +15,23 @@ from appliance.domain.vocab import Environment
 from appliance.operations import looks
 from appliance.operations.looks import Finding
 from appliance.operations.setup import system
+from appliance.operations.units import left_out
 from appliance.settings import Settings, SettingsError, load_settings
 
 _PARTS: Final = (
     *("units", "folders", "settings", "database", "documents", "service", "disk"),
     *("clock", "HSM", "audit", "sample"),
 )
+
+_ROLES: Final = {
+    "database": ("migrate",),
+    "documents": ("migrate",),
+    "service": ("api",),
+    "HSM": ("signing",),
+    "audit": ("migrate",),
+    "sample": ("migrate", "api"),
+}
+"""Who has to be of this host, that a part can be looked at."""
 
 
 def register(
@@ -53,8 +64,14 @@ def _doctor(args: argparse.Namespace) -> int:
         raise SettingsError(msg)
     settings = load_settings(system.SETTINGS)
     well = True
+    others = left_out()
+    if others:
+        say(f"none   {', '.join(others)}: masked, not of this host")
     for part, look in _parts(settings, deep=args.deep or bool(args.only)).items():
         if args.only and part not in args.only:
+            continue
+        if not set(_ROLES.get(part, ())).isdisjoint(others):
+            say(f"none   {part}: not of this host")
             continue
         try:
             found = list(look())

@@ -13,7 +13,7 @@ import json
 import os
 import pwd
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,12 +21,12 @@ from typing import Final
 from appliance.commands.as_role import unit_options
 from appliance.commands.listener import ask
 from appliance.operations.setup import system
+from appliance.operations.units import ROLES, left_out, shown, signing_workers
 from appliance.settings import METRICS, Settings
 
-_ROLES: Final = ("api", "embed", "admin", "signing", "chores")
 _UNITS: Final = (
     *("migrate", "sandbox", "metrics"),
-    *(r for r in _ROLES if r != "signing"),
+    *(r for r in ROLES if r != "signing"),
 )
 _TIMED: Final = ("rubrica-backup.service", "rubrica-audit-verify.service")
 """Run by timers, where somebody enabled those."""
@@ -74,35 +74,66 @@ class Finding:
 def look_at_units(settings: Settings) -> Iterator[Finding]:
     """Roles that do not run, and sockets that listen elsewhere than the settings say.
 
+    Of a role that is not of this host it is amiss where it runs.
+
     Args:
         settings: of the installation.
     """
-    workers = _shown("rubrica-signing@*.service", "Id")
-    units = [unit for unit in _UNITS if unit != METRICS or settings.metrics.listen]
-    names = [*(f"rubrica-{unit}.service" for unit in units), *workers.split()]
-    if not workers:
+    others = left_out()
+    units = [
+        unit
+        for unit in _UNITS
+        if unit not in others and (unit != METRICS or settings.metrics.listen)
+    ]
+    workers = signing_workers()
+    if not workers and "signing" not in others:
         yield Finding("no signing worker is there", "systemctl start rubrica.target")
+    yield from _look_at_running(
+        (*(f"rubrica-{unit}.service" for unit in units), *workers)
+    )
+    yield from _look_at_others(others)
+    for name in _TIMED:
+        if shown(name, "ActiveState") == "failed":
+            told = f"{name} failed when it ran last"
+            yield Finding(told, f"journalctl -u {name} -n 20\nsystemctl start {name}")
+    for face in ("api", "embed", "admin"):
+        yield from _look_at_socket(face, settings.web.listen(face))
+
+
+def _look_at_running(names: Sequence[str]) -> Iterator[Finding]:
+    """Units that are not active, and why."""
     for name in names:
-        state = _shown(name, "ActiveState")
+        state = shown(name, "ActiveState")
         if state == "active":
             continue
-        status = _shown(name, "ExecMainStatus")
+        status = shown(name, "ExecMainStatus")
         why = _WHY.get(status, "")
         told = f"{name} is {state}" + (f" ({status}): {why}" if why else "")
         again = f"systemctl reset-failed {name}; systemctl start {name}"
         yield Finding(told, f"journalctl -u {name} -n 20\n{again}")
-    for name in _TIMED:
-        if _shown(name, "ActiveState") == "failed":
-            told = f"{name} failed when it ran last"
-            yield Finding(told, f"journalctl -u {name} -n 20\nsystemctl start {name}")
-    for face in ("api", "embed", "admin"):
-        listens = _shown(f"rubrica-{face}.socket", "Listen").partition(" ")[0]
-        wanted = settings.web.listen(face)
-        if wanted and listens and listens != wanted.removeprefix("unix:"):
-            what = f"rubrica-{face}.socket listens on {listens}, web.listen_{face} says"
-            yield Finding(
-                f"{what} {wanted}", f"systemctl edit rubrica-{face}.socket, restart it"
-            )
+
+
+def _look_at_others(roles: Sequence[str]) -> Iterator[Finding]:
+    """What runs or listens of roles that are not of this host."""
+    for role in roles:
+        name = f"rubrica-{'signing@*' if role == 'signing' else role}.service"
+        # What migrated is active until the machine stops; it does nothing any more.
+        if role != "migrate" and "active" in shown(name, "ActiveState").split():
+            yield Finding(f"{name} is masked and runs", f"systemctl stop '{name}'")
+        socket = f"rubrica-{role}.socket"
+        if shown(socket, "ActiveState") == "active":
+            told = f"{socket} listens for a role that is masked"
+            yield Finding(told, f"systemctl mask --now {socket}")
+
+
+def _look_at_socket(face: str, wanted: str) -> Iterator[Finding]:
+    """A socket unit that listens elsewhere than the settings say."""
+    listens = shown(f"rubrica-{face}.socket", "Listen").partition(" ")[0]
+    if wanted and listens and listens != wanted.removeprefix("unix:"):
+        what = f"rubrica-{face}.socket listens on {listens}, web.listen_{face} says"
+        yield Finding(
+            f"{what} {wanted}", f"systemctl edit rubrica-{face}.socket, restart it"
+        )
 
 
 def look_at_folders() -> Iterator[Finding]:
@@ -135,9 +166,15 @@ def _owned(path: Path) -> str:
 
 
 def look_at_settings() -> Iterator[Finding]:
-    """Faults of the settings and of the files that they name, by role and user."""
+    """Faults of the settings and of the files that they name, by role and user.
+
+    Roles that are not of this host have none of their files here.
+    """
     told: set[str] = set()
-    for role in (*_ROLES, "migrate"):
+    others = left_out()
+    for role in (*ROLES, "migrate"):
+        if role in others:
+            continue
         command = system.rubrica_command("check-config", "--role", role)
         # The program itself: the other one has it run as root.
         command[0] = str(Path(command[0]).with_name("rubrica"))
@@ -209,9 +246,3 @@ def faults_of(command: list[str]) -> list[str]:
     why = _WHY.get(str(done.returncode), "")
     told = (done.stderr or done.stdout).strip().splitlines()
     return told or [f"it ended with status {done.returncode}: {why}".rstrip(": ")]
-
-
-def _shown(unit: str, name: str) -> str:
-    command = ["systemctl", "show", "--value", f"--property={name}", unit]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own words)
-    return done.stdout.strip()

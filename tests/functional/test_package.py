@@ -9,6 +9,7 @@ Source: docs/operations.md, "First installation".
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import httpx
@@ -243,6 +244,66 @@ def test_upgrade_restarts_every_role(machine: Booted) -> None:
     assert len(answers) > 10
     assert set(answers) == {"401"}
     assert "valid" in machine.run("rubrica sample").stdout
+
+
+@dataclass(frozen=True)
+class Part:
+    """A host with a part of the roles."""
+
+    masked: tuple[str, ...]
+    """Units that are another host's."""
+    away: tuple[str, ...]
+    """What is not there, of /etc/rubrica."""
+    told: str
+    amiss: tuple[str, ...]
+    """What another host lacks here, where there is none."""
+
+
+_FACES: Final = ("api", "embed", "admin")
+_PARTS: Final = (
+    Part(
+        (*_FACES, *(f"{face}.socket" for face in _FACES), "migrate", "chores"),
+        ("secrets/pepper", "secrets/data-key", "secrets/lookup-key"),
+        "none   admin, api, chores, embed, migrate: masked, not of this host",
+        (),
+    ),
+    Part(
+        ("signing@1", "signing@2", "chores"),
+        ("hsm/firma.pin", "hsm/pki.pin"),
+        "none   chores, signing: masked, not of this host",
+        ("AMISS  service: hsm: NO_WORKER",),
+    ),
+)
+
+
+@pytest.mark.parametrize("part", _PARTS, ids=["workers", "faces"])
+def test_host_with_a_part_of_the_roles_is_upgraded(machine: Booted, part: Part) -> None:
+    """What it does not have is asked for by none; what it has is restarted."""
+    units = " ".join(f"rubrica-{unit}" for unit in part.masked)
+    pids = "systemctl show -P MainPID 'rubrica-*.service' | sort"
+    machine.run(f"systemctl mask --now {units} 2>&1")
+    for name in part.away:
+        machine.run(f"mv /etc/rubrica/{name} /root/away-{name.replace('/', '-')}")
+    before = set(machine.run(pids).stdout.split()) - {"0"}
+
+    machine.run("dpkg -i /tmp/rubrica_*.deb")
+    after = set(machine.run(pids).stdout.split()) - {"0"}
+    found = machine.run("rubrica doctor --deep", check=False)
+    masked = machine.run(f"systemctl show -P ActiveState {units}").stdout
+
+    for name in part.away:
+        machine.run(f"mv /root/away-{name.replace('/', '-')} /etc/rubrica/{name}")
+    machine.run(f"systemctl unmask {units} 2>&1; systemctl start rubrica.target")
+    machine.run("rubrica ready --wait 120")
+    assert before
+    assert before.isdisjoint(after)
+    assert len(before) == len(after)
+    assert "active" not in masked.split()
+    amiss = [line for line in found.stdout.splitlines() if line.startswith("AMISS")]
+    assert part.told in found.stdout.splitlines(), found.stdout
+    assert amiss[: len(part.amiss)] == list(part.amiss), found.stdout
+    assert found.returncode == (1 if part.amiss else 0), found.stdout
+    assert "AMISS" not in machine.run("rubrica doctor").stdout
 
 
 def test_purge_keeps_keys_and_documents(machine: Booted) -> None:
