@@ -77,6 +77,7 @@ _PROXY: Final = (
 )
 _INSTALL: Final = "DEBIAN_FRONTEND=noninteractive apt-get install --yes 2>&1"
 _SETUP: Final = "cd /root && rubrica setup --answers answers.toml"
+_ACTIVE: Final = "systemctl list-units --no-legend --state=active 'rubrica*'"
 
 pytestmark = [
     pytest.mark.long,
@@ -126,8 +127,7 @@ def test_two_runs_and_the_sql_between_them(machine: Booted) -> None:
     assert first.returncode == 78, first.stderr
     assert "rubrica-signing: " in first.stderr
     assert "/etc/rubrica/database-roles.sql" in first.stderr
-    active = "systemctl list-units --no-legend --state=active 'rubrica*'"
-    assert machine.run(active).stdout == ""
+    assert machine.run(_ACTIVE).stdout == ""
     (psql,) = (b.text for b in blocks(_HEADING) if b.language == "sh")
     assert psql.strip() in first.stderr
     machine.run(
@@ -135,6 +135,16 @@ def test_two_runs_and_the_sql_between_them(machine: Booted) -> None:
         " /etc/rubrica/database-roles.sql;"
         f"cd /var/lib/postgresql && runuser -u postgres -- {psql}"
     )
+
+    written = machine.run(f"{_SETUP} --no-start").stdout
+    assert "6 users get in, TLS verify-full" in written
+    assert machine.run(_ACTIVE).stdout == ""
+    # Before who holds the keys is there: units and passwords are, tokens are not.
+    units = machine.run("systemctl cat rubrica-signing@1.service").stdout
+    assert "LoadCredential=database:" in units
+    assert machine.run("ls /etc/rubrica/hsm /var/lib/rubrica/pki").stdout.split() == [
+        *("/etc/rubrica/hsm:", "/var/lib/rubrica/pki:")
+    ]
 
     second = machine.run(_SETUP)
 

@@ -112,7 +112,10 @@ def test_another_machine_takes_its_place(first: Booted, second: Booted) -> None:
         "rubrica database roles | runuser -u postgres -- psql --set ON_ERROR_STOP=1"
     )
     restored = second.run(_RESTORE).stdout
-    second.run("rubrica migrate")
+    written = second.run("rubrica setup --no-start").stdout
+    active = "systemctl list-units --no-legend --state=active 'rubrica*'"
+    assert "nothing was started" in written
+    assert second.run(active).stdout == ""
     recovered = second.run("rubrica documents recover").stdout
     # Before anybody signs there: setup and doctor make a sample each.
     assert _states(second) == _states(first)

@@ -50,7 +50,7 @@ RUN_BY: Final[dict[str, list[tuple[str, str]]]] = {
         ("systemctl start", _BACKUP),
         ("rubrica restore", _RESTORE),
         ("rubrica database", _RESTORE),
-        ("rubrica migrate", _RESTORE),
+        ("rubrica setup --no-start", _RESTORE),
         ("rubrica restore", _BACKUP),
     ],
 }

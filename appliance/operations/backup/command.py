@@ -220,6 +220,6 @@ def _restore(args: argparse.Namespace) -> int:
     say(f"record of {found.about['made']}: {found.files} files made, {found.kept} kept")
     for integrator, sha256 in found.missing:
         say(f"MISSING  {integrator}/{sha256}.pdf")
-    say("now: rubrica migrate; rubrica documents recover; ")
+    say("now: rubrica setup --no-start; rubrica documents recover; ")
     say("     rubrica hsm take-over; rubrica setup")
     return 1 if found.missing else 0

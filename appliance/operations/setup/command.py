@@ -22,8 +22,8 @@ def register(
     setup = commands.add_parser(
         "setup",
         help="set up an installation on this machine, or mend one",
-        epilog="Exit status: 0, it is ready; 78, what is told stands in the way: mend "
-        "it and run setup again, which keeps what it made.",
+        epilog="Exit status: 0, it is ready (or written, by --no-start); 78, what is "
+        "told stands in the way: mend it and run setup again, which keeps what it made.",
     )
     which = setup.add_mutually_exclusive_group()
     which.add_argument(
@@ -36,6 +36,12 @@ def register(
         metavar="FOLDER",
         help="write what containers need: compose.yaml, settings, keys (in the image)",
     )
+    setup.add_argument(
+        "--no-start",
+        action="store_true",
+        help="write settings, keys, units and tables, touch no HSM and start nothing: "
+        "before `hsm take-over` of a restore, or a key ceremony",
+    )
     setup.set_defaults(run=_setup)
 
 
@@ -47,6 +53,9 @@ def _setup(args: argparse.Namespace) -> int:
         msg = "setup: makes users and units: run it as root"
         raise SettingsError(msg)
     given = Answers.read(args.answers) if args.answers else {}
+    if args.compose and args.no_start:
+        msg = "setup: --compose starts nothing; leave --no-start out"
+        raise SettingsError(msg)
     if args.compose:
         return _for_containers(args, given)
     steps.make_users_and_folders()
@@ -65,6 +74,9 @@ def _setup(args: argparse.Namespace) -> int:
     steps.make_documents_place(settings)
     steps.make_servers(settings, answers)
     steps.make_database(settings)
+    if args.no_start:
+        say("written; nothing was started: rubrica setup goes on from here")
+        return 0
     steps.prepare_hsm()
     steps.check_settings()
     steps.start(settings)

@@ -1,0 +1,63 @@
+"""`rubrica setup`: which of its steps run; what they make is looked at where they are.
+
+Source: tests/functional/test_production.py runs it whole.
+"""
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from appliance.commands import main
+from appliance.operations.setup import steps, system
+from appliance.operations.setup.answers import Answers, settings_text
+from tests.unit.test_setup_answers import GIVEN
+
+_WRITING: Final = (
+    *("make_users_and_folders", "make_secrets", "make_documents_place"),
+    *("make_servers", "make_database"),
+)
+_STARTING: Final = (
+    *("prepare_hsm", "check_settings", "start"),
+    *("make_administrator", "sign_sample"),
+)
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The steps that ran, in order, of an installation that has its settings."""
+    settings = tmp_path / "settings.toml"
+    settings.write_text(settings_text(Answers.of(GIVEN)))
+    monkeypatch.setattr(system, "SETTINGS", settings)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    found: list[str] = []
+    for name in (*_WRITING, *_STARTING):
+        monkeypatch.setattr(steps, name, lambda *_, n=name, **__: found.append(n))
+    return found
+
+
+def test_setup_goes_to_the_end(ran: list[str]) -> None:
+    """The HSM after all that is written, the roles after the HSM."""
+    assert main(["setup"]) == 0
+
+    assert ran == [*_WRITING, *_STARTING]
+
+
+def test_no_start_writes_and_ends_before_the_hsm(
+    ran: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What goes on from there is told."""
+    assert main(["setup", "--no-start"]) == 0
+
+    assert ran == list(_WRITING)
+    assert "nothing was started" in capsys.readouterr().out
+
+
+def test_containers_are_never_started_by_it(
+    ran: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So the two options are a mistake together."""
+    assert main(["setup", "--compose", str(tmp_path), "--no-start"]) == 78
+
+    assert ran == []
+    assert "--no-start" in capsys.readouterr().err
