@@ -23,7 +23,7 @@ def register(
         "setup",
         help="set up an installation on this machine, or mend one",
         epilog="Exit status: 0, it is ready (or written, by --no-start); 78, what is "
-        "told stands in the way: mend it and run setup again, which keeps what it made.",
+        "told stands in the way: mend it and run it again, which keeps what it made.",
     )
     which = setup.add_mutually_exclusive_group()
     which.add_argument(
