@@ -4,7 +4,7 @@ Podman stands for docker. The machine has no systemd for podman to run checks of
 by: the tests run them. What is fetched (packages of Debian and Python) is fetched while
 images are built; nothing that runs has a way out.
 
-Source: docs/operations.md, "Containers".
+Source: docs/installing.md, "Containers".
 """
 
 import json

@@ -1,7 +1,7 @@
 """PostgreSQL comes late, stops or hangs: what each role answers, and when all is well.
 
 Signing under these faults, on several hosts: `test_hosts.py`. Source: docs/database.md
-"Failover", docs/operations.md "Start with the machine".
+"Failover", docs/running.md "Start with the machine".
 """
 
 import time

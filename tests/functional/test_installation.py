@@ -3,7 +3,7 @@
 It is booted with its own systemd; what an operator fetches lies there beforehand, for
 it has no network. The browser libraries are those of this checkout.
 
-Source: docs/operations.md.
+Source: docs/installing.md, docs/running.md.
 """
 
 import re
@@ -253,7 +253,7 @@ def test_roles_restart_while_callers_sign(machine: Booted, signer: Signer) -> No
     """One after the other, as for an upgrade: nobody is refused, nothing is lost."""
     (upgrade,) = [
         block.text
-        for block in blocks("Stop, restart, upgrade")
+        for block in blocks("Stop, restart, upgrade", "running.md")
         if "rubrica migrate" in block.text
     ]
     requests = signer.ask(_MANY)
@@ -318,5 +318,5 @@ def test_roles_wait_for_a_late_database(machine: Booted) -> None:
 
 
 def _section(heading: str) -> str:
-    manual = (_ROOT / "docs" / "operations.md").read_text("utf-8")
+    manual = (_ROOT / "docs" / "running.md").read_text("utf-8")
     return manual.partition(f"## {heading}\n")[2].partition("\n## ")[0]

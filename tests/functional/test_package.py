@@ -1,9 +1,9 @@
 """The Debian package, installed, set up, upgraded and removed on a booted Debian.
 
-What docs/operations.md tells an operator to run is run, on a machine that has nothing
+What docs/installing.md tells an operator to run is run, on a machine that has nothing
 of ours and no network; the package is built from this checkout.
 
-Source: docs/operations.md, "First installation".
+Source: docs/installing.md, "First installation".
 """
 
 import re

@@ -4,7 +4,7 @@ PostgreSQL and Redis listen on an address that is none of the machine's own loop
 with TLS and passwords; nginx with TLS stands before the faces. What the manual tells an
 operator to run is run.
 
-Source: docs/operations.md "PostgreSQL and Redis on other hosts".
+Source: docs/installing.md "PostgreSQL and Redis on other hosts".
 """
 
 import re

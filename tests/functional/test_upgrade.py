@@ -4,7 +4,7 @@ The next version is this checkout with a migration, a secret, a setting and a ch
 unit more. Both are built as packages and installed by apt, on a booted Debian with
 PostgreSQL, Redis and SoftHSM.
 
-Source: docs/operations.md, "Upgrading from"; docs/database.md, "Who may use which
+Source: docs/running.md, "Upgrading from"; docs/database.md, "Who may use which
 tables".
 """
 

@@ -150,7 +150,7 @@ def test_socket_is_there_before_its_service(role: str) -> None:
 def test_socket_listens_where_the_documented_settings_say(role: str) -> None:
     """With as many that may wait as the settings have by themselves."""
     socket = (UNITS / f"rubrica-{role}.socket").read_text("utf-8")
-    manual = (UNITS.parent / "docs" / "operations.md").read_text("utf-8")
+    manual = (UNITS.parent / "docs" / "installing.md").read_text("utf-8")
     (address,) = re.findall(rf'^ *listen_{role} = "(.*)"$', manual, re.MULTILINE)
 
     assert f"ListenStream={address}\n" in socket

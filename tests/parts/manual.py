@@ -17,7 +17,7 @@ class Block:
     text: str
 
 
-def blocks(heading: str, page: str = "operations.md") -> list[Block]:
+def blocks(heading: str, page: str = "installing.md") -> list[Block]:
     """The fenced blocks below a heading of the second or third level, in order.
 
     Args:

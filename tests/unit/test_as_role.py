@@ -225,14 +225,14 @@ def test_root_makes_nothing_in_production(
 
 
 def _settings_of_the_manual() -> str:
-    """The settings file of docs/operations.md: PROD."""
+    """The settings file of docs/installing.md: PROD."""
     given = blocks("First installation, with systemd")
     return next(block.text for block in given if block.language == "toml")
 
 
 def test_roles_are_told_in_the_manual() -> None:
-    """The table of docs/operations.md is this one."""
-    manual = (_ROOT / "docs" / "operations.md").read_text("utf-8")
+    """The table of docs/running.md is this one."""
+    manual = (_ROOT / "docs" / "running.md").read_text("utf-8")
     rows = re.findall(r"^\| `rubrica-(\w+)` \| (.*) \|$", manual, re.MULTILINE)
     told = {
         tuple(words.split()): role

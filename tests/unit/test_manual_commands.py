@@ -1,7 +1,7 @@
 """Commands that the manual tells an operator to type: they are there, and are run.
 
-What runs the blocks of the pages on operations and on backups is listed here, block by
-block: a test that takes it from the manual, or one that has the same command.
+What runs the blocks of the pages on installing, running and backups is listed here,
+block by block: a test that takes it from the manual, or one that has the same command.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ _PACKAGE: Final = "test_package.py::test_five_commands_to_a_signed_document"
 _BACKUP: Final = "test_package.py::test_backup_is_made_and_tried_out"
 _RESTORE: Final = "test_restore.py::test_another_machine_takes_its_place"
 RUN_BY: Final[dict[str, list[tuple[str, str]]]] = {
-    "operations.md": [
+    "installing.md": [
         ("packaging/build-deb", "test_package.py::machine"),
         ("apt-get install", _PACKAGE),
         ("rubrica setup", _PACKAGE),
@@ -37,6 +37,8 @@ RUN_BY: Final[dict[str, list[tuple[str, str]]]] = {
         ("docker build", "test_compose.py::installation"),
         ("docker build", ""),
         ("docker compose", "test_compose.py::test_trial_in_one_container"),
+    ],
+    "running.md": [
         ("rubrica audit verify", _RESTORE),
         (
             "rubrica migrate",
@@ -156,15 +158,39 @@ def _plain(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def test_manual_begins_with_where_to_find_what() -> None:
-    """Every chapter, in order, by its heading."""
-    text = (DOCS / "operations.md").read_text("utf-8")
-    contents, _, rest = text.partition("\n## ")
-    chapters = re.findall(r"^## (.*)$", f"## {rest}", re.MULTILINE)
+    """Every chapter of the three pages, in order, by its heading."""
+    door = (DOCS / "operations.md").read_text("utf-8")
+    told = re.findall(r"\[([^\]]+)\]\((\w+\.md)#[a-z0-9-]+\)", door)
+    pages = ("installing.md", "running.md", "trouble.md")
 
-    assert re.findall(r"\[([^\]]+)\]\(#[a-z0-9-]+\)", contents) == chapters
+    assert told == [
+        (chapter, page)
+        for page in pages
+        for chapter in re.findall(
+            r"^## (.*)$", (DOCS / page).read_text("utf-8"), re.MULTILINE
+        )
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_to_pages_lead_somewhere(page: str) -> None:
+    """To a page that is there, and a heading that it has."""
+    text = (DOCS / page).read_text("utf-8")
+    for target, anchor in re.findall(r"\]\(([\w.-]*\.md)?#([^)]+)\)", text):
+        headings = re.findall(
+            r"^#+ (.*)$", (DOCS / (target or page)).read_text("utf-8"), re.MULTILINE
+        )
+        assert anchor in {_anchor(heading) for heading in headings}, (target, anchor)
+    for target in re.findall(r"\]\(([\w.-]+\.md)\)", text):
+        assert (DOCS / target).is_file(), target
+
+
+def _anchor(heading: str) -> str:
+    """A heading's, as Git hosts make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_places_are_there() -> None:
     """Where this test looks."""
-    assert {"operations.md", "backup.md"} <= set(PAGES)
+    assert {*RUN_BY, "operations.md"} <= set(PAGES)
     assert Path(TESTS / "test_package.py").is_file()

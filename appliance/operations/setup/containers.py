@@ -6,7 +6,7 @@ It runs in the image, as its root, and makes files alone: settings, keys, passwo
 compose.yaml, each with the owner that its container is. The tables and the HSM's keys
 are made by containers of compose.yaml, which have what that takes.
 
-Source: docs/operations.md, "Containers"; RFC 5803 (SCRAM verifiers); RFC 7677.
+Source: docs/installing.md, "Containers"; RFC 5803 (SCRAM verifiers); RFC 7677.
 """
 
 import base64

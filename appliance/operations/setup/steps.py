@@ -1,6 +1,6 @@
 """The steps of setup: each makes what is missing, and keeps what is there.
 
-Source: docs/operations.md, "First installation, with systemd".
+Source: docs/installing.md, "First installation, with systemd".
 """
 
 import subprocess
@@ -40,7 +40,7 @@ def make_users_and_folders() -> None:
         SettingsError: the units are not installed.
     """
     if not Path("/run/systemd/system").is_dir():
-        msg = "setup: this machine does not run systemd; see docs/operations.md"
+        msg = "setup: this machine does not run systemd; see docs/installing.md"
         raise SettingsError(msg)
     done = subprocess.run(
         ["systemctl", "cat", "rubrica.target"],  # noqa: S607 (root's own PATH)
@@ -50,7 +50,7 @@ def make_users_and_folders() -> None:
     if done.returncode != 0:
         msg = (
             "setup: the units are not installed; install the package, or do step 2 of "
-            "docs/operations.md first"
+            "docs/installing.md first"
         )
         raise SettingsError(msg)
     system.run("systemd-sysusers", "rubrica.conf")
@@ -77,7 +77,7 @@ def make_secrets(settings: Settings) -> None:
         msg = (
             f"{', '.join(lost)}: is not there, and what it locked opens with no other; "
             "bring it back from a backup. A file that is new in this version: "
-            'docs/operations.md, "Upgrading from"'
+            'docs/running.md, "Upgrading from"'
         )
         raise SettingsError(msg)
     for path in paths:
