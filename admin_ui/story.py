@@ -117,6 +117,7 @@ EVENTS: Final[dict[EventKind, str]] = {
     EventKind.MASTER_CREATED: N_("New version of the HSM's master key in use"),
     EventKind.MASTER_APPLIED: N_("Keys updated to the master key's version"),
     EventKind.MASTER_RETIRED: N_("Version of the HSM's master key destroyed"),
+    EventKind.HSM_TAKEN_OVER: N_("HSM taken over by this record"),
     EventKind.TSA_CREATED: N_("New key of the internal TSA"),
     EventKind.TSA_RETIRED: N_("Old key of the internal TSA destroyed"),
     EventKind.LINK_CREATED: N_("Download link created"),
@@ -251,6 +252,7 @@ _KINDS: Final[dict[Any, str]] = {
     TaskKind.TIMESTAMP: N_("issue a timestamp"),
 }
 VALUES: Final[dict[str, Mapping[Any, str]]] = {
+    "before": {"restored": N_("brought back from a backup")},
     "amr": _FACTORS,
     "factors": _FACTORS,
     "was": _ACTIVATIONS,

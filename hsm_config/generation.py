@@ -5,24 +5,33 @@ requests with the same keys. Each take-over raises the number in the HSM and in 
 record that takes over; workers of a record with a lower one use no key.
 
 The number stands in the CKA_ID of a pair that signs nothing: every make keeps pairs,
-few keep data objects. Source: docs/backup.md "One HSM, one record".
+few keep data objects. Nothing in PKCS#11 lets one of two hosts be the first to make an
+object. So take-overs that are begun at once may find the same number free; each adds a
+random mark, its pair stands beside the other's, and the greater one counts.
+Source: docs/backup.md "One HSM, one record".
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 import pkcs11
 from pkcs11 import Attribute
+from pkcs11.exceptions import ObjectHandleInvalid, PKCS11Error
 
+from appliance.domain.errors import KeyNotFoundError
+from appliance.domain.generation import NONE, Generation
 from hsm_config import objects
 from hsm_config.firma_keys import KEEP_ALIVE_ALGORITHM
 
 LABEL: Final = "rubrica-generation"
 _ID: Final = LABEL.encode() + b"-"
+_LOOKS: Final = 5
+"""How often pairs are looked for while others are making and destroying some."""
 
 
-def read(session: pkcs11.Session) -> int:
-    """The number of the last take-over; 0 when there was none.
+def read(session: pkcs11.Session) -> Generation:
+    """The last take-over; `NONE` when there was none.
 
     Args:
         session: of a firma token, logged in.
@@ -30,44 +39,70 @@ def read(session: pkcs11.Session) -> int:
     Raises:
         PKCS11Error: the token failed.
     """
-    return max(_numbers(session), default=0)
+    return max(_all(session), default=NONE)
 
 
-def write(session: pkcs11.Session, number: int) -> None:
-    """Give a token a number, unless it has that or a higher one.
+def write(session: pkcs11.Session, generation: Generation) -> None:
+    """Give a token a take-over, unless it has that or a greater one.
+
+    Where it got a greater one meanwhile, that one stays: `read` tells.
 
     Args:
         session: of a firma token, logged in, read-write.
-        number: at least 1.
+        generation: its number at least 1.
 
     Raises:
         HsmRefusedError: the new pair does not fit together.
+        KeyNotFoundError: half of it is missing.
         PKCS11Error: the token failed.
     """
-    if number > read(session):
+    if generation > read(session):
         # The lower ones go when it stands: killed between, the higher one counts.
-        objects.make_anew(session, _id(number), LABEL, KEEP_ALIVE_ALGORITHM)
+        try:
+            objects.make_anew(session, _id(generation), LABEL, KEEP_ALIVE_ALGORITHM)
+        except (KeyNotFoundError, PKCS11Error):
+            # Who made a greater one destroyed it before it was tried.
+            if read(session) <= generation:
+                raise
     newest = read(session)
-    for older in set(_numbers(session)) - {newest}:
-        objects.destroy(session, _id(older))
+    for older in set(_all(session)) - {newest}:
+        with suppress(ObjectHandleInvalid):  # somebody else just destroyed it
+            objects.destroy(session, _id(older))
 
 
 def carry(session: pkcs11.Session, others: Iterable[pkcs11.Session]) -> None:
-    """Give other tokens the number of one.
+    """Give other tokens the take-over of one.
 
     Raises:
-        HsmRefusedError: as `write`.
+        HsmRefusedError, KeyNotFoundError: as `write`.
         PKCS11Error: a token failed.
     """
-    number = read(session)
-    for other in others if number else ():
-        write(other, number)
+    generation = read(session)
+    for other in others if generation > NONE else ():
+        write(other, generation)
 
 
-def _id(number: int) -> bytes:
-    return _ID + str(number).encode()
+def _id(generation: Generation) -> bytes:
+    return _ID + str(generation).encode()
 
 
-def _numbers(session: pkcs11.Session) -> list[int]:
+def _all(session: pkcs11.Session) -> list[Generation]:
+    """Each that the token has, a pair's twice.
+
+    Raises:
+        PKCS11Error: the token failed.
+    """
+    for _ in range(_LOOKS):
+        # One that is destroyed meanwhile made room for one that was not found yet.
+        with suppress(ObjectHandleInvalid):
+            return _found(session)
+    return _found(session)
+
+
+def _found(session: pkcs11.Session) -> list[Generation]:
     ids = [bytes(key[Attribute.ID]) for key in objects.find_label(session, LABEL)]
-    return [int(each.removeprefix(_ID)) for each in ids if each.startswith(_ID)]
+    return [
+        Generation.parse(each.removeprefix(_ID).decode())
+        for each in ids
+        if each.startswith(_ID)
+    ]

@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.generation import NONE
 from appliance.domain.records import Store
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
@@ -33,14 +34,14 @@ class Served:
     def __init__(self, session: HsmSession, store: Store) -> None:
         self._session = session
         self._store = store
-        self._number = 0
-        """The HSM's, as last read."""
+        self._found = NONE
+        """What the HSM was of, as last read."""
         self._is_served = True
         self._look_at = 0.0
         """Monotonic time of the next look, in seconds."""
 
     async def look(self) -> bool:
-        """Whether its keys may be used; while it is away, by the number it had.
+        """Whether its keys may be used; while it is away, by what it had.
 
         Raises:
             ApplianceError: the record or the HSM is away.
@@ -50,13 +51,13 @@ class Served:
             return self._is_served
         is_there = self._session.status is HsmStatus.READY
         if is_there:
-            self._number = await self._session.generation()
+            self._found = await self._session.generation()
         async with self._store.read() as records:
             own = await records.installation.generation()
-        is_served = self._number <= own
+        is_served = self._found <= own
         if is_served != self._is_served:
             log = _log.info if is_served else _log.error
-            log("worker.generation", hsm=self._number, record=own)
+            log("worker.generation", hsm=str(self._found), record=str(own))
         self._is_served = is_served
         # One that comes back is looked at before its first use.
         self._look_at = now + LOOK_S if is_there else 0.0

@@ -6,6 +6,7 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from appliance.domain.generation import NONE, Generation
 from appliance.domain.ids import IntegratorId
 from appliance.storage.inserting import insert_into
 from appliance.storage.tables import document, installation
@@ -13,10 +14,10 @@ from appliance.storage.tables import document, installation
 DOCUMENTS: Final = "documents"
 """Row of the mark on the folder of documents."""
 GENERATION: Final = "generation"
-"""Row of the number of the last take-over; none: there was none."""
+"""Row of the last take-over, as text; none: there was none."""
 BACKUP: Final = "backup"
 """Row of when the last backup was made; none: none ever was."""
-RESTORED: Final = -1
+RESTORED: Final = Generation(-1)
 """What stands there when a backup was brought back."""
 
 
@@ -39,17 +40,29 @@ class SqlInstallation:
         )
         return done.rowcount == 1
 
-    async def generation(self) -> int:
-        """Number of the take-over that this record is of; -1: restored, and none yet.
+    async def generation(self) -> Generation:
+        """The take-over that this record is of.
 
         Source: docs/backup.md "One HSM, one record".
         """
-        return int(await self._value(GENERATION) or 0)
+        return Generation.parse(await self._value(GENERATION) or str(NONE))
 
-    async def set_generation(self, number: int) -> None:
+    async def lock_generation(self) -> Generation:
+        """The same; others who lock it wait for the end of this transaction."""
+        # A row that is not there can be locked by nobody.
+        await self._connection.execute(
+            insert_into(self._connection, installation)
+            .values(name=GENERATION, value=str(NONE))
+            .on_conflict_do_nothing()
+        )
+        query = select(installation.c.value).where(installation.c.name == GENERATION)
+        locked = await self._connection.execute(query.with_for_update())
+        return Generation.parse(locked.scalar_one())
+
+    async def set_generation(self, generation: Generation) -> None:
         """Say it."""
         told = insert_into(self._connection, installation).values(
-            name=GENERATION, value=str(number)
+            name=GENERATION, value=str(generation)
         )
         await self._connection.execute(
             told.on_conflict_do_update(

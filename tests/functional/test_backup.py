@@ -19,6 +19,7 @@ import pytest
 
 from appliance.bootstrap import open_core
 from appliance.domain.clock import SystemClock
+from appliance.domain.generation import Generation
 from appliance.domain.vocab import RequestState
 from appliance.operations.backup.archive import writing
 from appliance.storage.installation import RESTORED
@@ -323,10 +324,10 @@ def test_restore_that_is_killed_at_its_end_is_ended(site: Site) -> None:
     assert site.restore_all().returncode == 78
 
 
-def generation_of(site: Site) -> int:
-    """The number of the record."""
+def generation_of(site: Site) -> Generation:
+    """The take-over that the record is of."""
 
-    async def read() -> int:
+    async def read() -> Generation:
         settings = site.appliance.settings
         async with (
             open_core(settings, SystemClock(), "operator") as core,

@@ -10,10 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
+from appliance.bootstrap import open_core
+from appliance.domain.clock import SystemClock
+from appliance.domain.vocab import EventKind
 from tests import pdfs
 from tests.functional.calls import sign, signed_pdf
 from tests.parts.backups import Site, site_with_backups
 from tests.parts.harm import execute, until
+from tests.parts.loops import run_apart
 from tests.validators import pdfsig, pyhanko_valid
 
 
@@ -46,6 +50,26 @@ def assert_refused(site: Site, request: int) -> None:
     assert site.appliance.intents(request) == []
 
 
+def take_overs(site: Site) -> list[dict[str, object]]:
+    """What the audit, which is whole, tells of them."""
+    verified = site.appliance.rubrica("audit", "verify")
+    assert verified.returncode == 0, verified.stdout
+
+    async def read() -> list[dict[str, object]]:
+        async with (
+            open_core(site.appliance.settings, SystemClock(), "operator") as core,
+            core.store.read() as records,
+        ):
+            return [
+                row.event.detail
+                for writer in await records.audit.writers()
+                for row in await records.audit.of_writer(writer)
+                if row.event.event is EventKind.HSM_TAKEN_OVER
+            ]
+
+    return run_apart(read())
+
+
 def assert_signs(site: Site, request: int) -> None:
     """It is signed, by valid signatures."""
     with site.appliance.client(site.person) as client:
@@ -69,6 +93,7 @@ def test_restored_record_uses_no_key_before_it_takes_over(site: Site) -> None:
 
     site.appliance.wait_ready()
     assert_signs(site, request)
+    assert take_overs(site) == [{"before": "restored", "after": 1}]
 
 
 def test_record_that_was_left_signs_no_more(site: Site) -> None:

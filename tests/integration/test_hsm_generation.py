@@ -9,6 +9,7 @@ import pytest
 
 from appliance.bootstrap import open_core
 from appliance.domain.clock import SystemClock
+from appliance.domain.generation import Generation
 from appliance.domain.hsm import TokenRole
 from appliance.storage.migrate import migrate
 from hsm_config import generation, objects, tsa_keys
@@ -18,10 +19,15 @@ from hsm_config.taking_over import raise_generation
 from tests.parts.hsm import HsmInstallation
 
 
-def numbers(hsm: HsmInstallation) -> list[int]:
+def taken(hsm: HsmInstallation) -> list[Generation]:
     """What each member has."""
     with hsm.raw_members() as sessions:
         return [generation.read(session) for session in sessions]
+
+
+def numbers(hsm: HsmInstallation) -> list[int]:
+    """The number that each member has."""
+    return [one.number for one in taken(hsm)]
 
 
 def pairs(hsm: HsmInstallation) -> list[int]:
@@ -38,13 +44,13 @@ def kept(hsm: HsmInstallation) -> tuple[object, ...]:
         return masters, tsa_keys.generations(pki)
 
 
-async def have(hsm: HsmInstallation, number: int) -> None:
+async def have(hsm: HsmInstallation, generation: Generation) -> None:
     """Have the record be of a take-over."""
     async with (
         open_core(hsm.settings, SystemClock(), "operator") as core,
         core.store.write() as records,
     ):
-        await records.installation.set_generation(number)
+        await records.installation.set_generation(generation)
 
 
 def test_every_member_has_it_and_it_only_grows(tmp_path: Path) -> None:
@@ -52,14 +58,16 @@ def test_every_member_has_it_and_it_only_grows(tmp_path: Path) -> None:
     hsm = HsmInstallation.ready(tmp_path, members=2)
     assert numbers(hsm) == [0, 0]
 
-    assert raise_generation(hsm.settings, 0) == 1
-    assert raise_generation(hsm.settings, -1) == 2
-    assert raise_generation(hsm.settings, 6) == 7
+    assert raise_generation(hsm.settings, 0).number == 1
+    assert raise_generation(hsm.settings, -1).number == 2
+    last = raise_generation(hsm.settings, 6)
+
+    assert taken(hsm) == [last, last]
 
     assert numbers(hsm) == [7, 7]
     assert pairs(hsm) == [2, 2]
     with hsm.raw_members() as (one, _):
-        generation.write(one, 3)
+        generation.write(one, Generation(3, "ff"))
     assert numbers(hsm) == [7, 7]
 
 
@@ -72,7 +80,7 @@ def test_take_over_that_was_killed_is_run_again(tmp_path: Path) -> None:
         objects.generate(other, f"{label}-2".encode(), label, KEEP_ALIVE_ALGORITHM)
     assert numbers(hsm) == [1, 2]
 
-    assert raise_generation(hsm.settings, 1) == 3
+    assert raise_generation(hsm.settings, 1).number == 3
 
     assert numbers(hsm) == [3, 3]
     assert pairs(hsm) == [2, 2]
@@ -81,15 +89,15 @@ def test_take_over_that_was_killed_is_run_again(tmp_path: Path) -> None:
 async def test_member_that_joins_has_it(tmp_path: Path) -> None:
     """Or a worker that prefers that member would serve a record that was left."""
     await migrate(HsmInstallation.ready(tmp_path).settings)
-    number = raise_generation(HsmInstallation(tmp_path).settings, 4)
+    last = raise_generation(HsmInstallation(tmp_path).settings, 4)
     both = HsmInstallation(tmp_path, members=2)
-    await have(both, number)
+    await have(both, last)
 
     await both.rubrica("join")
 
-    assert numbers(both) == [5, 5]
+    assert taken(both) == [last, last]
     async with both.session(number=2) as session:
-        assert await session.generation() == 5
+        assert await session.generation() == last
 
 
 @pytest.mark.parametrize(
@@ -108,12 +116,12 @@ async def test_record_that_was_left_changes_no_key(
     """What it believes to be needed no more is what the other one's keys are under."""
     hsm = HsmInstallation.ready(tmp_path)
     await migrate(hsm.settings)
-    number = raise_generation(hsm.settings, 0)
+    last = raise_generation(hsm.settings, 0)
     masters = kept(hsm)
 
     said = await hsm.rubrica(*command, status=1)
 
     assert "take-over" in said
     assert kept(hsm) == masters
-    await have(hsm, number)
+    await have(hsm, last)
     assert "take-over" not in await hsm.rubrica("renew-tsa")

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.generation import NONE, Generation
 from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
 from appliance.storage.installation import RESTORED
 from tests.core_parts import CoreParts
@@ -21,15 +22,15 @@ from worker.served import Served
 
 @dataclass
 class PlayedHsm:
-    """An HSM with a number."""
+    """An HSM of a take-over."""
 
     status: HsmStatus = HsmStatus.READY
-    number: int = 0
+    served: Generation = NONE
     signed: list[bytes] = field(default_factory=list)
 
-    async def generation(self) -> int:
+    async def generation(self) -> Generation:
         """It."""
-        return self.number
+        return self.served
 
     async def sign(self, key: object, digest: bytes, *_how: object) -> bytes:
         """Any signature."""
@@ -49,10 +50,10 @@ def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served, "LOOK_S", 0.0)
 
 
-async def set_own(core: CoreParts, number: int) -> None:
-    """Give the record a number."""
+async def set_own(core: CoreParts, generation: Generation) -> None:
+    """Have the record be of a take-over."""
     async with core.store.write() as records:
-        await records.installation.set_generation(number)
+        await records.installation.set_generation(generation)
 
 
 async def test_restored_record_is_known_with_the_hsm_away(core: CoreParts) -> None:
@@ -65,15 +66,27 @@ async def test_restored_record_is_known_with_the_hsm_away(core: CoreParts) -> No
 
 async def test_number_that_was_read_counts_while_it_is_away(core: CoreParts) -> None:
     """And the HSM is looked at anew when it comes back."""
-    hsm = PlayedHsm(number=2)
+    hsm = PlayedHsm(served=Generation(2))
     seen = looking(core, hsm)
     assert not await seen.look()
     hsm.status = HsmStatus.UNAVAILABLE
     assert not await seen.look()
     hsm.status = HsmStatus.READY
-    await set_own(core, 2)
+    await set_own(core, Generation(2))
     assert await seen.look()
     assert seen.was
+
+
+async def test_of_two_of_one_number_the_one_of_the_hsm_is_served(
+    core: CoreParts,
+) -> None:
+    """Both took over at once, and found the same number free."""
+    hsm = PlayedHsm(served=Generation(2, "b0"))
+    seen = looking(core, hsm)
+    await set_own(core, Generation(2, "a9"))
+    assert not await seen.look()
+    await set_own(core, Generation(2, "b0"))
+    assert await seen.look()
 
 
 async def test_document_in_hand_uses_no_key_after_a_take_over(core: CoreParts) -> None:
@@ -85,7 +98,7 @@ async def test_document_in_hand_uses_no_key_after_a_take_over(core: CoreParts) -
     method = cast("Any", _Method)
     assert await signer._sign_digest(none, method, b"first")
 
-    hsm.number = 1
+    hsm.served = Generation(1)
 
     with pytest.raises(HsmUnavailableError) as refused:
         await signer._sign_digest(none, method, b"second")

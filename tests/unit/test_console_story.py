@@ -24,6 +24,16 @@ def test_before_comes_before_after() -> None:
     ]
 
 
+def test_record_that_was_brought_back_has_a_word() -> None:
+    """It took over without a number of before."""
+    detail = {"after": 3, "before": "restored"}
+
+    shown = story.shown(detail, EventKind.HSM_TAKEN_OVER)
+
+    assert list(shown) == ["before", "after"]
+    assert shown["before"] in story.VALUES["before"]
+
+
 def test_what_did_not_change_is_left_as_it_is() -> None:
     """Empty lists tell nothing; a position is counted from 1."""
     detail = {"code": "X", "kinds": [], "item": 2}

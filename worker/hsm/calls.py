@@ -5,6 +5,7 @@ takes and returns is plain data: no handle of the binding leaves the thread.
 """
 
 from appliance.domain.errors import HsmRefusedError
+from appliance.domain.generation import Generation
 from appliance.domain.hsm import (
     DigestAlgorithm,
     KeyAlgorithm,
@@ -107,8 +108,8 @@ class HsmCalls(HsmOwnKeys):
         """
         return await self._call(lambda link: link.masters.versions())
 
-    async def generation(self) -> int:
-        """The number of the last take-over; 0 when there was none.
+    async def generation(self) -> Generation:
+        """The last take-over; `NONE` when there was none.
 
         Raises:
             HsmUnavailableError: the HSM cannot be used now.

@@ -23,6 +23,7 @@ from appliance.domain.errors import HsmUnavailableError
 from appliance.domain.hsm import WrapMethod
 from appliance.logs import configure_logging
 from appliance.services.master_rotation import MasterRotation
+from appliance.services.taking_over import record_take_over
 from appliance.settings import LogSettings, Settings, load_settings
 from hsm_config.joining import join_members, late_members
 from hsm_config.master_rotation import destroy_master, next_master
@@ -77,11 +78,11 @@ def take_over(args: argparse.Namespace) -> int:
         configure_logging(quiet(settings), "operator")
         async with open_core(settings, SystemClock(), "operator") as core:
             async with core.store.read() as records:
-                least = await records.installation.generation()
-            number = await asyncio.to_thread(raise_generation, settings, least)
+                least = (await records.installation.generation()).number
+            taken = await asyncio.to_thread(raise_generation, settings, least)
             # The HSM first: killed between, nobody signs until it is run again.
-            async with core.store.write() as records:
-                await records.installation.set_generation(number)
+            taken = await record_take_over(core.store, taken)
+        number = taken.number
         say(f"the HSM serves this record from now on, and no other: number {number}")
         return 0
 

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
+from appliance.domain.generation import Generation
 from appliance.domain.ids import IntegratorId
 
 
@@ -17,14 +18,18 @@ class InstallationRecords(Protocol):
         """Say what marks it; False: that was said already."""
         ...
 
-    async def generation(self) -> int:
-        """Number of the take-over that this record is of; -1: restored, and none yet.
+    async def generation(self) -> Generation:
+        """The take-over that this record is of.
 
         Source: docs/backup.md "One HSM, one record".
         """
         ...
 
-    async def set_generation(self, number: int) -> None:
+    async def lock_generation(self) -> Generation:
+        """The same; others who lock it wait for the end of this transaction."""
+        ...
+
+    async def set_generation(self, generation: Generation) -> None:
         """Say it."""
         ...
 

@@ -141,6 +141,8 @@ class EventKind(StrEnum):
     """Every wrapped key is under that version."""
     MASTER_RETIRED = "master.retired"
     """A version was destroyed in the HSM."""
+    HSM_TAKEN_OVER = "hsm.taken_over"
+    """The HSM serves this record from now on, and no other restore of it."""
     TSA_CREATED = "tsa.created"
     """A new key of the internal TSA is there, to be certified and stamp."""
     TSA_RETIRED = "tsa.retired"
