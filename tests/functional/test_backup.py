@@ -304,6 +304,46 @@ def test_restore_refuses_what_another_database_left(site: Site) -> None:
     assert site.restore_all().returncode == 0
 
 
+@pytest.mark.parametrize("site", ["sqlite"], indirect=True)
+def test_secrets_of_another_installation_are_refused(site: Site) -> None:
+    """Before anything is changed: given to it, and where they lie already."""
+    site.back_up_all()
+    settings = site.appliance.settings
+    keys = settings.secrets.pepper_file, settings.document_key_file
+    for key in keys:
+        key.write_text(os.urandom(32).hex())
+    wait_for_the_next_second()
+    site.back_up_all()
+    record, _ = site.files("record")
+    own, others = site.files("secrets")
+    lost = site.lose()
+    folder = site.appliance.folder
+
+    def restore(*secrets: str) -> "subprocess.CompletedProcess[str]":
+        key = ("--identity", str(site.places / "key"))
+        given = ("--backup", str(record), *key, *secrets)
+        return site.appliance.rubrica("restore", *given)
+
+    refused = restore("--secrets", str(others))
+
+    assert refused.returncode == 78
+    assert f"{others}, of " in refused.stderr
+    assert "pepper_file, document_key_file differ" in refused.stderr
+    assert not any(folder.iterdir())
+    shutil.copy(lost / site.appliance.settings_file.name, site.appliance.settings_file)
+    for key in keys:
+        key.parent.mkdir(exist_ok=True)
+        shutil.copy(lost / key.relative_to(folder), key)
+    before = sorted(folder.rglob("*"))
+    refused = restore()
+    assert refused.returncode == 78
+    assert "what is there" in refused.stderr
+    assert sorted(folder.rglob("*")) == before
+    for key in keys:
+        key.unlink()
+    assert restore("--secrets", str(own)).returncode == 0
+
+
 @pytest.mark.parametrize("site", ["postgresql"], indirect=True)
 def test_restore_that_is_killed_at_its_end_is_ended(site: Site) -> None:
     """The tables are there, and the record does not say yet that it was restored."""

@@ -207,6 +207,8 @@ def _restore(args: argparse.Namespace) -> int:
     if args.drill:
         return _drill(args)
 
+    if args.secrets is not None:
+        restoring.refuse_apart(args.backup, args.secrets, args.identity)
     if restoring.restore_settings(args.backup, args.identity, args.settings):
         say(f"made  {args.settings}")
     else:
@@ -215,7 +217,8 @@ def _restore(args: argparse.Namespace) -> int:
         secrets = restoring.restore_secrets(
             args.secrets, args.identity, load_settings(args.settings)
         )
-        say(f"secrets: {secrets.files} files made, {secrets.kept} kept")
+        made = secrets.about.get("made")
+        say(f"secrets of {made}: {secrets.files} files made, {secrets.kept} kept")
     found = restoring.restore_record(args.backup, args.identity, args.settings)
     say(f"record of {found.about['made']}: {found.files} files made, {found.kept} kept")
     for integrator, sha256 in found.missing:

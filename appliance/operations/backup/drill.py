@@ -20,7 +20,12 @@ from appliance.operations.backup import places, scratch
 from appliance.operations.backup.archive import copied
 from appliance.operations.backup.document_check import DocumentCheck
 from appliance.operations.backup.record_check import look_at_record, open_record
-from appliance.operations.backup.restoring import Restored, settings_in, take_all
+from appliance.operations.backup.restoring import (
+    Restored,
+    refuse_apart,
+    settings_in,
+    take_all,
+)
 from appliance.settings import (
     Settings,
     SettingsError,
@@ -97,6 +102,8 @@ class _Run:
         given = self._settings()
         yield Part("settings", "this Rúbrica can use them")
         self.at = "secrets"
+        wanted = self._wanted
+        refuse_apart(wanted.backup, wanted.secrets, wanted.identity)
         yield self._secrets(given)
         self.at = "database"
         with scratch.database_for(given, self._folder) as url:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from appliance.domain.ids import IntegratorId
 from appliance.operations.backup import places, record
 from appliance.operations.backup.archive import CONTENTS, Writer, writing
+from appliance.operations.backup.fingerprints import KEYS, fingerprints_of
 from appliance.settings import Settings, SettingsError
 from appliance.storage.document_files import name_of
 from appliance.storage.document_mark import mark_in
@@ -199,6 +200,7 @@ def _begin(
         "installation": settings.installation,
         "database": settings.database.url.partition(":")[0],
         "made": now.isoformat(),
+        KEYS: fingerprints_of(settings),
     }
     archive.add_bytes(ABOUT, json.dumps(about, ensure_ascii=False).encode())
 

@@ -19,6 +19,12 @@ from typing import IO, Any, Final
 
 from appliance.operations.backup import places, record
 from appliance.operations.backup.archive import CONTENTS, Tally, copied, reading
+from appliance.operations.backup.fingerprints import (
+    Fingerprints,
+    differing,
+    fingerprints_in,
+    fingerprints_of,
+)
 from appliance.operations.backup.making import ABOUT
 from appliance.settings import Settings, SettingsError, load_settings
 from appliance.storage.durable import NEW, sync_folder, write_durably
@@ -43,6 +49,68 @@ class Restored:
     """Files that were there already, the same."""
     missing: list[tuple[str, str]] = field(default_factory=list)
     """Integrator and SHA-256 of documents that the database names and are not there."""
+
+
+def refuse_apart(backup: Path, secrets: Path, identity: Path) -> None:
+    """Refuse a record and secrets that do not belong together; nothing is changed.
+
+    Args:
+        backup: of the record.
+        secrets: of the secrets.
+        identity: file with age's private key.
+
+    Raises:
+        SettingsError: they do not, or one is of the other kind; see `reading`.
+    """
+    about = _about(secrets, identity, "secrets")
+    _refuse_keys(
+        backup,
+        _about(backup, identity, "record"),
+        f"{secrets}, of {about.get('made')}",
+        fingerprints_in(about),
+    )
+
+
+def _refuse_keys(
+    backup: Path, about: dict[str, Any], name: str, keys: Fingerprints
+) -> None:
+    """Refuse keys that are not those of a record.
+
+    Args:
+        backup: of it.
+        about: what that says of itself.
+        name: of where the keys are.
+        keys: they.
+
+    Raises:
+        SettingsError: some are others.
+    """
+    if others := differing(fingerprints_in(about), keys):
+        msg = (
+            f"{backup}, of {about.get('made')}, and {name}: are not of one "
+            f"installation, or not of one time ({', '.join(others)} differ): "
+            "the record would not open; give the secrets that belong to it"
+        )
+        raise SettingsError(msg)
+
+
+def _about(backup: Path, identity: Path, kind: str) -> dict[str, Any]:
+    """What a backup says of itself, which is the first in it.
+
+    Raises:
+        SettingsError: it is of another kind, or damaged; see `reading`.
+    """
+    try:
+        for name, _, content in reading(backup, identity):
+            if name == ABOUT:
+                about = dict(json.loads(content.read(_JSON_BYTES)))
+                _refuse_other(backup, about, kind)
+                return about
+            break
+    except (tarfile.TarError, ValueError, TypeError) as exc:
+        raise SettingsError(_damaged(backup, exc)) from exc
+    msg = f"{backup}: is not whole"
+    raise SettingsError(msg)
 
 
 def restore_settings(backup: Path, identity: Path, settings_file: Path) -> bool:
@@ -122,11 +190,14 @@ def restore_record(backup: Path, identity: Path, settings_file: Path) -> Restore
         settings_file: of the installation; its secrets are there.
 
     Raises:
-        SettingsError: the database holds something; the backup is damaged, or of
-            tables that this version does not know; another file is there.
+        SettingsError: the database holds something; the backup is damaged, of other
+            keys than those that are there, or of tables that this version does not
+            know; another file is there.
     """
     settings = load_settings(settings_file)
     record.refuse_full(settings)
+    about = _about(backup, identity, "record")
+    _refuse_keys(backup, about, "what is there", fingerprints_of(settings))
     restored = Restored({})
     work_in = settings.data_dir if settings.database.url == "sqlite" else Path(_WORK)
     with tempfile.TemporaryDirectory(dir=work_in, prefix=".restore-") as work:
