@@ -4,6 +4,8 @@ tests/functional/test_compose.py starts them.
 """
 
 import os
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -17,8 +19,20 @@ from appliance.operations.setup.questions import ask_all
 from appliance.settings import SettingsError, load_settings
 from appliance.storage.rights import OWNER, Role
 from tests.parts.separate_users import SeparateUsers
+from tests.parts.terminal import CTRL_C, CTRL_D, Dialogue, at_terminal
 
-_COMPOSE: Final = Path(__file__).resolve().parents[2] / "packaging" / "compose"
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_COMPOSE: Final = _ROOT / "packaging" / "compose"
+_DOCS: Final = _ROOT / "docs"
+_IN_THE_IMAGE: Final = f"""
+import sys
+from pathlib import Path
+from appliance.commands import main
+from appliance.operations.setup import system
+system.COMPOSE, system.DOCS = Path({str(_COMPOSE)!r}), Path({str(_DOCS)!r})
+sys.exit(main())
+"""
+"""The command line, where the image has its files."""
 _PRODUCTION: Final = {
     "environment": "PROD",
     "base_url": "https://firma.example",
@@ -119,6 +133,75 @@ def test_folder_is_made_once(tmp_path: Path) -> None:
     (tmp_path / "secrets" / "document-key").unlink()
     with pytest.raises(SettingsError, match=r"document-key: .* from a backup"):
         containers.make(tmp_path, None)
+
+
+def _at_terminal(folder: Path, typed: Mapping[str, Sequence[str]]) -> Dialogue:
+    """What a new operator of containers sees and types."""
+    command = ("setup", "--compose", str(folder))
+    return at_terminal([sys.executable, "-c", _IN_THE_IMAGE, *command], typed)
+
+
+@as_root
+def test_enter_makes_what_is_usual(tmp_path: Path) -> None:
+    """Of this machine alone: nothing is asked that has no use there."""
+    done = _at_terminal(tmp_path / "asked", {})
+
+    assert done.status == 0, done.told
+    asked = [each.partition(" [")[0] for each in done.asked]
+    assert len(set(asked)) == len(asked)
+    for settled in ("PostgreSQL", "Redis", "documents", "certificate", "private key"):
+        assert not any(settled in each for each in asked), asked
+    assert done.asked[2].endswith("[http://127.0.0.1:8080]:")
+    assert done.told.startswith("Enter takes")
+    assert done.told.rstrip().endswith("--out contrato-firmado.pdf")
+    assert "Traceback" not in done.told
+    containers.make(tmp_path / "usual", _answers({}))
+    texts = [tmp_path / name / "settings.toml" for name in ("asked", "usual")]
+    assert texts[0].read_text() == texts[1].read_text()
+    again = _at_terminal(tmp_path / "asked", {})
+    assert again.status == 0
+    assert again.asked == []
+
+
+@as_root
+def test_answers_are_looked_at_as_they_are_typed(tmp_path: Path) -> None:
+    """What cannot be is told and asked again; what follows from one is offered."""
+    typed = {
+        "Environment": ["TEST", "PROD"],
+        "Public address": ["firma.example", "https://firma.example"],
+        "HSM profile": ["softhsm9", ""],
+        "Web server": ["iis", "caddy"],
+        "Its TLS certificate": ["/srv/firma.pem"],
+    }
+
+    done = _at_terminal(tmp_path, typed)
+
+    assert done.status == 0, done.told
+    for question in ("Environment", "Public address", "HSM profile", "Web server"):
+        count = sum(each.startswith(question) for each in done.asked)
+        assert count == 2, (question, done.told)
+    assert "one of PREPROD, PROD" in done.told
+    assert "must be one of nginx, caddy, haproxy, other, none" in done.told
+    assert any(each.endswith("[https://marco.firma.example]:") for each in done.asked)
+    settings = load_settings(tmp_path / "settings.toml")
+    assert settings.environment == "PROD"
+    assert settings.web.base_url == "https://firma.example"
+    sample = (tmp_path / "Caddyfile").read_text()
+    assert "/srv/firma.pem" in sample
+    assert "marco.firma.example" in sample
+
+
+@as_root
+@pytest.mark.parametrize(("pressed", "status"), [(CTRL_C, 130), (CTRL_D, 1)])
+def test_who_gives_up_has_made_nothing(
+    tmp_path: Path, pressed: str, status: int
+) -> None:
+    """In the midst of the questions, without a traceback."""
+    done = _at_terminal(tmp_path / "new", {"HSM profile": [pressed]})
+
+    assert done.status == status
+    assert "Traceback" not in done.told
+    assert not (tmp_path / "new").exists()
 
 
 @as_root

@@ -119,13 +119,18 @@ def _for_containers(args: argparse.Namespace, given: dict[str, str]) -> int:
     containers.make(folder, answers)
     if answers is not None:
         _write_sample(answers, folder)
+    say(containers.NEXT)
     return 0
 
 
 def _write_sample(answers: Answers, place: Path) -> None:
     folder = system.DOCS / "samples"
     if not folder.is_dir() or not proxy.fits(answers):
-        say(f"no sample for the web server is written; see {folder}")
+        if answers.proxy != "none":
+            say(
+                "no sample for the web server is written: it takes three hosts, by "
+                f"https, and one of {', '.join(proxy.SAMPLES)}; see {folder}"
+            )
         return
     name, text = proxy.sample_for(answers, folder)
     system.write_if_missing(place / name, text, mode=0o644, owner="root")

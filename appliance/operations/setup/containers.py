@@ -49,6 +49,11 @@ LAYOUT: Final = Layout(
     tables='[sandbox]\nsocket = "/run/sandbox/sandbox.sock"\n\n',
 )
 """Folders and addresses of compose.yaml."""
+NEXT: Final = """\
+now, on the host, in the folder that this one is there:
+     docker compose up --detach
+     docker compose run --rm operator sample --wait 120 --out contrato-firmado.pdf"""
+"""What is done with what was made, for people."""
 _KEYS: Final = ("pepper", "data-key", "document-key", "lookup-key")
 _PRIVATE: Final = ("secrets", "hsm", "work")
 """Folders that no other user of the host may enter."""

@@ -26,6 +26,7 @@ from appliance.operations.setup.answers import (
     Layout,
     settings_text,
 )
+from appliance.operations.setup.proxy import fits
 from appliance.operations.setup.system import psql
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
@@ -77,6 +78,10 @@ _ONLY_FOR: Final[Mapping[str, Callable[[Answers], bool]]] = {
     "database_superuser_password_file": lambda answers: answers.has_database_host,
     "redis_ca": lambda answers: answers.redis.startswith("rediss:"),
     "redis_password_file": lambda answers: not answers.redis.startswith("unix:"),
+    "trusted_proxies": lambda answers: answers.proxy != "none",
+    **dict.fromkeys(
+        ("certificate", "certificate_key"), lambda answers: fits(answers.filled())
+    ),
     **dict.fromkeys(_OF_A_BUCKET, lambda answers: answers.has_bucket),
 }
 """What is asked for only where it applies."""
@@ -102,6 +107,8 @@ def ask_all(
         if given.get(key, value) != value
     ]
     answers = Answers(**{**layout.usual, **given, **layout.settled})
+    if interactive:
+        say("Enter takes what stands in [brackets]; nothing is made before the last.")
     for field in fields(Answers):
         key = field.name
         applies = key not in _ONLY_FOR or _ONLY_FOR[key](answers)
