@@ -18,6 +18,7 @@ import pytest
 
 from appliance.operations.backup import drill as drill_module
 from appliance.operations.backup.archive import CONTENTS, Tally
+from appliance.operations.backup.making import ABOUT
 from tests.ledger import read_ledger
 from tests.parts.backups import Site, site_with_backups
 from tests.parts.postgres import PostgresServer
@@ -132,6 +133,13 @@ def other_root(members: Members) -> None:
     members["pki/root.pem"] = made.stdout
 
 
+def other_pepper(members: Members) -> None:
+    """Have the secrets be of an installation that has another pepper alone."""
+    about = json.loads(members[ABOUT])
+    about["keys"]["pepper_file"] = ["0" * 32]
+    members[ABOUT] = json.dumps(about).encode()
+
+
 RECORDS: Final[dict[str, tuple[Callable[[Members], object], str, str]]] = {
     "document missing": (lambda m: m.pop(document_in(m)), "documents", MISSING),
     "document altered": (
@@ -160,6 +168,7 @@ SECRETS: Final[dict[str, tuple[Callable[[Members], object], str, str]]] = {
         "document_key",
     ),
     "another data key": (other_key("data_key_file"), "database", "data_key_file"),
+    "another pepper": (other_pepper, "secrets", "pepper_file differ"),
     "another lookup key": (other_key("lookup_key_file"), "database", "finds nobody"),
     "no pepper": (
         lambda m: m.pop("secrets/secrets.pepper_file"),
