@@ -15,9 +15,12 @@ from typing import Final
 
 import pytest
 
+from appliance.commands import EX_CONFIG
 from appliance.domain.vocab import ActivationState
+from appliance.storage.installation import BACKUP
 from tests.functional.calls import command
 from tests.parts.appliance import Appliance
+from tests.parts.backups import backed_up
 from tests.parts.places import short_folder
 from tests.parts.prometheus import Prometheus
 from tests.parts.redis import RedisServer
@@ -25,6 +28,7 @@ from tests.pdfs import one_page
 
 _RULES: Final = Path(__file__).resolve().parents[2] / "docs/samples/rubrica-alerts.yaml"
 _HOUR: Final = timedelta(hours=1)
+_LAST_BACKUP: Final = "rubrica_backup_last_success_timestamp_seconds"
 _PROCESSES: Final = {
     *(("api", "1"), ("embed", "1"), ("admin", "1"), ("metrics", "1")),
     *(("signing", "1"), ("signing", "2"), ("chores", "1"), ("sandbox", "1")),
@@ -149,6 +153,38 @@ def test_listener_that_goes(appliance: Appliance, prometheus: Prometheus) -> Non
     with stopped(appliance, "metrics"):
         prometheus.until_firing("RubricaFiguresAway")
     prometheus.until_quiet()
+
+
+def test_backups_that_fail_for_long(
+    appliance: Appliance, prometheus: Prometheus, tmp_path: Path
+) -> None:
+    """The last good one grows old meanwhile; the next good one ends it."""
+    with backed_up(appliance, tmp_path) as site:
+        site.back_up_all()
+        prometheus.until(f"time() - max({_LAST_BACKUP}) < {_HOUR.total_seconds()}")
+        assert prometheus.firing() == set()
+        places = [site.places / kind for kind in ("record", "secrets")]
+        for place in places:
+            place.rename(place.with_name(f"{place.name}-away"))
+        assert site.back_up().returncode == EX_CONFIG
+        _age_backup(appliance)
+
+        prometheus.until_firing("RubricaBackupOld")
+
+        for place in places:
+            place.with_name(f"{place.name}-away").rename(place)
+        assert site.back_up().returncode == 0
+        prometheus.until_quiet()
+
+
+def _age_backup(appliance: Appliance) -> None:
+    """Have the last one be of two days ago."""
+    at = datetime.now(UTC) - 48 * _HOUR
+    with sqlite3.connect(appliance.folder / "rubrica.db", timeout=30) as connection:
+        changed = connection.execute(
+            "UPDATE installation SET value = ? WHERE name = ?", (at.isoformat(), BACKUP)
+        )
+        assert changed.rowcount == 1
 
 
 def _age_crls(appliance: Appliance) -> None:
