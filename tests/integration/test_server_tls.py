@@ -15,38 +15,25 @@ from appliance.settings import Settings
 from appliance.storage.engines import open_engines
 from appliance.storage.redis import connect, redis_settings
 from tests.core_parts import core_settings
-from tests.parts.places import free_port, short_folder
+from tests.parts.places import free_port
 from tests.parts.postgres import USER, PostgresServer
 from tests.parts.server_certificates import Authority, make_authority
+from tests.parts.tls_postgres import postgres_certified_by
 
 PASSWORD = "clave de redis"
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    """A short folder that everybody may look into."""
-    with short_folder() as made:
-        made.chmod(0o755)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def authority(folder: Path) -> Authority:
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Who certifies the servers."""
-    return make_authority(folder)
+    return make_authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="module")
-def postgres(folder: Path, authority: Authority) -> Iterator[PostgresServer]:
+def postgres(authority: Authority) -> Iterator[PostgresServer]:
     """A server that has a certificate for `localhost`."""
-    place = folder / "pg"
-    place.mkdir()
-    server = PostgresServer.start(place)
-    try:
-        server.use_tls(*authority.certify(place, "localhost"))
+    with postgres_certified_by(authority) as server:
         yield server
-    finally:
-        server.stop()
 
 
 def database(
@@ -171,10 +158,11 @@ async def test_host_that_only_reads_is_passed_over(
 
 
 @pytest.fixture(scope="module")
-def redis_port(folder: Path, authority: Authority) -> Iterator[int]:
+def redis_port(
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[int]:
     """The port of a Redis that wants TLS and a password."""
-    place = folder / "redis"
-    place.mkdir()
+    place = tmp_path_factory.mktemp("redis")
     certificate, key = authority.certify(place, "localhost")
     port = free_port()
     words = ["--port", "0", "--tls-port", str(port), "--bind", "127.0.0.1"]

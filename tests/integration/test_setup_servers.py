@@ -21,10 +21,11 @@ from appliance.settings import Settings, SettingsError
 from appliance.storage.password_files import password_file_of
 from appliance.storage.rights import OWNER, Role
 from tests.core_parts import core_settings
-from tests.parts.places import free_port, short_folder
+from tests.parts.places import free_port
 from tests.parts.postgres import PostgresServer, program
 from tests.parts.rubrica import run_rubrica
 from tests.parts.server_certificates import Authority, make_authority
+from tests.parts.tls_postgres import postgres_certified_by
 
 USERS = (OWNER, *(role.value for role in Role))
 
@@ -41,34 +42,16 @@ def _let_go() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    """A short folder that everybody may look into."""
-    with short_folder() as made:
-        made.chmod(0o755)
-        yield made
-
-
-@pytest.fixture(scope="module")
-def authority(folder: Path) -> Authority:
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Who certifies the server."""
-    return make_authority(folder)
+    return make_authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture
-def postgres(
-    short_dir: Path, folder: Path, authority: Authority
-) -> Iterator[PostgresServer]:
+def postgres(authority: Authority) -> Iterator[PostgresServer]:
     """A server of the test's own, with a certificate for `localhost`."""
-    del folder
-    short_dir.chmod(0o755)
-    place = short_dir / "pg"
-    place.mkdir()
-    server = PostgresServer.start(place)
-    try:
-        server.use_tls(*authority.certify(place, "localhost"))
+    with postgres_certified_by(authority) as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture
