@@ -21,6 +21,7 @@ from appliance.settings.root import LogSettings, Settings
 from appliance.settings.section import SettingsError
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
 from appliance.settings.stores import DatabaseSettings, RedisSettings
+from appliance.settings.toml_file import read_toml, refuse_faults
 from appliance.settings.web import FACES, METRICS, WebSettings
 
 __all__ = [
@@ -49,4 +50,6 @@ __all__ = [
     "TokenSettings",
     "WebSettings",
     "load_settings",
+    "read_toml",
+    "refuse_faults",
 ]

@@ -1,11 +1,11 @@
 """Read the file, and say in its own words what is wrong with it."""
 
-import tomllib
 from pathlib import Path
 
 from appliance.settings.faults import read_tables
 from appliance.settings.root import Settings
 from appliance.settings.section import SettingsError
+from appliance.settings.toml_file import read_toml
 
 
 def load_settings(path: Path) -> Settings:
@@ -14,15 +14,7 @@ def load_settings(path: Path) -> Settings:
     Raises:
         SettingsError: not readable, not TOML, an unknown key or a bad value.
     """
-    try:
-        with path.open("rb") as file:
-            raw = tomllib.load(file)
-    except OSError as exc:
-        msg = f"{path}: cannot be read ({exc.strerror})"
-        raise SettingsError(msg) from exc
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-        msg = f"{path}: not valid TOML ({exc})"
-        raise SettingsError(msg) from exc
+    raw = read_toml(path)
     try:
         return read_tables(_absolute(raw, path.resolve().parent))
     except SettingsError as exc:

@@ -179,7 +179,7 @@ def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('entorno = "PROD"', "is no question"),
+        ('entorno = "PROD"', "unknown key; allowed here: environment, "),
         ("environment = 7", "must be a text"),
         ("environment = ", "not valid TOML"),
     ],

@@ -8,12 +8,11 @@ keep = 30
 Each key is the option of its name; an option that is given counts more.
 """
 
-import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
-from appliance.settings import SettingsError
+from appliance.settings import read_toml, refuse_faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +38,8 @@ class BackupConfig:
             SettingsError: it cannot be read, or says what is none of it; each fault
                 in a line.
         """
-        try:
-            raw = tomllib.loads(path.read_text("utf-8"))
-        except OSError as exc:
-            msg = f"{path}: cannot be read ({exc.strerror})"
-            raise SettingsError(msg) from exc
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-            msg = f"{path}: not valid TOML ({exc})"
-            raise SettingsError(msg) from exc
-        known = [each.name for each in fields(cls)]
-        faults = [
-            f"{path}: {key}: unknown key; allowed here: {', '.join(known)}"
-            if key not in known
-            else f"{path}: {key}: {wrong}"
-            for key, value in raw.items()
-            if (wrong := _wrong(key, value)) or key not in known
-        ]
-        if faults:
-            raise SettingsError("\n".join(faults))
+        raw = read_toml(path)
+        refuse_faults(path, raw, [each.name for each in fields(cls)], _wrong)
         return cls(**{key: _value(key, value) for key, value in raw.items()})
 
 

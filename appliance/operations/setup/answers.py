@@ -7,7 +7,6 @@ An answers file is TOML: a key of `Answers` and its value, a line each.
 """
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from socket import getfqdn
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-from appliance.settings import SettingsError
+from appliance.settings import read_toml, refuse_faults
 
 PROXIES: Final = ("nginx", "caddy", "haproxy", "other", "none")
 """Web servers that setup writes a sample for, another one, or none."""
@@ -125,24 +124,9 @@ class Answers:
         Raises:
             SettingsError: it cannot be read, or holds an answer to no question.
         """
-        try:
-            raw = tomllib.loads(path.read_text("utf-8"))
-        except OSError as exc:
-            msg = f"{path}: cannot be read ({exc.strerror})"
-            raise SettingsError(msg) from exc
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
-            msg = f"{path}: not valid TOML ({exc})"
-            raise SettingsError(msg) from exc
+        raw = read_toml(path)
         known = [each.name for each in fields(cls)]
-        faults = [
-            f"{path}: {key}: is no question; known: {', '.join(known)}"
-            if key not in known
-            else f"{path}: {key}: must be a text"
-            for key, value in raw.items()
-            if key not in known or not isinstance(value, str)
-        ]
-        if faults:
-            raise SettingsError("\n".join(faults))
+        refuse_faults(path, raw, known, _wrong)
         return {key: str(value) for key, value in raw.items()}
 
     @classmethod
@@ -174,6 +158,11 @@ class Answers:
             certificate=self.certificate or f"/etc/ssl/{host}.pem",
             certificate_key=self.certificate_key or f"/etc/ssl/private/{host}.key",
         )
+
+
+def _wrong(_key: str, value: object) -> str:
+    """What an answer would have to be; empty where it is that."""
+    return "" if isinstance(value, str) else "must be a text"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,54 @@
+"""A TOML file that an operator wrote: its keys, or what is wrong with it."""
+
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from appliance.settings.section import SettingsError
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What it says.
+
+    Raises:
+        SettingsError: it cannot be read, or is no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as exc:
+        msg = f"{path}: cannot be read ({exc.strerror})"
+        raise SettingsError(msg) from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        msg = f"{path}: not valid TOML ({exc})"
+        raise SettingsError(msg) from exc
+
+
+def refuse_faults(
+    path: Path,
+    raw: Mapping[str, Any],
+    known: Collection[str],
+    wrong: Callable[[str, Any], str],
+) -> None:
+    """Refuse a file of which a key or a value is none.
+
+    Args:
+        path: its name.
+        raw: what it says.
+        known: its keys.
+        wrong: what a known key's value would have to be; empty where it is that.
+
+    Raises:
+        SettingsError: each fault in a line.
+    """
+    faults = [
+        f"{path}: {key}: {told}"
+        for key, value in raw.items()
+        if (
+            told := wrong(key, value)
+            if key in known
+            else f"unknown key; allowed here: {', '.join(known)}"
+        )
+    ]
+    if faults:
+        raise SettingsError("\n".join(faults))
