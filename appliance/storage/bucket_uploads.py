@@ -1,33 +1,19 @@
 """Uploads in parts that nobody finished: a writer was killed in the midst of one.
 
-They take room and are in no list of objects. obstore has no request for them, so the
-two that there are for it are signed here.
+They take room and are in no list of objects. obstore has no request for them.
 
-Source: Amazon S3 API Reference, "ListMultipartUploads", "AbortMultipartUpload";
-"Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)".
+Source: Amazon S3 API Reference, "ListMultipartUploads", "AbortMultipartUpload".
 """
 
-import hashlib
-import hmac
-import http.client
-import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
-from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree as ET
 
 from appliance.settings import DocumentSettings
-from appliance.storage.bucket_access import read_access
+from appliance.storage.bucket_requests import BucketRequests, RefusedError
 
-_SERVICE: Final = "s3"
-_ALGORITHM: Final = "AWS4-HMAC-SHA256"
-_EMPTY: Final = hashlib.sha256(b"").hexdigest()
-_MOST_BYTES: Final = 4_194_304
-"""Of an answer; a thousand uploads take less."""
-_UNRESERVED: Final = "-_.~"
-_WELL: Final = (200, 204)
 _GONE: Final = 404
 
 
@@ -53,34 +39,30 @@ class UnfinishedUploads:
     """
 
     def __init__(self, settings: DocumentSettings, timeout_s: float) -> None:
-        self._access = read_access(settings)
-        self._is_virtual = settings.address_style == "virtual"
-        self._region = settings.region
-        self._address = urlsplit(settings.address)
-        self._timeout_s = timeout_s
-        self._tls = ssl.create_default_context()
-        if settings.root_certificate_file is not None:
-            self._tls.load_verify_locations(settings.root_certificate_file)
+        self._requests = BucketRequests(settings, timeout_s)
 
-    def abandon(self, before: datetime) -> int:
+    def abandon(
+        self, before: datetime, is_ours: Callable[[str], bool] = lambda _: True
+    ) -> int:
         """Remove those that were begun before then; how many.
+
+        Args:
+            before: then.
+            is_ours: whether it may be removed, by its object's key in the bucket.
 
         Raises:
             OSError: the store does not answer, or refuses.
         """
         count = 0
         for upload in list(self._all()):
-            if upload.begun < before:
+            if upload.begun < before and is_ours(upload.key):
                 self._ask("DELETE", upload.key, {"uploadId": upload.id})
                 count += 1
         return count
 
     def _all(self) -> Iterator[Upload]:
         """All of them, by some requests."""
-        query = {
-            "uploads": "",
-            "prefix": f"{self._access.prefix}/" if self._access.prefix else "",
-        }
+        query = {"uploads": "", "prefix": self._requests.prefix}
         while True:
             found = _read(self._ask("GET", "", query))
             yield from (_upload(each) for each in found.findall("{*}Upload"))
@@ -95,63 +77,17 @@ class UnfinishedUploads:
         Raises:
             OSError: the store does not answer, or refuses.
         """
-        path = f"/{key}" if self._is_virtual else f"/{self._access.bucket}/{key}"
-        target = f"{quote(path, safe='/' + _UNRESERVED)}?{_canonical(query)}"
-        headers = self.signed(method, target, datetime.now(UTC))
-        connection = self._connect()
         try:
-            connection.request(method, target, headers=headers)
-            answer = connection.getresponse()
-            content = answer.read(_MOST_BYTES)
-        except http.client.HTTPException as exc:
-            raise OSError(repr(exc)) from exc
-        finally:
-            connection.close()
-        # Who else sweeps may have removed it already.
-        is_gone = method == "DELETE" and answer.status == _GONE
-        if answer.status not in _WELL and not is_gone:
-            msg = f"{method} {path}: {answer.status} {content.decode(errors='replace')}"
-            raise OSError(msg)
-        return content
-
-    def _connect(self) -> http.client.HTTPConnection:
-        host, port = self._address.hostname or "", self._address.port
-        if self._address.scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
-        return http.client.HTTPSConnection(
-            host, port, timeout=self._timeout_s, context=self._tls
-        )
+            return self._requests.ask(method, key, query).content
+        except RefusedError as exc:
+            # Who else sweeps may have removed it already.
+            if method == "DELETE" and exc.status == _GONE:
+                return b""
+            raise
 
     def signed(self, method: str, target: str, at: datetime) -> dict[str, str]:
-        """The headers of a request without a body.
-
-        Args:
-            method: of it.
-            target: path and query, encoded, the query's parts in order.
-            at: the time that it is sent at.
-        """
-        stamp = at.strftime("%Y%m%dT%H%M%SZ")
-        headers = {
-            "host": self._address.netloc,
-            "x-amz-content-sha256": _EMPTY,
-            "x-amz-date": stamp,
-        }
-        names = ";".join(headers)
-        path, _, query = target.partition("?")
-        lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
-        canonical = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{_EMPTY}"
-        scope = f"{stamp[:8]}/{self._region}/{_SERVICE}/aws4_request"
-        digest = hashlib.sha256(canonical.encode()).hexdigest()
-        key = f"AWS4{self._access.secret}".encode()
-        for part in scope.split("/"):
-            key = hmac.digest(key, part.encode(), "sha256")
-        text = f"{_ALGORITHM}\n{stamp}\n{scope}\n{digest}"
-        signature = hmac.digest(key, text.encode(), "sha256").hex()
-        authorization = (
-            f"{_ALGORITHM} Credential={self._access.key_id}/{scope}, "
-            f"SignedHeaders={names}, Signature={signature}"
-        )
-        return {**headers, "authorization": authorization}
+        """The headers of a request without a body; see `BucketRequests.signed`."""
+        return self._requests.signed(method, target, at)
 
 
 def _read(answer: bytes) -> ET.Element:
@@ -170,12 +106,4 @@ def _upload(found: ET.Element) -> Upload:
     begun = datetime.fromisoformat(found.findtext("{*}Initiated") or "")
     return Upload(
         found.findtext("{*}Key") or "", found.findtext("{*}UploadId") or "", begun
-    )
-
-
-def _canonical(query: dict[str, str]) -> str:
-    """A query as it is signed: encoded, in the order of its names."""
-    return "&".join(
-        f"{quote(name, safe=_UNRESERVED)}={quote(value, safe=_UNRESERVED)}"
-        for name, value in sorted(query.items())
     )

@@ -1,0 +1,265 @@
+"""Single requests of a bucket, signed here: those that obstore has not.
+
+    requests = BucketRequests(settings, timeout_s=10)
+    answer = requests.ask("HEAD", requests.key("a.pdf"))
+
+No thread is begun, and nothing is tried a second time.
+
+Source: Amazon S3 API Reference, "Authenticating Requests: Using the Authorization
+Header (AWS Signature Version 4)", "Error responses".
+"""
+
+import contextlib
+import hashlib
+import hmac
+import http.client
+import math
+import re
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from appliance.settings import DocumentSettings
+from appliance.storage.bucket_access import read_access
+
+_SERVICE: Final = "s3"
+_ALGORITHM: Final = "AWS4-HMAC-SHA256"
+_EMPTY: Final = hashlib.sha256(b"").hexdigest()
+_MOST_BYTES: Final = 4_194_304
+"""Of an answer that is not said to be longer; a thousand names take less."""
+_UNRESERVED: Final = "-_.~"
+_WELL: Final = (200, 204, 206)
+_BLOCK_BYTES: Final = 262_144
+_TIMED_BYTES: Final = 5_242_880
+"""What a link must carry in the time of one request. Source: docs/settings.md."""
+_CODE: Final = re.compile(rb"<Code>(\w{1,60})</Code>")
+_TRY_AGAIN: Final = frozenset({408, 425, 429})
+_SERVERS_FAULT: Final = 500
+Body = bytes | bytearray | memoryview
+
+
+class RefusedError(OSError):
+    """A store answered that it does not."""
+
+    def __init__(self, told: str, status: int, code: str) -> None:
+        super().__init__(told)
+        self.status = status
+        """Of HTTP."""
+        self.code = code
+        """S3's word for it; empty where it has none."""
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same request may be answered later."""
+        return self.status >= _SERVERS_FAULT or self.status in _TRY_AGAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a store answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    """By names in small letters."""
+    content: bytes
+
+
+class BucketRequests:
+    """Requests of a bucket, below the prefix of the settings.
+
+    Args:
+        settings: with a `url`.
+        timeout_s: of each step of a request, and of each 5 MiB that it moves, in
+            seconds.
+
+    Raises:
+        SettingsError: a file of the key cannot be used.
+    """
+
+    def __init__(self, settings: DocumentSettings, timeout_s: float) -> None:
+        self._access = read_access(settings)
+        self._is_virtual = settings.address_style == "virtual"
+        self._region = settings.region
+        self._address = urlsplit(settings.address)
+        self._timeout_s = timeout_s
+        self._tls = ssl.create_default_context()
+        if settings.root_certificate_file is not None:
+            self._tls.load_verify_locations(settings.root_certificate_file)
+
+    @property
+    def prefix(self) -> str:
+        """What all keys begin with: empty, or with a `/` at its end."""
+        return f"{self._access.prefix}/" if self._access.prefix else ""
+
+    def key(self, name: str) -> str:
+        """The key of an object.
+
+        Args:
+            name: below the prefix.
+        """
+        return self.prefix + name
+
+    def ask(
+        self,
+        method: str,
+        key: str,
+        query: Mapping[str, str] | None = None,
+        body: Body = b"",
+        more: Mapping[str, str] | None = None,
+        most_bytes: int = _MOST_BYTES,
+    ) -> Answer:
+        """Send one request; what is answered.
+
+        Args:
+            method: of it.
+            key: of the object, prefix included; empty: the bucket itself.
+            query: its parts, not encoded.
+            body: what is sent.
+            more: headers, by names in small letters.
+            most_bytes: that are read of the answer.
+
+        Raises:
+            RefusedError: the store says no.
+            OSError: it does not answer, or not in time.
+        """
+        path = f"/{key}" if self._is_virtual else f"/{self._access.bucket}/{key}"
+        target = f"{quote(path, safe='/' + _UNRESERVED)}?{canonical(query or {})}"
+        headers = self.signed(method, target.rstrip("?"), datetime.now(UTC), body, more)
+        answer = self._answered(method, target.rstrip("?"), headers, body, most_bytes)
+        if answer.status not in _WELL:
+            raise _refused(f"{method} {path}", answer)
+        return answer
+
+    def _answered(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: Body,
+        most_bytes: int,
+    ) -> Answer:
+        until = time.monotonic() + self._timeout_s * math.ceil(
+            1 + max(len(body), most_bytes) / _TIMED_BYTES
+        )
+        connection = self._connect()
+        try:
+            length = {"content-length": str(len(body))} if body else {}
+            # Who says no in its midst may close before all of it came.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.request(
+                    method,
+                    target,
+                    body=_blocks(memoryview(body), until) if body else None,
+                    headers={**headers, **length},
+                )
+            answer = connection.getresponse()
+            content = _read(answer, most_bytes, until)
+        except http.client.HTTPException as exc:
+            raise OSError(repr(exc)) from exc
+        finally:
+            connection.close()
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, found, content)
+
+    def _connect(self) -> http.client.HTTPConnection:
+        host, port = self._address.hostname or "", self._address.port
+        if self._address.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+        return http.client.HTTPSConnection(
+            host, port, timeout=self._timeout_s, context=self._tls
+        )
+
+    def signed(
+        self,
+        method: str,
+        target: str,
+        at: datetime,
+        body: Body = b"",
+        more: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """The headers of a request.
+
+        Args:
+            method: of it.
+            target: path and query, encoded, the query's parts in order.
+            at: the time that it is sent at.
+            body: what is sent.
+            more: headers beside, by names in small letters, which are signed as well.
+        """
+        stamp = at.strftime("%Y%m%dT%H%M%SZ")
+        digest = hashlib.sha256(body).hexdigest() if body else _EMPTY
+        headers = {
+            "host": self._address.netloc,
+            "x-amz-content-sha256": digest,
+            "x-amz-date": stamp,
+            **(more or {}),
+        }
+        headers = dict(sorted(headers.items()))
+        names = ";".join(headers)
+        path, _, query = target.partition("?")
+        lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
+        asked = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{digest}"
+        scope = f"{stamp[:8]}/{self._region}/{_SERVICE}/aws4_request"
+        key = f"AWS4{self._access.secret}".encode()
+        for part in scope.split("/"):
+            key = hmac.digest(key, part.encode(), "sha256")
+        hashed = hashlib.sha256(asked.encode()).hexdigest()
+        text = f"{_ALGORITHM}\n{stamp}\n{scope}\n{hashed}"
+        signature = hmac.digest(key, text.encode(), "sha256").hex()
+        authorization = (
+            f"{_ALGORITHM} Credential={self._access.key_id}/{scope}, "
+            f"SignedHeaders={names}, Signature={signature}"
+        )
+        return {**headers, "authorization": authorization}
+
+
+def _blocks(body: memoryview, until: float) -> Iterator[memoryview]:
+    """What is sent, some at a time, each of which has the time of a step.
+
+    Raises:
+        TimeoutError: the link carries too little.
+    """
+    for at in range(0, len(body), _BLOCK_BYTES):
+        if time.monotonic() > until:
+            msg = "timed out: the link carries too little"
+            raise TimeoutError(msg)
+        yield body[at : at + _BLOCK_BYTES]
+
+
+def _read(answer: http.client.HTTPResponse, most_bytes: int, until: float) -> bytes:
+    """What is answered, of so many bytes at most.
+
+    Raises:
+        OSError: it is longer, ends before its end, or takes too long.
+        http.client.HTTPException: the same.
+    """
+    parts, left = [], most_bytes
+    while left > 0 and (part := answer.read(min(left, _BLOCK_BYTES))):
+        parts.append(part)
+        left -= len(part)
+        if time.monotonic() > until:
+            msg = "timed out: the link carries too little"
+            raise TimeoutError(msg)
+    if answer.length:
+        msg = f"answered less, or more, than it said: {answer.length} bytes are left"
+        raise OSError(msg)
+    return b"".join(parts)
+
+
+def _refused(asked: str, answer: Answer) -> RefusedError:
+    found = _CODE.search(answer.content)
+    code = found[1].decode() if found else ""
+    told = f"{asked}: {answer.status}{f' ({code})' if code else ''}"
+    return RefusedError(told, answer.status, code)
+
+
+def canonical(query: Mapping[str, str]) -> str:
+    """A query as it is signed: encoded, in the order of its names."""
+    return "&".join(
+        f"{quote(name, safe=_UNRESERVED)}={quote(value, safe=_UNRESERVED)}"
+        for name, value in sorted(query.items())
+    )
