@@ -33,11 +33,13 @@ _MOST_PARTS: Final = 10_000
 _TOKEN: Final = "x-amz-meta-rubrica-upload"  # noqa: S105 (a header's name)
 _PAUSE_S: Final = 0.25
 _LONGEST_PAUSE_S: Final = 15.0
+_JOINED_S: Final = 900.0
+"""How long a store may take to make an object of its parts, in seconds."""
 _CONDITION: Final = {"if-none-match": "*"}
 _THERE: Final = frozenset({409, 412})
 """Of a condition that does not hold; 409 where another writer is at it."""
 _GONE: Final = 404
-_FOUND: Final = TypeVar("_FOUND")
+_FOUND = TypeVar("_FOUND")
 
 
 class StoppedError(Exception):
@@ -121,7 +123,8 @@ class PartedUpload:
 
         Raises:
             TakenError: there is one.
-            OSError: the store does not answer, refuses, or has not what was sent.
+            RefusedError: the store refuses.
+            OSError: it does not answer, or has not what was sent.
             StoppedError: see `stop`.
         """
         body = _listed(self._parts)
@@ -138,7 +141,10 @@ class PartedUpload:
             raise OSError(msg)
 
     def _completed(self, body: bytes) -> None:
-        answer = self._ask("POST", {"uploadId": self._id}, body, _CONDITION)
+        answer = self._requests.ask(
+            *("POST", self._key, {"uploadId": self._id}, body, _CONDITION),
+            more_s=_JOINED_S,
+        )
         # It says that it is well before it knows, and may then say otherwise.
         if b"<Error>" in answer.content or b"<Error " in answer.content:
             msg = f"{self._key}: the store could not put its parts together"
@@ -148,7 +154,8 @@ class PartedUpload:
         """Whether the object is what was sent.
 
         Raises:
-            OSError: the store does not answer, or refuses.
+            RefusedError: the store refuses.
+            OSError: it does not answer.
         """
         try:
             found = self._asked(lambda: self._ask("HEAD", {})).headers

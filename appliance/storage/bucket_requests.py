@@ -111,6 +111,7 @@ class BucketRequests:
         body: Body = b"",
         more: Mapping[str, str] | None = None,
         most_bytes: int = _MOST_BYTES,
+        more_s: float = 0.0,
     ) -> Answer:
         """Send one request; what is answered.
 
@@ -121,6 +122,7 @@ class BucketRequests:
             body: what is sent.
             more: headers, by names in small letters.
             most_bytes: that are read of the answer.
+            more_s: that the store may take beside, in seconds, while it says something.
 
         Raises:
             RefusedError: the store says no.
@@ -129,30 +131,33 @@ class BucketRequests:
         path = f"/{key}" if self._is_virtual else f"/{self._access.bucket}/{key}"
         target = f"{quote(path, safe='/' + _UNRESERVED)}?{canonical(query or {})}"
         headers = self.signed(method, target.rstrip("?"), datetime.now(UTC), body, more)
-        answer = self._answered(method, target.rstrip("?"), headers, body, most_bytes)
+        until = time.monotonic() + more_s + self._time_for(max(len(body), most_bytes))
+        answer = self._answered(
+            (method, target.rstrip("?")), headers, body, most_bytes, until
+        )
         if answer.status not in _WELL:
             raise _refused(f"{method} {path}", answer)
         return answer
 
+    def _time_for(self, size: int) -> float:
+        """How long a request may take that moves so many bytes, in seconds."""
+        return self._timeout_s * math.ceil(1 + size / _TIMED_BYTES)
+
     def _answered(
         self,
-        method: str,
-        target: str,
+        what: tuple[str, str],
         headers: Mapping[str, str],
         body: Body,
         most_bytes: int,
+        until: float,
     ) -> Answer:
-        until = time.monotonic() + self._timeout_s * math.ceil(
-            1 + max(len(body), most_bytes) / _TIMED_BYTES
-        )
         connection = self._connect()
         try:
             length = {"content-length": str(len(body))} if body else {}
             # Who says no in its midst may close before all of it came.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(
-                    method,
-                    target,
+                    *what,
                     body=_blocks(memoryview(body), until) if body else None,
                     headers={**headers, **length},
                 )

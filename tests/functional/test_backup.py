@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_IMODE
 from typing import Final
@@ -22,6 +23,8 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.generation import Generation
 from appliance.domain.vocab import RequestState
 from appliance.operations.backup.archive import writing
+from appliance.operations.backup.names import RECORD, BackupName, installation_id
+from appliance.storage.document_mark import mark_in
 from appliance.storage.installation import RESTORED
 from tests import pdfs
 from tests.ledger import read_ledger
@@ -150,12 +153,20 @@ def test_documents_that_are_missing_are_named(site: Site) -> None:
     assert f"MISSING  {row.integrator}/{row.sha256}.pdf" in told.stdout
 
 
+def name_of_year(site: Site, year: int) -> str:
+    """What a backup of the record of a year's first moment is called."""
+    whose = installation_id(mark_in(site.appliance.settings.documents_dir))
+    assert whose is not None
+    return BackupName(RECORD, whose, datetime(year, 1, 1, tzinfo=UTC)).file
+
+
 def test_backups_beyond_those_to_keep_go(empty: Site) -> None:
-    """The newest stay; what is no backup is never touched."""
+    """The newest stay; what is no backup, or another installation's, is not touched."""
     note = empty.places / "record" / "rubrica-note.txt"
     note.write_text("mine")
-    names = ("rubrica-20200101T000000Z.tar.age", "rubrica-20210101T000000Z.tar.age")
-    for name in names:
+    other = BackupName(RECORD, "0" * 12, datetime(2020, 1, 1, tzinfo=UTC)).file
+    names = name_of_year(empty, 2020), name_of_year(empty, 2021)
+    for name in (*names, other):
         (empty.places / "record" / name).write_bytes(b"x")
 
     done = empty.back_up("--keep", "2")
@@ -165,7 +176,8 @@ def test_backups_beyond_those_to_keep_go(empty: Site) -> None:
     assert names[0] not in left
     assert names[1] in left
     assert note.name in left
-    assert len(left) == 3
+    assert other in left
+    assert len(left) == 4
 
 
 def wait_for_the_next_second() -> None:
@@ -199,7 +211,7 @@ def test_file_says_what_a_timer_does(empty: Site) -> None:
 
 def test_newest_stays_whatever_the_clock_was(empty: Site) -> None:
     """One of a time when the clock was wrong is not the newest for good."""
-    names = "rubrica-20200101T000000Z.tar.age", "rubrica-29990101T000000Z.tar.age"
+    names = name_of_year(empty, 2020), name_of_year(empty, 2999)
     for name in names:
         (empty.places / "record" / name).write_bytes(b"x")
 
@@ -212,7 +224,7 @@ def test_newest_stays_whatever_the_clock_was(empty: Site) -> None:
 
 def test_folder_that_is_away_is_no_backup(empty: Site) -> None:
     """It would be one without documents, for which a whole one is removed."""
-    whole = empty.places / "record/rubrica-20200101T000000Z.tar.age"
+    whole = empty.places / "record" / name_of_year(empty, 2020)
     whole.write_bytes(b"x")
     folder = empty.appliance.settings.documents_dir
     away = folder.rename(folder.with_name("away"))

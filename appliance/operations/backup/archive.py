@@ -17,7 +17,8 @@ import re
 import secrets
 import subprocess
 import tarfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
@@ -135,6 +136,51 @@ def writing(path: Path, recipients: list[str]) -> Iterator[Writer]:
             temporary.unlink()
         raise
     sync_folder(path.parent)
+
+
+@contextmanager
+def sending(
+    take: Callable[[IO[bytes]], None], recipients: list[str]
+) -> Iterator[Writer]:
+    """Write an archive, as `writing` does, to who takes it as it is made.
+
+    Args:
+        take: runs in a thread, gets what reads the archive, and reads to its end; that
+            it came to an end says nothing before the block has ended.
+        recipients: options of age(1).
+
+    Raises:
+        SettingsError: age is missing or refuses.
+        Exception: what `take` raises.
+    """
+    faults: list[BaseException] = []
+    with _age(["--encrypt", *recipients]) as age:
+        assert age.stdin is not None  # noqa: S101 (it is a pipe)
+
+        def work() -> None:
+            try:
+                assert age.stdout is not None  # noqa: S101 (it is a pipe)
+                take(age.stdout)
+            except BaseException as exc:  # noqa: BLE001 (the other thread raises it)
+                faults.append(exc)
+                age.kill()
+
+        # Who gives up does not wait for a link that is silent.
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        tar = tarfile.open(fileobj=age.stdin, mode="w|")  # noqa: SIM115 (closing it writes, which nobody may read any more)
+        try:
+            yield Writer(tar)
+            tar.close()
+            age.stdin.close()
+            thread.join()
+        except BaseException:
+            _give_up(age, tar)
+            if faults:
+                raise faults[0] from None
+            raise
+        if faults:
+            raise faults[0]
 
 
 def reading(path: Path, identity: Path) -> Iterator[tuple[str, int, IO[bytes]]]:

@@ -3,18 +3,28 @@
 rubrica backup --to FOLDER --secrets-to OTHER --recipient age1…
 rubrica restore --backup FILE --secrets FILE --identity KEYFILE
 rubrica restore --drill --backup FILE --secrets FILE --identity KEYFILE
+rubrica restore --list --config /etc/rubrica/backup.toml
+
+A folder may be a bucket, `s3://bucket/prefix`, and a file `s3://bucket/prefix/NAME`:
+the file of --config says how it is reached.
 """
 
 import argparse
 import signal
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from appliance.commands.terminal import say
 from appliance.domain.clock import SystemClock
-from appliance.operations.backup.config import BackupConfig
-from appliance.settings import SettingsError, load_settings
+from appliance.operations.backup.buckets import bucket_of, read_where, refuse_shared
+from appliance.operations.backup.config import TABLES, BackupConfig
+from appliance.settings import Settings, SettingsError, load_settings
+
+if TYPE_CHECKING:
+    from appliance.operations.backup.destinations import Destination
 
 
 def register(
@@ -37,11 +47,16 @@ def register(
         help="TOML file with these options, as /etc/rubrica/backup.toml; what is given "
         "here counts more",
     )
-    backup.add_argument("--to", type=Path, help="folder of the record's backups")
+    backup.add_argument(
+        "--to",
+        type=read_where,
+        help="folder of the record's backups, or their bucket: s3://bucket/prefix",
+    )
     backup.add_argument(
         "--secrets-to",
-        type=Path,
-        help="folder, in another place, of what opens the other: keys, PINs, tokens",
+        type=read_where,
+        help="folder or bucket, in another place, of what opens the other: keys, PINs, "
+        "tokens",
     )
     for name in ("recipient", "recipients-file"):
         backup.add_argument(
@@ -55,12 +70,24 @@ def register(
         epilog="Exit status: 0, all is there; 1, documents are missing, each in a "
         "line; 78, what is told stood in the way: mend it and run it again.",
     )
-    restore.add_argument("--backup", type=Path, required=True, help="of the record")
     restore.add_argument(
-        "--secrets", type=Path, help="of the secrets, unless they are there"
+        "--backup", type=read_where, help="of the record: a file, or s3://bucket/…"
     )
     restore.add_argument(
-        "--identity", type=Path, required=True, help="of age(1): file of the key"
+        "--secrets",
+        type=read_where,
+        help="of the secrets, likewise, unless they are there",
+    )
+    restore.add_argument("--identity", type=Path, help="of age(1): file of the key")
+    restore.add_argument(
+        "--config",
+        type=Path,
+        help="TOML file that says how buckets are reached, as /etc/rubrica/backup.toml",
+    )
+    restore.add_argument(
+        "--list",
+        action="store_true",
+        help="tell which backups lie where --config says that they go, and no more",
     )
     _add_drill(restore)
     restore.set_defaults(run=_said(_restore))
@@ -136,6 +163,8 @@ def _wanted(args: argparse.Namespace) -> BackupConfig:
         recipients=keys,
         recipients_files=files,
         keep=given.keep if args.keep is None else args.keep,
+        bucket=given.bucket,
+        secrets_bucket=given.secrets_bucket,
     )
     if wanted.to is None:
         msg = "backup: where to? Give --to, or --config"
@@ -151,44 +180,78 @@ def _backup(args: argparse.Namespace) -> int:
 
     settings = load_settings(args.settings)
     wanted = _wanted(args)
-    assert wanted.to is not None  # noqa: S101 (it was asked for)
     recipients = [f"--recipient={each}" for each in wanted.recipients]
     recipients += [f"--recipients-file={each}" for each in wanted.recipients_files]
-    making.check_folders(wanted.to, wanted.secrets_to)
+    place, secrets_place = _places(settings, wanted)
+    making.check_places(place, secrets_place)
     now = SystemClock().now()
     tables = record.table_version(settings)
-    made = making.make_record(
-        settings, args.settings, wanted.to, recipients, now, tables
-    )
-    say(f"{made.path}: {made.files} files, {made.size} bytes")
-    kinds = {made.path: "rubrica-"}
-    if wanted.secrets_to is not None:
-        made = making.make_secrets(settings, wanted.secrets_to, recipients, now)
-        say(f"{made.path}: {made.files} files, {made.size} bytes")
-        kinds[made.path] = "rubrica-secrets-"
-        if settings.hsm.softhsm_conf is None:
-            say("the HSM's keys are in none of them: back it up by its vendor's means")
-        for one in settings.hsm.replicas:
-            if one.config is not None:
-                say(f"the keys of token {one.label} are in none of them: {one.config}")
-    for path, prefix in kinds.items() if wanted.keep > 0 else ():
-        for older in making.forget_older(path, prefix, wanted.keep):
+    made = [making.make_record(settings, args.settings, place, recipients, now, tables)]
+    say(f"{made[0].told}: {made[0].files} files, {made[0].size} bytes")
+    if secrets_place is not None:
+        whose = made[0].name.installation
+        made.append(
+            making.make_secrets(settings, secrets_place, recipients, now, whose)
+        )
+        say(f"{made[1].told}: {made[1].files} files, {made[1].size} bytes")
+        _tell_of_other_keys(settings)
+    if wanted.keep > 0 and made[0].name.installation is None:
+        say("nothing older is removed before rubrica migrate has marked the record")
+    for one in made if wanted.keep > 0 else ():
+        for older in making.forget_older(one, wanted.keep):
             say(f"{older}: removed")
     # Last: a figure tells how long ago all of it was well.
     record.note_backup(settings, now, int(tables))
     return 0
 
 
-def _drill(args: argparse.Namespace) -> int:
+def _tell_of_other_keys(settings: Settings) -> None:
+    """Say which keys are in no backup."""
+    if settings.hsm.softhsm_conf is None:
+        say("the HSM's keys are in none of them: back it up by its vendor's means")
+    for one in settings.hsm.replicas:
+        if one.config is not None:
+            say(f"the keys of token {one.label} are in none of them: {one.config}")
+
+
+def _places(
+    settings: Settings, wanted: BackupConfig
+) -> "tuple[Destination, Destination | None]":
+    """Where the record goes, and the secrets.
+
+    Raises:
+        SettingsError: one cannot be used, or is for another purpose.
+    """
+    from appliance.operations.backup.bucket_destination import (  # noqa: PLC0415 (heavy)
+        destination_of,
+    )
+
+    tables = wanted.bucket, wanted.secrets_bucket
+    buckets = [
+        bucket_of(where, table, at) if isinstance(where, str) else None
+        for where, table, at in zip(
+            (wanted.to, wanted.secrets_to), tables, TABLES, strict=True
+        )
+    ]
+    refuse_shared(settings, *buckets)
+    assert wanted.to is not None  # noqa: S101 (it was asked for)
+    place = destination_of(wanted.to, tables[0], TABLES[0])
+    if wanted.secrets_to is None:
+        return place, None
+    return place, destination_of(wanted.secrets_to, tables[1], TABLES[1])
+
+
+def _drill(args: argparse.Namespace, backup: Path, secrets: Path | None) -> int:
     from appliance.operations.backup.drill import Drill, drill  # noqa: PLC0415 (heavy)
 
-    for given in (args.backup, args.secrets, args.identity):
+    for given in (backup, secrets, args.identity):
         if given is None or not given.is_file():
             msg = f"{given or '--secrets'}: is not there; a drill needs it"
             raise SettingsError(msg)
-    wanted = Drill(args.backup, args.secrets, args.identity, args.sample, args.signed)
+    assert secrets is not None  # noqa: S101 (it is a file)
+    wanted = Drill(backup, secrets, args.identity, args.sample, args.signed)
     began = time.monotonic()
-    say(f"drill of {args.backup.name} and {args.secrets.name}")
+    say(f"drill of {backup.name} and {secrets.name}")
     well = True
     for part in drill(wanted):
         well = well and not part.faults
@@ -202,24 +265,69 @@ def _drill(args: argparse.Namespace) -> int:
 
 
 def _restore(args: argparse.Namespace) -> int:
+    from appliance.operations.backup.fetching import fetched  # noqa: PLC0415 (heavy)
+
+    config = BackupConfig.read(args.config) if args.config else BackupConfig()
+    if args.list:
+        return _list(config)
+    for option in ("backup", "identity"):
+        if getattr(args, option) is None:
+            msg = f"restore: give --{option}, or --list and --config"
+            raise SettingsError(msg)
+    with (
+        fetched(args.backup, config.bucket, TABLES[0]) as backup,
+        fetched(args.secrets, config.secrets_bucket, TABLES[1])
+        if args.secrets
+        else nullcontext() as secrets,
+    ):
+        work = _drill if args.drill else _bring_back
+        return work(args, backup, secrets)
+
+
+def _list(config: BackupConfig) -> int:
+    """Tell of the backups of all installations that lie where backups go.
+
+    Raises:
+        SettingsError: that is not said, or cannot be looked at.
+    """
+    from appliance.operations.backup.bucket_destination import (  # noqa: PLC0415 (heavy)
+        destination_of,
+    )
+    from appliance.operations.backup.names import BackupName  # noqa: PLC0415 (heavy)
+
+    if config.to is None:
+        msg = "restore: list of what? Give --config"
+        raise SettingsError(msg)
+    tables = config.bucket, config.secrets_bucket
+    for where, table, at in zip(
+        (config.to, config.secrets_to), tables, TABLES, strict=True
+    ):
+        if where is None:
+            continue
+        place = destination_of(where, table, at)
+        place.check()
+        for each in sorted(place.files(), key=lambda one: one.file):
+            if BackupName.of(each.file) is not None:
+                say(f"{place.told}/{each.file}  {each.size} bytes")
+    return 0
+
+
+def _bring_back(args: argparse.Namespace, backup: Path, secrets: Path | None) -> int:
     from appliance.operations.backup import restoring  # noqa: PLC0415 (heavy)
 
-    if args.drill:
-        return _drill(args)
-
-    if args.secrets is not None:
-        restoring.refuse_apart(args.backup, args.secrets, args.identity)
-    if restoring.restore_settings(args.backup, args.identity, args.settings):
+    if secrets is not None:
+        restoring.refuse_apart(backup, secrets, args.identity)
+    if restoring.restore_settings(backup, args.identity, args.settings):
         say(f"made  {args.settings}")
     else:
         say(f"kept  {args.settings}")
-    if args.secrets is not None:
-        secrets = restoring.restore_secrets(
-            args.secrets, args.identity, load_settings(args.settings)
+    if secrets is not None:
+        put = restoring.restore_secrets(
+            secrets, args.identity, load_settings(args.settings)
         )
-        made = secrets.about.get("made")
-        say(f"secrets of {made}: {secrets.files} files made, {secrets.kept} kept")
-    found = restoring.restore_record(args.backup, args.identity, args.settings)
+        made = put.about.get("made")
+        say(f"secrets of {made}: {put.files} files made, {put.kept} kept")
+    found = restoring.restore_record(backup, args.identity, args.settings)
     say(f"record of {found.about['made']}: {found.files} files made, {found.kept} kept")
     for integrator, sha256 in found.missing:
         say(f"MISSING  {integrator}/{sha256}.pdf")

@@ -5,30 +5,47 @@ secrets_to = "/elsewhere/secrets"
 recipients = ["age1…"]
 keep = 30
 
-Each key is the option of its name; an option that is given counts more.
+Each key is the option of its name; an option that is given counts more. Where `to` is a
+bucket's URL, the table `[bucket]` says how it is reached, and where `secrets_to` is
+one, `[secrets_bucket]` (`appliance.operations.backup.buckets`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from appliance.settings import read_toml, refuse_faults
+from appliance.operations.backup.buckets import (
+    Where,
+    is_url,
+    read_where,
+    table_faults,
+)
+from appliance.settings import SettingsError, read_toml, refuse_faults
+
+FILE: Final = Path("/etc/rubrica/backup.toml")
+"""That of the timer."""
+TABLES: Final = ("bucket", "secrets_bucket")
 
 
 @dataclass(frozen=True, slots=True)
 class BackupConfig:
     """Where to, for whom, and how many stay."""
 
-    to: Path | None = None
-    """Folder of the record's backups."""
-    secrets_to: Path | None = None
-    """Folder of the secrets', in another place; None: they are in no backup."""
+    to: Where | None = None
+    """Folder of the record's backups, or their bucket's URL."""
+    secrets_to: Where | None = None
+    """Those of the secrets', another place; None: they are in no backup."""
     recipients: list[str] = field(default_factory=list)
     """Public keys of age's."""
     recipients_files: list[Path] = field(default_factory=list)
     """Files with such keys."""
     keep: int = 0
     """How many of each stay; 0: all."""
+    bucket: Mapping[str, Any] = field(default_factory=dict)
+    """How `to` is reached, where it is a bucket."""
+    secrets_bucket: Mapping[str, Any] = field(default_factory=dict)
+    """How `secrets_to` is."""
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -39,7 +56,16 @@ class BackupConfig:
                 in a line.
         """
         raw = read_toml(path)
-        refuse_faults(path, raw, [each.name for each in fields(cls)], _wrong)
+        flat = {key: value for key, value in raw.items() if key not in TABLES}
+        refuse_faults(path, flat, [each.name for each in fields(cls)], _wrong)
+        faults = [
+            f"{path}: {fault}"
+            for at in TABLES
+            if at in raw
+            for fault in table_faults(raw[at], at)
+        ]
+        if faults:
+            raise SettingsError("\n".join(faults))
         return cls(**{key: _value(key, value) for key, value in raw.items()})
 
 
@@ -51,11 +77,11 @@ def _wrong(key: str, value: Any) -> str:
     if key.startswith("recipients"):
         right = isinstance(value, list) and all(isinstance(one, str) for one in value)
         return "" if right else "must be a list of texts"
-    right = isinstance(value, str) and Path(value).is_absolute()
-    return "" if right else "must be an absolute path"
+    right = isinstance(value, str) and (Path(value).is_absolute() or is_url(value))
+    return "" if right else "must be an absolute path, or s3://bucket/prefix"
 
 
 def _value(key: str, value: Any) -> Any:
     if key in {"to", "secrets_to"}:
-        return Path(value)
+        return read_where(value)
     return [Path(one) for one in value] if key == "recipients_files" else value

@@ -1,48 +1,59 @@
 """Make a backup: the database first, so that all documents it names come after it."""
 
 import json
-import os
-import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from importlib.metadata import version as version_of
 from pathlib import Path
-from stat import S_ISDIR
 from typing import Any, Final
 
 from appliance.domain.ids import IntegratorId
 from appliance.operations.backup import places, record
-from appliance.operations.backup.archive import CONTENTS, Writer, writing
+from appliance.operations.backup.archive import CONTENTS, Writer
+from appliance.operations.backup.destinations import (
+    Destination,
+    FolderDestination,
+    remove_dead,
+)
 from appliance.operations.backup.fingerprints import KEYS, fingerprints_of
+from appliance.operations.backup.names import (
+    RECORD,
+    SECRETS,
+    BackupName,
+    installation_id,
+    to_forget,
+)
 from appliance.settings import Settings, SettingsError
 from appliance.storage.document_files import name_of
 from appliance.storage.document_mark import mark_in
-from appliance.storage.durable import NEW
 
 ABOUT: Final = "about.json"
-SUFFIX: Final = ".tar.age"
 _WORK: Final = "/var/tmp"  # noqa: S108 (a folder of its own is made in it)
 _WORK_PREFIX: Final = "rubrica-backup-"
-_DEAD: Final = timedelta(days=1)
-"""After which what was begun and has no name yet is a killed backup's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
     """A backup that is whole."""
 
-    path: Path
+    place: Destination
+    name: BackupName
     files: int
     size: int
     """Bytes before encryption."""
+
+    @property
+    def told(self) -> str:
+        """Its name, for people."""
+        return f"{self.place.told}/{self.name.file}"
 
 
 def make_record(
     settings: Settings,
     settings_file: Path,
-    folder: Path,
+    place: Destination,
     recipients: list[str],
     now: datetime,
     version: str,
@@ -54,7 +65,7 @@ def make_record(
     Args:
         settings: of the installation.
         settings_file: where they stand.
-        folder: that is there; the file's name says when it was made.
+        place: that is there; the file's name says whose it is and when it was made.
         recipients: options of age(1).
         now: the time.
         version: of the tables.
@@ -63,11 +74,12 @@ def make_record(
         SettingsError: what stands in the way; nothing is left of it.
         OSError: the same.
     """
-    path = _new(folder, "rubrica-", now)
-    _remove_dead(Path(_WORK), f"{_WORK_PREFIX}*", now)
+    mark = record.documents_mark(settings, int(version))
+    name = BackupName(RECORD, installation_id(mark), now)
+    remove_dead(Path(_WORK), f"{_WORK_PREFIX}*", now)
     with (
         tempfile.TemporaryDirectory(dir=_WORK, prefix=_WORK_PREFIX) as work,
-        writing(path, recipients) as archive,
+        place.writing(name, recipients, now) as archive,
     ):
         dumped = Path(work) / places.DUMP
         record.dump(settings, dumped)
@@ -83,19 +95,24 @@ def make_record(
             archive.add_bytes(places.DOCUMENT_LIST, _document_list(settings))
         # It may have gone away meanwhile.
         _refuse_away(settings, mark)
-        return _end(archive, path)
+        return _end(archive, place, name)
 
 
 def make_secrets(
-    settings: Settings, folder: Path, recipients: list[str], now: datetime
+    settings: Settings,
+    place: Destination,
+    recipients: list[str],
+    now: datetime,
+    installation: str | None,
 ) -> Made:
     """Back up what opens the other: keys, PINs, passwords, tokens of a software HSM.
 
     Args:
         settings: of the installation.
-        folder: in another place than the record's backups.
+        place: another one than that of the record's backups.
         recipients: options of age(1).
         now: the time.
+        installation: see `installation_id`.
 
     Raises:
         SettingsError: what stands in the way; nothing is left of it.
@@ -105,30 +122,33 @@ def make_secrets(
         if key.startswith("secrets.") and not secret.is_file():
             msg = f"{key}: {secret} is not there, and nothing works without it"
             raise SettingsError(msg)
-    path = _new(folder, "rubrica-secrets-", now)
-    with writing(path, recipients) as archive:
+    name = BackupName(SECRETS, installation, now)
+    with place.writing(name, recipients, now) as archive:
         _begin(archive, settings, now, kind="secrets", tables=None)
         _add_all(archive, places.secret_files(settings))
         _add_all(archive, places.tokens(settings))
-        return _end(archive, path)
+        return _end(archive, place, name)
 
 
-def forget_older(made: Path, prefix: str, keep: int) -> list[Path]:
-    """Remove all but the newest backups of one kind.
+def forget_older(made: Made, keep: int) -> list[str]:
+    """Remove all but the newest backups of one kind and installation.
 
     Args:
         made: the newest, which stays whatever the clock was when others were made.
-        prefix: of their names, before the time.
         keep: how many stay, 1 or more.
 
     Returns:
-        Those that are gone.
+        Those that are gone, with the place's name.
+
+    Raises:
+        SettingsError: one cannot be removed.
+        OSError: the same.
     """
-    found = sorted(made.parent.glob(f"{prefix}[0-9]*{SUFFIX}"), reverse=True)
-    older = [path for path in found if path != made][keep - 1 :]
-    for path in older:
-        path.unlink()
-    return older
+    files = [each.file for each in made.place.files()]
+    older = to_forget(files, made.name, keep)
+    for file in older:
+        made.place.remove(file)
+    return [f"{made.place.told}/{file}" for file in older]
 
 
 def _document_list(settings: Settings) -> bytes:
@@ -140,33 +160,6 @@ def _document_list(settings: Settings) -> bytes:
     named = sorted(record.named_documents(settings))
     lines = [f"{name_of(IntegratorId(each), sha256)}\n" for each, sha256 in named]
     return "".join(lines).encode()
-
-
-def _new(folder: Path, prefix: str, now: datetime) -> Path:
-    """Where a backup is to be, in a folder without what killed ones left in it.
-
-    Raises:
-        SettingsError: one of this second is there already.
-    """
-    path = folder / f"{prefix}{_stamp(now)}{SUFFIX}"
-    if path.exists():
-        msg = f"{path}: is there already: run it again"
-        raise SettingsError(msg)
-    _remove_dead(folder, f"{NEW}{'[0-9a-f]' * 16}", now)
-    return path
-
-
-def _remove_dead(folder: Path, pattern: str, now: datetime) -> None:
-    """Remove what backups that were killed left, as root's alone."""
-    for path in folder.glob(pattern):
-        seen = path.lstat()
-        age = now - datetime.fromtimestamp(seen.st_mtime, now.tzinfo)
-        if age < _DEAD or seen.st_uid != os.geteuid():
-            continue
-        if S_ISDIR(seen.st_mode):
-            shutil.rmtree(path)
-        else:
-            path.unlink()
 
 
 def _refuse_away(settings: Settings, mark: str | None) -> None:
@@ -184,10 +177,6 @@ def _refuse_away(settings: Settings, mark: str | None) -> None:
             "a backup of it would have none of the record's documents"
         )
         raise SettingsError(msg)
-
-
-def _stamp(now: datetime) -> str:
-    return now.strftime("%Y%m%dT%H%M%SZ")
 
 
 def _begin(
@@ -210,26 +199,30 @@ def _add_all(archive: Writer, found: Iterable[tuple[str, Path]]) -> None:
         archive.add_file(name, path)
 
 
-def _end(archive: Writer, path: Path) -> Made:
+def _end(archive: Writer, place: Destination, name: BackupName) -> Made:
     told = archive.tally.told()
-    made = Made(path, archive.tally.files, archive.tally.size)
+    made = Made(place, name, archive.tally.files, archive.tally.size)
     archive.add_bytes(CONTENTS, json.dumps(told).encode())
     return made
 
 
-def check_folders(record_folder: Path, secrets_folder: Path | None) -> None:
-    """Refuse places that are not there, or are one.
+def check_places(record_place: Destination, secrets_place: Destination | None) -> None:
+    """Refuse places that are not there, or are one folder.
 
     Raises:
         SettingsError: what is wrong with them.
     """
-    for folder in (record_folder, secrets_folder):
-        if folder is not None and not folder.is_dir():
-            msg = f"{folder}: is no folder"
-            raise SettingsError(msg)
-    if secrets_folder is not None and record_folder.samefile(secrets_folder):
+    record_place.check()
+    if secrets_place is None:
+        return
+    secrets_place.check()
+    if (
+        isinstance(record_place, FolderDestination)
+        and isinstance(secrets_place, FolderDestination)
+        and record_place.folder.samefile(secrets_place.folder)
+    ):
         msg = (
-            f"{secrets_folder}: who finds both files there has everything; "
+            f"{secrets_place.told}: who finds both files there has everything; "
             "give the secrets another place"
         )
         raise SettingsError(msg)

@@ -1,0 +1,467 @@
+"""Backups in a bucket: there whole or not at all, and nobody else's are touched.
+
+Source: docs/backup.md "Into a bucket".
+"""
+
+import hashlib
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from appliance.operations.backup import bucket_destination, destinations, making
+from appliance.operations.backup.archive import Writer, reading
+from appliance.operations.backup.bucket_destination import (
+    BucketDestination,
+    destination_of,
+)
+from appliance.operations.backup.buckets import bucket_of
+from appliance.operations.backup.fetching import fetched
+from appliance.operations.backup.names import RECORD, SECRETS, BackupName
+from appliance.settings import SettingsError
+from appliance.storage import bucket_parts
+from tests.integration.test_bucket_uploads import begin_upload, uploads_of
+from tests.parts.document_places import BucketPlace
+from tests.parts.harm import until
+from tests.parts.links import Link
+from tests.parts.s3 import SECRET_KEY, S3Server
+from tests.parts.small_disk import small_disk
+
+NOW: Final = datetime(2026, 11, 24, 8, 32, 6, tzinfo=UTC)
+OURS: Final = "0123456789ab"
+NAME: Final = BackupName(RECORD, OURS, NOW)
+PART: Final = 5_242_880
+CONTENT: Final = os.urandom(3 * PART)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three and a bit of them make a backup of these tests."""
+    monkeypatch.setattr(bucket_parts, "PART_BYTES", PART)
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    """An identity of age's."""
+    path = tmp_path / "key"
+    subprocess.run(["age-keygen", "-o", str(path)], check=True, capture_output=True)
+    return path
+
+
+@pytest.fixture
+def recipients(key: Path) -> list[str]:
+    """Who may read."""
+    done = subprocess.run(
+        ["age-keygen", "-y", str(key)], check=True, capture_output=True, text=True
+    )
+    return [f"--recipient={done.stdout.strip()}"]
+
+
+class Bucket:
+    """An empty bucket, as backups see it and as the test does."""
+
+    def __init__(self, server: S3Server, port: int | None = None) -> None:
+        self.server = server
+        self.name = server.new_bucket()
+        self.seen = BucketPlace(server.settings(f"{self.name}/a"))
+        self.url = f"s3://{self.name}/a"
+        self.table = table_of(server, port)
+        self.place = destination_of(self.url, self.table, "bucket")
+
+    def uploads(self) -> list[str]:
+        """What was begun and is no object yet."""
+        return uploads_of(self.server, self.name)
+
+    def lie_there(self, *files: str) -> None:
+        """Put something there by each of these names."""
+        for file in files:
+            self.seen.write(file, b"x")
+
+
+def table_of(server: S3Server, port: int | None = None, **more: Any) -> dict[str, Any]:
+    """`[bucket]` for a server, as TOML gives it."""
+    tables = server.tables("any", port)
+    del tables["url"]
+    return {**tables, "request_timeout_s": 2, "retry_s": 0, **more}
+
+
+@pytest.fixture
+def bucket(s3_server: S3Server) -> Bucket:
+    """One without a link before it."""
+    return Bucket(s3_server)
+
+
+def put(
+    place: destinations.Destination, recipients: list[str], now: datetime = NOW
+) -> None:
+    """Write a backup."""
+    with place.writing(NAME, recipients, now) as archive:
+        archive.add_bytes("content", CONTENT)
+
+
+def test_backup_comes_back_as_it_went(
+    bucket: Bucket, recipients: list[str], key: Path
+) -> None:
+    """In parts, with its hash beside it; the copy is gone after its block."""
+    put(bucket.place, recipients)
+
+    assert bucket.seen.names() == [NAME.file, f"{NAME.file}.sha256"]
+    assert bucket.uploads() == []
+    sha256 = hashlib.sha256(bucket.seen.read(NAME.file)).hexdigest()
+    line = bucket.seen.read(f"{NAME.file}.sha256").decode()
+    assert line == f"{sha256}  {NAME.file}\n"
+    with fetched(f"{bucket.url}/{NAME.file}", bucket.table, "bucket") as path:
+        found = {name: content.read() for name, _, content in reading(path, key)}
+    assert found == {"content": CONTENT}
+    assert not path.exists()
+    assert [each.file for each in bucket.place.files()] == bucket.seen.names()
+
+
+def test_name_is_taken_once(bucket: Bucket, recipients: list[str]) -> None:
+    """By what is there, or by who came first meanwhile; that stays as it is."""
+    bucket.lie_there(NAME.file)
+    with pytest.raises(SettingsError, match="is there already"):
+        put(bucket.place, recipients)
+    bucket.seen.remove(NAME.file)
+
+    with (
+        pytest.raises(SettingsError, match="is there already"),
+        bucket.place.writing(NAME, recipients, NOW) as archive,
+    ):
+        archive.add_bytes("content", CONTENT)
+        # Of a time at which no upload of this server is old; see below.
+        put(bucket.place, recipients, datetime(2010, 11, 11, tzinfo=UTC))
+        first = bucket.seen.read(NAME.file)
+
+    assert bucket.seen.read(NAME.file) == first
+    assert len(bucket.seen.names()) == 2
+    assert bucket.uploads() == []
+
+
+def test_object_that_came_without_a_hash_stays(
+    bucket: Bucket, recipients: list[str]
+) -> None:
+    """Put there by another program in the midst of it; our hash does not stay."""
+    with (
+        pytest.raises(SettingsError, match="is there already"),
+        bucket.place.writing(NAME, recipients, NOW) as archive,
+    ):
+        archive.add_bytes("content", CONTENT)
+        bucket.lie_there(NAME.file)
+
+    assert bucket.seen.read(NAME.file) == b"x"
+
+
+class Given(Exception):
+    """What ends a backup in its midst."""
+
+
+def test_backup_that_fails_leaves_nothing(
+    bucket: Bucket, recipients: list[str]
+) -> None:
+    """By its own fault, and by age's, which says why."""
+    with (
+        pytest.raises(Given),
+        bucket.place.writing(NAME, recipients, NOW) as archive,
+    ):
+        archive.add_bytes("content", CONTENT)
+        raise Given
+    with pytest.raises(SettingsError, match="nonsense"):
+        put(bucket.place, ["--recipient=age1nonsense"])
+
+    assert bucket.seen.names() == []
+    assert bucket.uploads() == []
+
+
+def test_link_that_is_cut_in_the_midst(
+    s3_server: S3Server, recipients: list[str]
+) -> None:
+    """For good: a sentence, and nothing that passes for a backup."""
+    with Link(s3_server.port) as link:
+        bucket = Bucket(s3_server, link.port)
+        with (
+            pytest.raises(SettingsError, match="does not answer"),
+            bucket.place.writing(NAME, recipients, NOW) as archive,
+        ):
+            archive.add_bytes("content", CONTENT)
+            until(lambda: bucket.uploads() == [f"a/{NAME.file}"])
+            with link.cut():
+                for each in range(10):
+                    archive.add_bytes(f"more{each}", CONTENT)
+    assert bucket.seen.names() == []
+
+
+def test_link_that_comes_back_costs_nothing(
+    s3_server: S3Server, recipients: list[str], key: Path
+) -> None:
+    """Within the time that it is tried again for."""
+    with Link(s3_server.port) as link:
+        bucket = Bucket(s3_server, link.port)
+        table = {**bucket.table, "retry_s": 60, "request_timeout_s": 1}
+        place = destination_of(bucket.url, table, "bucket")
+        with place.writing(NAME, recipients, NOW) as archive:
+            with link.cut():
+                archive.add_bytes("content", CONTENT[:1000])
+            for each in range(3):
+                archive.add_bytes(f"more{each}", CONTENT)
+        with fetched(f"{bucket.url}/{NAME.file}", table, "bucket") as path:
+            found = {name: content.read() for name, _, content in reading(path, key)}
+
+    assert len(found) == 4
+    assert found["more2"] == CONTENT
+
+
+class Slow(Link):
+    """A link that is cut once a request of a kind has passed, before its answer."""
+
+    def __init__(self, target: int, word: bytes) -> None:
+        super().__init__(target)
+        self._word: bytes | None = word
+
+    def passed(self, piece: bytes) -> bytes:
+        """Pass it on, and then nothing more on this connection's way back."""
+        if self._word is not None and self._word in piece:
+            self._lost = True
+            self._word = None
+            self.was_cut.set()
+        elif self.was_cut.is_set() and piece.startswith(b"HTTP/1.1 "):
+            self.was_cut.clear()
+            msg = "cut"
+            raise OSError(msg)
+        return piece
+
+    was_cut = threading.Event()
+
+
+@pytest.mark.parametrize("word", [b"<CompleteMultipartUpload", b".sha256"])
+def test_answer_that_is_lost_is_no_other_backup(
+    s3_server: S3Server, recipients: list[str], word: bytes
+) -> None:
+    """The store did what it was asked; asked again, it says that it is there."""
+    with Slow(s3_server.port, word) as link:
+        bucket = Bucket(s3_server, link.port)
+        table = {**bucket.table, "retry_s": 60}
+        put(destination_of(bucket.url, table, "bucket"), recipients)
+
+    assert bucket.seen.names() == [NAME.file, f"{NAME.file}.sha256"]
+    assert bucket.uploads() == []
+
+
+def test_bucket_that_is_not_there_is_told(s3_server: S3Server) -> None:
+    """Before anything is made; so is a store that is away."""
+    for url, port, word in (
+        ("s3://no-such-bucket", None, "NoSuchBucket"),
+        ("s3://docs", 1, "does not answer"),
+    ):
+        place = destination_of(url, table_of(s3_server, port), "bucket")
+        with pytest.raises(SettingsError, match=f"{url}: .*{word}"):
+            place.check()
+
+
+def test_bucket_that_goes_away_in_the_midst(
+    bucket: Bucket, recipients: list[str]
+) -> None:
+    """Removed by somebody: a sentence with S3's word."""
+    with (
+        pytest.raises(SettingsError, match="NoSuch"),
+        bucket.place.writing(NAME, recipients, NOW) as archive,
+    ):
+        address = f"http://127.0.0.1:{bucket.server.port}/{bucket.name}"
+        for upload in bucket.uploads():
+            assert upload == f"a/{NAME.file}"
+        assert httpx.delete(address).status_code == 204
+        archive.add_bytes("content", CONTENT)
+
+
+@contextmanager
+def asking_for_keys(server: S3Server) -> Iterator[None]:
+    """Have the server look at signatures, meanwhile."""
+    address = f"http://127.0.0.1:{server.port}/moto-api/reset-auth"
+    httpx.post(address, content=b"0").raise_for_status()
+    try:
+        yield
+    finally:
+        httpx.post(address, content=b"Infinity").raise_for_status()
+
+
+def test_wrong_key_is_told(tmp_path: Path) -> None:
+    """With S3's word, and without the key."""
+    with S3Server.running(tmp_path) as server:
+        bucket = Bucket(server)
+        with asking_for_keys(server), pytest.raises(SettingsError) as refused:
+            bucket.place.check()
+
+    assert "403" in str(refused.value)
+    assert "InvalidAccessKeyId" in str(refused.value)
+    assert SECRET_KEY not in str(refused.value)
+
+
+def damaged(place: BucketPlace, how: str) -> None:
+    """Have a backup be another than it was."""
+    content = place.read(NAME.file)
+    place.write(
+        NAME.file,
+        {
+            "cut": content[:-1000],
+            "changed": content[:PART] + b"x" + content[PART + 1 :],
+            "empty": b"",
+        }[how],
+    )
+
+
+@pytest.mark.parametrize("how", ["cut", "changed", "empty"])
+def test_damaged_backup_is_not_given(
+    bucket: Bucket, recipients: list[str], how: str
+) -> None:
+    """By its hash, before anything is made of it; nothing of the copy is left."""
+    put(bucket.place, recipients)
+    damaged(bucket.seen, how)
+
+    with (
+        pytest.raises(SettingsError, match="cut off or damaged"),
+        fetched(f"{bucket.url}/{NAME.file}", bucket.table, "bucket"),
+    ):
+        raise Given
+    assert not list(Path("/var/tmp").glob(f"rubrica-fetch-*/{NAME.file}"))  # noqa: S108 (where it works)
+
+
+def test_backup_that_is_replaced_while_it_is_read(
+    bucket: Bucket,
+    recipients: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All of a copy is of one version."""
+    put(bucket.place, recipients)
+    place = bucket.place
+    assert isinstance(place, BucketDestination)
+    pieces = place._pieces
+
+    def replaced(*arguments: Any) -> Iterator[bytes]:
+        given = pieces(*arguments)
+        yield next(given)
+        damaged(bucket.seen, "changed")
+        yield from given
+
+    monkeypatch.setattr(place, "_pieces", replaced)
+    with pytest.raises(SettingsError, match="took its place"):
+        place.fetch(NAME.file, tmp_path / "copy")
+
+
+def test_disk_without_room_is_told(
+    bucket: Bucket, recipients: list[str], tmp_path: Path
+) -> None:
+    """Before a byte is fetched."""
+    put(bucket.place, recipients)
+    place, disk = bucket.place, tmp_path / "disk"
+    assert isinstance(place, BucketDestination)
+    disk.mkdir()
+    with small_disk(disk, 1_048_576) as mounted:
+        if not mounted:
+            pytest.skip("this user mounts no disk")
+        with pytest.raises(SettingsError, match="has 1 MiB of room"):
+            place.fetch(NAME.file, disk / "copy")
+
+
+def test_what_is_no_backup_of_ours_stays(bucket: Bucket, recipients: list[str]) -> None:
+    """Another installation's, the other kind, what has no name, and the newest."""
+    other = "ba9876543210"
+    days = [NOW - timedelta(days=each) for each in range(1, 4)]
+    ours = [BackupName(RECORD, OURS, day).file for day in days]
+    theirs = [
+        *(BackupName(RECORD, other, day).file for day in days),
+        *(BackupName(RECORD, None, day).file for day in days),
+        *(BackupName(SECRETS, OURS, day).file for day in days),
+        *("rubrica-note.txt", f"deep/{ours[0]}"),
+    ]
+    sums = [f"{each}.sha256" for each in ours]
+    bucket.lie_there(*ours, *theirs, *sums)
+    put(bucket.place, recipients)
+
+    gone = making.forget_older(making.Made(bucket.place, NAME, 1, 1), keep=2)
+
+    assert gone == [f"{bucket.url}/{each}" for each in ours[1:]]
+    kept = {NAME.file, f"{NAME.file}.sha256", ours[0], sums[0], *theirs}
+    assert set(bucket.seen.names()) == kept
+
+
+def test_list_is_whole_beyond_a_page(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what begins as a backup's name does is ours to look at."""
+    monkeypatch.setattr(bucket_destination, "_PAGE", 2)
+    names = [
+        BackupName(RECORD, OURS, NOW + timedelta(seconds=each)).file
+        for each in range(5)
+    ]
+    bucket.lie_there(*names, "another")
+
+    assert [each.file for each in bucket.place.files()] == names
+
+
+def test_what_killed_backups_left_goes(bucket: Bucket, recipients: list[str]) -> None:
+    """Parts of ours, of long ago as this server says of all; another's stay."""
+    other = BackupName(RECORD, "ba9876543210", NOW)
+    for each in (NAME, other):
+        begin_upload(bucket.server, f"{bucket.name}/a/{each.file}")
+
+    put(bucket.place, recipients)
+
+    assert bucket.uploads() == [f"a/{other.file}"]
+
+
+def test_parts_are_held_one_at_a_time(
+    bucket: Bucket, recipients: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However large a backup is, what is not sent yet is not made yet."""
+    goes_on, sent, made = threading.Event(), [0], [0]
+    send = bucket_parts.PartedUpload._send
+
+    def held(upload: bucket_parts.PartedUpload, part: memoryview) -> None:
+        assert goes_on.wait(60)
+        send(upload, part)
+        sent[0] += len(part)
+
+    monkeypatch.setattr(bucket_parts.PartedUpload, "_send", held)
+
+    def write(archive: Writer) -> None:
+        for each in range(60):
+            archive.add_bytes(f"content{each}", CONTENT[:1_048_576])
+            made[0] += 1_048_576
+
+    with bucket.place.writing(NAME, recipients, NOW) as archive:
+        writer = threading.Thread(target=write, args=(archive,))
+        writer.start()
+        until(lambda: made[0] >= PART)
+        writer.join(2)
+        ahead = made[0] - sent[0]
+        goes_on.set()
+        writer.join()
+    assert ahead < 2 * PART
+    assert sent[0] > 60 * 1_048_576
+
+
+def test_table_is_looked_at(s3_server: S3Server) -> None:
+    """Each fault in a line, by its key; no secret is shown."""
+    wrong = {
+        "endpoint": "https://user:word@s3.example",
+        "access_key_file": "relative",
+        "retry_s": -1,
+        "colour": "red",
+        "connect_timeout_s": 0,
+    }
+    with pytest.raises(SettingsError) as refused:
+        bucket_of("s3://docs", wrong, "bucket")
+
+    told = str(refused.value)
+    for key in (*wrong, "secret_key_file"):
+        assert f"bucket.{key}: " in told
+    assert "word" not in told
+    assert "documents." not in told
