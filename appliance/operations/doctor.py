@@ -13,6 +13,7 @@ from typing import Final
 from appliance.commands.terminal import say
 from appliance.domain.vocab import Environment
 from appliance.operations import looks
+from appliance.operations.backup.look import look_at_backups
 from appliance.operations.looks import Finding
 from appliance.operations.setup import system
 from appliance.operations.units import left_out
@@ -20,7 +21,7 @@ from appliance.settings import Settings, SettingsError, load_settings
 
 _PARTS: Final = (
     *("units", "folders", "settings", "database", "documents", "service", "disk"),
-    *("clock", "HSM", "audit", "sample"),
+    *("clock", "backups", "HSM", "audit", "sample"),
 )
 
 _ROLES: Final = {
@@ -100,6 +101,7 @@ def _parts(
         "service": lambda: looks.look_at_service(settings),
         "disk": lambda: looks.look_at_disk(settings),
         "clock": looks.look_at_clock,
+        "backups": lambda: look_at_backups(settings),
     }
     if deep:
         parts["HSM"] = lambda: _look_by("hsm", "check", "--quick")

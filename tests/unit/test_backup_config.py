@@ -60,3 +60,24 @@ def test_file_that_is_none_is_told(tmp_path: Path) -> None:
     file.write_text("to = ")
     with pytest.raises(SettingsError, match="not valid TOML"):
         BackupConfig.read(file)
+
+
+def test_bucket_has_a_table_of_its_own(tmp_path: Path) -> None:
+    """Its URL is a place; each fault of the table is told by its key."""
+    file = tmp_path / "backup.toml"
+    file.write_text(
+        'to = "s3://backups/a"\n[bucket]\nregion = "x y"\naccess_key = "AKIA"\n'
+    )
+    with pytest.raises(SettingsError) as refused:
+        BackupConfig.read(file)
+    first, second = str(refused.value).splitlines()
+    assert first.startswith(f"{file}: bucket.access_key: unknown key")
+    assert second.startswith(f"{file}: bucket.region: ")
+    assert "AKIA" not in str(refused.value)
+
+    file.write_text('to = "s3://backups/a"\n[bucket]\nretry_s = 5\n')
+    read = BackupConfig.read(file)
+    assert (read.to, read.bucket) == ("s3://backups/a", {"retry_s": 5})
+    file.write_text('to = "s3://Backups"\nbucket = 3\n')
+    with pytest.raises(SettingsError, match=r"to: must be .*\n.*bucket: must be a tab"):
+        BackupConfig.read(file)

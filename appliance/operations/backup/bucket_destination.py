@@ -9,16 +9,17 @@ Source: docs/backup.md "Into a bucket".
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 from xml.etree import ElementTree as ET
 
 from appliance.commands.terminal import say
 from appliance.operations.backup.archive import Writer, sending
-from appliance.operations.backup.buckets import BackupBucket, Where, bucket_of
+from appliance.operations.backup.buckets import BackupBucket, refuse_shared
+from appliance.operations.backup.config import BackupConfig
 from appliance.operations.backup.destinations import (
     DEAD,
     Destination,
@@ -27,7 +28,7 @@ from appliance.operations.backup.destinations import (
     refuse_small,
 )
 from appliance.operations.backup.names import SUM_SUFFIX, BackupName
-from appliance.settings import SettingsError
+from appliance.settings import Settings, SettingsError
 from appliance.storage.bucket_parts import PartedUpload, TakenError, patiently
 from appliance.storage.bucket_requests import Answer, BucketRequests, RefusedError
 from appliance.storage.bucket_uploads import UnfinishedUploads
@@ -353,17 +354,42 @@ class BucketDestination:
             raise SettingsError(msg) from exc
 
 
-def destination_of(where: Where, table: Mapping[str, Any], at: str) -> Destination:
-    """The place that a name means.
+def places_of(
+    settings: Settings, config: BackupConfig
+) -> tuple[Destination, Destination | None]:
+    """Where the record's backups go, and the secrets'.
 
     Args:
-        where: a folder, or a bucket's URL.
-        table: how that is reached.
-        at: the table's name, for what is told.
+        settings: of the installation.
+        config: that says so.
 
     Raises:
-        SettingsError: the URL or the table is wrong, or a file of the key.
+        SettingsError: it does not; or a place cannot be used, or is for another
+            purpose as well.
     """
-    if isinstance(where, Path):
-        return FolderDestination(where)
-    return BucketDestination(bucket_of(where, table, at))
+    refuse_shared(settings, *config.buckets())
+    place, secrets_place = opened(config)
+    if place is None:
+        msg = "backup: where to? Give --to, or --config"
+        raise SettingsError(msg)
+    return place, secrets_place
+
+
+def opened(config: BackupConfig) -> tuple[Destination | None, Destination | None]:
+    """The same, of any installation.
+
+    Args:
+        config: that says so; None where it does not.
+
+    Raises:
+        SettingsError: a place cannot be used.
+    """
+    found: list[Destination | None] = []
+    for where, bucket in zip(
+        (config.to, config.secrets_to), config.buckets(), strict=True
+    ):
+        if bucket is not None:
+            found.append(BucketDestination(bucket))
+        else:
+            found.append(FolderDestination(where) if isinstance(where, Path) else None)
+    return found[0], found[1]

@@ -15,16 +15,12 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from appliance.commands.terminal import say
 from appliance.domain.clock import SystemClock
-from appliance.operations.backup.buckets import bucket_of, read_where, refuse_shared
+from appliance.operations.backup.buckets import read_where
 from appliance.operations.backup.config import TABLES, BackupConfig
 from appliance.settings import Settings, SettingsError, load_settings
-
-if TYPE_CHECKING:
-    from appliance.operations.backup.destinations import Destination
 
 
 def register(
@@ -177,12 +173,15 @@ def _wanted(args: argparse.Namespace) -> BackupConfig:
 
 def _backup(args: argparse.Namespace) -> int:
     from appliance.operations.backup import making, record  # noqa: PLC0415 (heavy)
+    from appliance.operations.backup.bucket_destination import (  # noqa: PLC0415 (heavy)
+        places_of,
+    )
 
     settings = load_settings(args.settings)
     wanted = _wanted(args)
     recipients = [f"--recipient={each}" for each in wanted.recipients]
     recipients += [f"--recipients-file={each}" for each in wanted.recipients_files]
-    place, secrets_place = _places(settings, wanted)
+    place, secrets_place = places_of(settings, wanted)
     making.check_places(place, secrets_place)
     now = SystemClock().now()
     tables = record.table_version(settings)
@@ -212,33 +211,6 @@ def _tell_of_other_keys(settings: Settings) -> None:
     for one in settings.hsm.replicas:
         if one.config is not None:
             say(f"the keys of token {one.label} are in none of them: {one.config}")
-
-
-def _places(
-    settings: Settings, wanted: BackupConfig
-) -> "tuple[Destination, Destination | None]":
-    """Where the record goes, and the secrets.
-
-    Raises:
-        SettingsError: one cannot be used, or is for another purpose.
-    """
-    from appliance.operations.backup.bucket_destination import (  # noqa: PLC0415 (heavy)
-        destination_of,
-    )
-
-    tables = wanted.bucket, wanted.secrets_bucket
-    buckets = [
-        bucket_of(where, table, at) if isinstance(where, str) else None
-        for where, table, at in zip(
-            (wanted.to, wanted.secrets_to), tables, TABLES, strict=True
-        )
-    ]
-    refuse_shared(settings, *buckets)
-    assert wanted.to is not None  # noqa: S101 (it was asked for)
-    place = destination_of(wanted.to, tables[0], TABLES[0])
-    if wanted.secrets_to is None:
-        return place, None
-    return place, destination_of(wanted.secrets_to, tables[1], TABLES[1])
 
 
 def _drill(args: argparse.Namespace, backup: Path, secrets: Path | None) -> int:
@@ -291,20 +263,16 @@ def _list(config: BackupConfig) -> int:
         SettingsError: that is not said, or cannot be looked at.
     """
     from appliance.operations.backup.bucket_destination import (  # noqa: PLC0415 (heavy)
-        destination_of,
+        opened,
     )
     from appliance.operations.backup.names import BackupName  # noqa: PLC0415 (heavy)
 
     if config.to is None:
         msg = "restore: list of what? Give --config"
         raise SettingsError(msg)
-    tables = config.bucket, config.secrets_bucket
-    for where, table, at in zip(
-        (config.to, config.secrets_to), tables, TABLES, strict=True
-    ):
-        if where is None:
+    for place in opened(config):
+        if place is None:
             continue
-        place = destination_of(where, table, at)
         place.check()
         for each in sorted(place.files(), key=lambda one: one.file):
             if BackupName.of(each.file) is not None:

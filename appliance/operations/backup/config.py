@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from appliance.operations.backup.buckets import (
+    BackupBucket,
     Where,
+    bucket_of,
     is_url,
     read_where,
     table_faults,
@@ -67,6 +69,22 @@ class BackupConfig:
         if faults:
             raise SettingsError("\n".join(faults))
         return cls(**{key: _value(key, value) for key, value in raw.items()})
+
+    def buckets(self) -> tuple[BackupBucket | None, BackupBucket | None]:
+        """Those of the record's backups and of the secrets'; None: no bucket has them.
+
+        Raises:
+            SettingsError: what says how one is reached is wrong, or missing.
+        """
+        record, secrets = self.to, self.secrets_to
+        return (
+            bucket_of(record, self.bucket, TABLES[0])
+            if isinstance(record, str)
+            else None,
+            bucket_of(secrets, self.secrets_bucket, TABLES[1])
+            if isinstance(secrets, str)
+            else None,
+        )
 
 
 def _wrong(key: str, value: Any) -> str:

@@ -41,6 +41,7 @@ _TABLES: Final = (
 )
 
 _MARK: Final = f"SELECT value FROM installation WHERE name = '{DOCUMENTS}'"  # noqa: S608 (it is ours)
+_LAST: Final = f"SELECT value FROM installation WHERE name = '{BACKUP}'"  # noqa: S608 (it is ours)
 _RESTORED: Final = (
     f"INSERT INTO installation (name, value) VALUES ('{GENERATION}', '{RESTORED}') "  # noqa: S608 (both are ours)
     f"ON CONFLICT (name) DO UPDATE SET value = '{RESTORED}'"
@@ -156,6 +157,20 @@ def documents_mark(settings: Settings, tables: int) -> str | None:
     """
     found = _ask(settings, _MARK) if tables >= _SAYS_SO else []
     return found[0][0] if found else None
+
+
+def last_backup(settings: Settings, tables: int) -> datetime | None:
+    """When the last backup was begun; None: none ever was, or nothing says so.
+
+    Args:
+        settings: of the installation.
+        tables: their version.
+
+    Raises:
+        SettingsError: the database is away.
+    """
+    found = _ask(settings, _LAST) if tables >= _SAYS_SO else []
+    return datetime.fromisoformat(found[0][0]) if found else None
 
 
 def named_documents(settings: Settings) -> set[tuple[str, str]]:

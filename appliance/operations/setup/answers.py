@@ -107,6 +107,8 @@ class Answers:
     """Its TLS certificate, for the sample."""
     certificate_key: str = ""
     """That certificate's private key, for the sample."""
+    backup_file: str = ""
+    """File that says where backups go, as /etc/rubrica/backup.toml; empty: not yet."""
     administrator: str = ""
     """Name of the first administrator; empty: none is made."""
     administrator_password_file: str = ""

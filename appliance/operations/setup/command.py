@@ -46,7 +46,7 @@ def register(
 
 
 def _setup(args: argparse.Namespace) -> int:
-    from appliance.operations.setup import servers, steps  # noqa: PLC0415 (heavy)
+    from appliance.operations.setup import backups, servers, steps  # noqa: PLC0415 (heavy)
     from appliance.operations.setup.questions import ask_all  # noqa: PLC0415 (heavy)
 
     if os.geteuid() != 0:
@@ -80,6 +80,8 @@ def _setup(args: argparse.Namespace) -> int:
     steps.prepare_hsm()
     steps.check_settings()
     steps.start(settings)
+    backups.bring_file(answers)
+    backups.make_way(settings)
     steps.make_administrator(
         answers.administrator,
         answers.administrator_password_file,

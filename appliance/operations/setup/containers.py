@@ -33,6 +33,8 @@ LAYOUT: Final = Layout(
         "database": "postgresql:///rubrica?host=/run/postgresql",
         "redis": "unix:///run/redis/redis.sock",
         "documents": "/var/lib/rubrica/documents",
+        # Its units make backups of a machine.
+        "backup_file": "",
     },
     # The gateway of compose.yaml's network: what asks from the host has its address.
     usual={"base_url": "http://127.0.0.1:8080", "trusted_proxies": "10.201.77.1"},

@@ -71,6 +71,8 @@ _TEXTS: Final = {
     "trusted_proxies": "Networks that the web server asks from",
     "certificate": "Its TLS certificate",
     "certificate_key": "The private key of that",
+    "backup_file": "File that says where backups go, a folder or s3://bucket/prefix "
+    "(docs/backup.md; empty: not yet)",
 }
 """What is asked, by answer; those without a text come from a file alone."""
 _ONLY_FOR: Final[Mapping[str, Callable[[Answers], bool]]] = {
@@ -328,6 +330,18 @@ def _look_at_file(path: str) -> Iterator[str]:
         yield f"{path}: is not there"
 
 
+def _look_at_backup_file(path: str) -> Iterator[str]:
+    from appliance.operations.setup.backups import (  # noqa: PLC0415 (heavy)
+        read_complete,
+    )
+
+    if path:
+        try:
+            read_complete(Path(path))
+        except SettingsError as exc:
+            yield str(exc)
+
+
 _LOOKS: Final[Mapping[str, Callable[[Answers], Iterator[str]]]] = {
     "database": _look_at_database,
     "database_ca": lambda answers: _look_at_authorities(answers.database_ca),
@@ -342,6 +356,7 @@ _LOOKS: Final[Mapping[str, Callable[[Answers], Iterator[str]]]] = {
     "hsm_profile": _look_at_hsm,
     "hsm_module": _look_at_hsm,
     "proxy": _look_at_proxy,
+    "backup_file": lambda answers: _look_at_backup_file(answers.backup_file),
     "administrator_password_file": lambda answers: _look_at_file(
         answers.administrator_password_file
     ),

@@ -1,0 +1,160 @@
+"""What setup does for backups: the file that says where to, the unit's way, the timer.
+
+    backups.bring_file(answers)
+    backups.make_way(settings)
+
+Source: docs/backup.md "Every day"; systemd.resource-control(5), "IPAddressAllow=".
+"""
+
+import ipaddress
+import re
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from appliance.commands.terminal import say
+from appliance.operations.backup.bucket_destination import places_of
+from appliance.operations.backup.buckets import BackupBucket
+from appliance.operations.backup.config import FILE, BackupConfig
+from appliance.operations.setup import system
+from appliance.operations.setup.answers import Answers
+from appliance.settings import Settings, SettingsError
+
+_DROP_IN: Final = """\
+# Written by `rubrica setup`, and again where it is another: the way to the buckets of
+# backups. Lines of your own go into a file beside it.
+[Service]
+"""
+_UNIT: Final = "rubrica-backup.service"
+_RESOLVERS: Final = Path("/etc/resolv.conf")
+_RESOLVER: Final = re.compile(r"^nameserver\s+(\S+)", re.MULTILINE)
+
+
+def read_complete(path: Path) -> BackupConfig:
+    """A file that says all that a timer needs.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        SettingsError: it cannot be read, is wrong, or leaves something out.
+    """
+    config = BackupConfig.read(path)
+    if config.to is None:
+        msg = f"{path}: to: is missing; a timer gives no options"
+        raise SettingsError(msg)
+    if not config.recipients and not config.recipients_files:
+        msg = f"{path}: recipients: is missing; a timer gives no options"
+        raise SettingsError(msg)
+    config.buckets()
+    return config
+
+
+def bring_file(answers: Answers, into: Path = FILE) -> None:
+    """Copy the file that an answer names to where the timer's is, unless there is one.
+
+    Args:
+        answers: looked at.
+        into: where to.
+
+    Raises:
+        SettingsError: it will not do.
+    """
+    if answers.backup_file:
+        given = Path(answers.backup_file)
+        read_complete(given)
+        system.write_if_missing(into, given.read_text("utf-8"), mode=0o644, owner=0)
+
+
+def make_way(settings: Settings) -> None:
+    """Let the unit reach what its file names, look for it, and start the timer.
+
+    Where there is no file, backups are not made.
+
+    Args:
+        settings: of the installation.
+
+    Raises:
+        SettingsError: a place is away, or cannot be used.
+    """
+    if not FILE.exists():
+        say(f"no backups yet: {FILE} says where to (docs/backup.md)")
+        return
+    config = read_complete(FILE)
+    lines = way_to(each for each in config.buckets() if each is not None)
+    _write_drop_in(system.UNITS / f"{_UNIT}.d" / "backup.conf", lines)
+    for place in places_of(settings, config):
+        if place is not None:
+            place.check()
+            say(f"backups go to {place.told}")
+    system.run("systemctl", "enable", "--quiet", "--now", "rubrica-backup.timer")
+
+
+def _write_drop_in(path: Path, lines: list[str]) -> None:
+    text = _DROP_IN + "".join(f"{line}\n" for line in lines)
+    before = path.read_text("utf-8") if path.exists() else _DROP_IN
+    if before == text:
+        return
+    path.unlink(missing_ok=True)
+    if lines:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        system.write_if_missing(path, text, mode=0o644, owner=0)
+    system.run("systemctl", "daemon-reload")
+
+
+def way_to(buckets: Iterable[BackupBucket], resolvers: Path = _RESOLVERS) -> list[str]:
+    """Lines of a unit that let it reach buckets, beside this machine.
+
+    A store within the operator's networks has the addresses of its name. Those of one
+    on the Internet change from one minute to the next, so that any may be reached: TLS
+    says whether it is the store. A name needs the machine's name servers as well.
+
+    Args:
+        buckets: that backups go to.
+        resolvers: file that names the name servers.
+
+    Raises:
+        SettingsError: a store's name has no address.
+    """
+    found: set[str] = set()
+    for bucket in buckets:
+        host = urlsplit(bucket.settings.address).hostname or ""
+        here = _addresses_of(host)
+        found |= here
+        if not _is_address(host):
+            text = resolvers.read_text("utf-8") if resolvers.exists() else ""
+            found |= {each.partition("%")[0] for each in _RESOLVER.findall(text)}
+            if any(
+                ipaddress.ip_address(each).is_global for each in _addresses_of(host)
+            ):
+                return ["IPAddressAllow=any"]
+    beyond = sorted(
+        each
+        for each in found
+        if _is_address(each) and not ipaddress.ip_address(each).is_loopback
+    )
+    return [f"IPAddressAllow={each}" for each in beyond]
+
+
+def _addresses_of(host: str) -> set[str]:
+    """The addresses of a name as this machine knows them now.
+
+    Raises:
+        SettingsError: it has none.
+    """
+    try:
+        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as exc:
+        msg = f"{host}: has no address ({exc.strerror})"
+        raise SettingsError(msg) from exc
+    return {str(info[4][0]).partition("%")[0] for info in infos}
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,187 @@
+"""Setup and doctor on backups: the unit's way, another's bucket or key, what is gone.
+
+Source: docs/backup.md "Every day", "Into a bucket".
+"""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from appliance.operations.backup import look, record
+from appliance.operations.backup.bucket_destination import places_of
+from appliance.operations.backup.buckets import BackupBucket, bucket_of
+from appliance.operations.backup.config import BackupConfig
+from appliance.operations.backup.names import RECORD, BackupName, installation_id
+from appliance.operations.setup import backups
+from appliance.operations.setup.answers import Answers
+from appliance.operations.setup.questions import look as look_at_answer
+from appliance.settings import Settings, SettingsError
+from appliance.settings.faults import read_tables
+from tests.parts.s3 import S3Server, lines
+
+MARK = "0190a6ad-0000-7000-8000-000000000001"
+LAST = datetime(2026, 11, 24, 8, 32, 6, tzinfo=UTC)
+
+
+@pytest.fixture
+def config(s3_server: S3Server, tmp_path: Path) -> BackupConfig:
+    """Two buckets, with a key each."""
+    (tmp_path / "other-key").write_text("AKIAOTHER\n")
+    table = s3_server.tables("any")
+    del table["url"]
+    return BackupConfig(
+        f"s3://{s3_server.new_bucket()}",
+        f"s3://{s3_server.new_bucket()}/a",
+        ["age1…"],
+        bucket=table,
+        secrets_bucket=table | {"access_key_file": str(tmp_path / "other-key")},
+    )
+
+
+def settings_with(folder: Path, **documents: Any) -> Settings:
+    """Those of an installation."""
+    token = {"label": "none", "pin_file": str(folder / "none")}
+    keys = ("pepper_file", "data_key_file", "document_key_file", "lookup_key_file")
+    return read_tables(
+        {
+            "trial": True,
+            "data_dir": str(folder),
+            "run_dir": str(folder),
+            "database": {"url": "sqlite"},
+            "documents": documents,
+            "hsm": {"firma": token, "pki": {**token, "label": "other"}},
+            "secrets": {key: str(folder / key) for key in keys},
+        }
+    )
+
+
+def bucket_at(s3_server: S3Server, endpoint: str | None) -> BackupBucket:
+    """One of a store elsewhere."""
+    table = s3_server.tables("any")
+    del table["url"]
+    del table["endpoint"]
+    more = {} if endpoint is None else {"endpoint": endpoint}
+    return bucket_of("s3://docs", table | more, "bucket")
+
+
+def test_unit_gets_a_way_to_the_store(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address; a name with its name server; any, where a store is the Internet's."""
+    resolvers = tmp_path / "resolv.conf"
+    resolvers.write_text("search x\nnameserver 10.0.0.53\nnameserver 127.0.0.53\n")
+    here = bucket_at(s3_server, f"http://127.0.0.1:{s3_server.port}")
+    known = {"s3.inside": "10.0.0.7", "s3.us-east-1.amazonaws.com": "52.216.1.1"}
+    asked = backups._addresses_of
+    monkeypatch.setattr(
+        backups,
+        "_addresses_of",
+        lambda host: {known[host]} if host in known else asked(host),
+    )
+
+    def way(endpoint: str | None) -> list[str]:
+        return backups.way_to([here, bucket_at(s3_server, endpoint)], resolvers)
+
+    assert backups.way_to([here], resolvers) == []
+    assert way("https://10.0.0.9:9000") == ["IPAddressAllow=10.0.0.9"]
+    assert way("https://52.216.1.1") == ["IPAddressAllow=52.216.1.1"]
+    inside = ["IPAddressAllow=10.0.0.53", "IPAddressAllow=10.0.0.7"]
+    assert way("https://s3.inside") == inside
+    assert way(None) == ["IPAddressAllow=any"]
+    with pytest.raises(SettingsError, match="has no address"):
+        way("https://s3.invalid")
+
+
+def test_bucket_or_key_of_another_purpose_is_refused(
+    config: BackupConfig, tmp_path: Path
+) -> None:
+    """The documents' key is every role's; the two kinds are never in one place."""
+    table, other = config.bucket, config.secrets_bucket
+    docs = {**table, "url": f"{config.to}/documents"}
+    elsewhere = {**table, "url": "s3://documents"}
+
+    def refused(settings: Settings, given: BackupConfig) -> str:
+        with pytest.raises(SettingsError) as told:
+            places_of(settings, given)
+        return str(told.value)
+
+    plain = settings_with(tmp_path)
+    assert all(places_of(plain, config))
+    assert "(documents.url)" in refused(settings_with(tmp_path, **docs), config)
+    told = refused(settings_with(tmp_path, **elsewhere), config)
+    assert told.startswith("bucket.access_key_file: is the key to s3://documents")
+    one_place = BackupConfig(config.to, f"{config.to}/b", bucket=table)
+    told = refused(
+        plain,
+        BackupConfig(
+            config.to, one_place.secrets_to, bucket=table, secrets_bucket=other
+        ),
+    )
+    assert "give each a bucket of its own" in told
+    told = refused(
+        plain,
+        BackupConfig(config.to, config.secrets_to, bucket=table, secrets_bucket=table),
+    )
+    assert told.startswith("secrets_bucket.access_key_file: is the key to ")
+
+
+def test_doctor_tells_what_is_amiss(
+    s3_server: S3Server,
+    config: BackupConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing there; all there; an old one alone; a bucket that is away."""
+    settings, file = settings_with(tmp_path), tmp_path / "backup.toml"
+    assert list(look.look_at_backups(settings, file)) == []
+    monkeypatch.setattr(record, "table_version", lambda _: "0002")
+    monkeypatch.setattr(record, "documents_mark", lambda *_: MARK)
+    monkeypatch.setattr(record, "last_backup", lambda *_: LAST)
+    table = {**config.bucket, "retry_s": 0}
+    file.write_text(
+        f'to = "{config.to}"\nrecipients = ["age1…"]\n[bucket]\n{lines(table)}'
+    )
+    seen = s3_server.open(str(config.to).removeprefix("s3://"))
+    whose = installation_id(MARK)
+
+    def told() -> list[str]:
+        return [each.what for each in look.look_at_backups(settings, file)]
+
+    assert told() == [f"{config.to}: has no backup of this installation"]
+    seen.write(BackupName(RECORD, "0" * 12, LAST).file, b"x")
+    seen.write(BackupName(RECORD, whose, LAST - timedelta(days=9)).file, b"x")
+    (old,) = told()
+    assert "who removed it?" in old
+    seen.write(BackupName(RECORD, whose, LAST).file, b"x")
+    assert told() == []
+    file.write_text(file.read_text().replace(f'"{config.to}"', '"s3://no-such-one"'))
+    (away,) = told()
+    assert "NoSuchBucket" in away
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it is root who sets up")
+def test_setup_takes_a_file_once(config: BackupConfig, tmp_path: Path) -> None:
+    """One that says all that a timer needs; what is there already stays."""
+    given, into = tmp_path / "given.toml", tmp_path / "backup.toml"
+    answers = Answers.of({"backup_file": str(given)})
+    (missing,) = look_at_answer(answers, "backup_file")
+    given.write_text('to = "/backup"\n')
+    (nobody,) = look_at_answer(answers, "backup_file")
+    given.write_text(f'to = "{config.to}"\nrecipients = ["age1…"]\n')
+    (keyless,) = look_at_answer(answers, "backup_file")
+    assert "cannot be read" in missing
+    assert "recipients: is missing" in nobody
+    assert "bucket.access_key_file: is missing" in keyless
+    given.write_text(given.read_text() + f"[bucket]\n{lines(dict(config.bucket))}")
+    assert look_at_answer(answers, "backup_file") == []
+
+    backups.bring_file(answers, into)
+    first = into.read_text()
+    given.write_text('to = "/backup"\nrecipients = ["age1other"]\n')
+    backups.bring_file(answers, into)
+
+    assert BackupConfig.read(into).to == config.to
+    assert into.read_text() == first
