@@ -17,6 +17,7 @@ upload limits", "Conditional writes".
 import contextlib
 import hashlib
 import secrets
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -217,6 +218,8 @@ def patiently(
             return ask()
         except OSError as exc:
             refused = isinstance(exc, RefusedError) and not exc.may_pass
+            # Of another store, or of one whose certificate ended.
+            refused = refused or isinstance(exc, ssl.SSLCertVerificationError)
             if refused or time.monotonic() + pause_s > until:
                 raise
         stopped.wait(pause_s)

@@ -39,6 +39,8 @@ _TIMED_BYTES: Final = 5_242_880
 _CODE: Final = re.compile(rb"<Code>(\w{1,60})</Code>")
 _TRY_AGAIN: Final = frozenset({408, 425, 429})
 _SERVERS_FAULT: Final = 500
+_NEVER: Final = 501
+"""It does not know what is asked for."""
 Body = bytes | bytearray | memoryview
 
 
@@ -55,7 +57,8 @@ class RefusedError(OSError):
     @property
     def may_pass(self) -> bool:
         """Whether the same request may be answered later."""
-        return self.status >= _SERVERS_FAULT or self.status in _TRY_AGAIN
+        passes = self.status >= _SERVERS_FAULT and self.status != _NEVER
+        return passes or self.status in _TRY_AGAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 Source: docs/backup.md "Into a bucket".
 """
 
+import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +12,17 @@ from typing import Any
 
 import pytest
 
+from tests.integration.test_bucket_uploads import uploads_of
 from tests.parts.backups import Site, site_with_backups
 from tests.parts.document_places import BucketPlace
+from tests.parts.harm import until
 from tests.parts.links import Link
 from tests.parts.places import short_folder
 from tests.parts.s3 import SECRET_KEY, S3Server, lines
 from tests.validators import pdfsig
+
+
+TIMEOUT = "request_timeout_s = 2"
 
 
 @dataclass
@@ -145,3 +152,24 @@ def test_what_cannot_be_is_one_sentence(buckets: Buckets) -> None:
         assert word in done.stderr
         assert "Traceback" not in done.stderr
     assert list(site.appliance.folder.iterdir()) == []
+
+
+def test_backup_that_is_told_to_stop_does_so(buckets: Buckets) -> None:
+    """Though the link is silent, and what fails is tried again for long."""
+    site = buckets.site
+    pipe = site.places / "recipients"
+    os.mkfifo(pipe)
+    text = buckets.config.read_text().replace("retry_s = 1", "retry_s = 3600")
+    buckets.config.write_text(text.replace("request_timeout_s = 5", TIMEOUT))
+    bucket = buckets.urls[0].removeprefix("s3://").partition("/")[0]
+    command = (*site.appliance.command, "backup", "--config", str(buckets.config))
+    running = subprocess.Popen((*command, "--recipients-file", str(pipe)))
+    try:
+        # age waits for who may read it, with the upload begun.
+        until(lambda: uploads_of(buckets.server, bucket) != [])
+        with buckets.link.cut():
+            running.terminate()
+            assert running.wait(60) != 0
+    finally:
+        running.kill()
+    assert [place.names() for place in buckets.places()] == [[], []]

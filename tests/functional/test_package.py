@@ -192,8 +192,10 @@ def test_backup_is_made_and_tried_out(machine: Booted) -> None:
     assert "rubrica-audit-verify.timer" in timers
     record = "$(ls /backup/record/*.tar.age | tail -n 1)"
     secrets = "$(ls /elsewhere/secrets/*.tar.age | tail -n 1)"
-    drill = drill.replace("rubrica-secrets-TIME.tar.age", secrets)
-    told = machine.run(f"cd /root && {drill.replace('rubrica-TIME.tar.age', record)}")
+    drill = drill.replace("rubrica-secrets-ID-TIME.tar.age", secrets)
+    told = machine.run(
+        f"cd /root && {drill.replace('rubrica-ID-TIME.tar.age', record)}"
+    )
     assert "can be brought back" in told.stdout
     assert "signatures: 0" not in told.stdout
     machine.run("mv /backup/record /backup/away")

@@ -25,6 +25,21 @@ def test_documented_file_is_read(tmp_path: Path) -> None:
     )
 
 
+def test_documented_buckets_are_reached(tmp_path: Path) -> None:
+    """By all that the manual's tables say."""
+    manual = Path(__file__).parents[2] / "docs/backup.md"
+    text = manual.read_text("utf-8").split("```toml\n")[2].partition("```")[0]
+    file = tmp_path / "backup.toml"
+    file.write_text(text)
+
+    record, secrets = BackupConfig.read(file).buckets()
+
+    assert record is not None
+    assert secrets is not None
+    assert record.url == "s3://backups-record/rubrica"
+    assert secrets.settings.address == "https://s3.elsewhere.example"
+
+
 @pytest.mark.parametrize(
     ("line", "key"),
     [

@@ -11,7 +11,7 @@ Source: docs/backup.md "Into a bucket".
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Final
 from xml.etree import ElementTree as ET
@@ -109,18 +109,25 @@ class BucketDestination:
         say(f"{self.told}/{name.file}: SHA-256 {upload.sha256}")
 
     def files(self) -> list[Found]:
-        """See `Destination`."""
+        """See `Destination`.
+
+        Raises:
+            SettingsError: it cannot be looked at.
+            OSError: never; it is told as the other.
+        """
         found: list[Found] = []
         query: dict[str, str] = {}
         with self._named():
             while True:
                 page = self._page(query)
                 found += [self._found(each) for each in page.findall("{*}Contents")]
-                query["continuation-token"] = (
-                    page.findtext("{*}NextContinuationToken") or ""
-                )
-                if not query["continuation-token"]:
+                token = page.findtext("{*}NextContinuationToken") or ""
+                if not token:
                     return found
+                if token == query.get("continuation-token"):
+                    msg = "gives one page of its list again and again"
+                    raise OSError(msg)
+                query = {"continuation-token": token}
 
     def remove(self, file: str) -> None:
         """See `Destination`."""
@@ -146,7 +153,8 @@ class BucketDestination:
         if found is None:
             msg = f"{self.told}/{file}: is not there"
             raise SettingsError(msg)
-        size = int(found.headers.get("content-length", "0"))
+        with self._named():
+            size = int(found.headers.get("content-length", "none"))
         refuse_small(into.parent, size)
         digest = hashlib.sha256()
         try:
@@ -307,17 +315,14 @@ class BucketDestination:
         """One of a list.
 
         Raises:
-            OSError: it is none.
+            ValueError: it is none.
         """
-        try:
-            return Found(
-                (each.findtext("{*}Key") or "").removeprefix(self._requests.prefix),
-                int(each.findtext("{*}Size") or ""),
-                datetime.fromisoformat(each.findtext("{*}LastModified") or ""),
-            )
-        except ValueError as exc:
-            msg = f"answers what is no list ({exc})"
-            raise OSError(msg) from exc
+        written = datetime.fromisoformat(each.findtext("{*}LastModified") or "")
+        return Found(
+            (each.findtext("{*}Key") or "").removeprefix(self._requests.prefix),
+            int(each.findtext("{*}Size") or ""),
+            written if written.tzinfo else written.replace(tzinfo=UTC),
+        )
 
     def _ask(
         self,
@@ -351,6 +356,9 @@ class BucketDestination:
             raise SettingsError(msg) from exc
         except OSError as exc:
             msg = f"{self.told}: does not answer: {str(exc) or type(exc).__name__}"
+            raise SettingsError(msg) from exc
+        except ValueError as exc:
+            msg = f"{self.told}: answers as no store does ({exc})"
             raise SettingsError(msg) from exc
 
 

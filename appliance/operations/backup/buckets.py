@@ -13,6 +13,7 @@ stands in files alone: in no URL and on no command line.
 Source: docs/backup.md "Into a bucket"; docs/settings.md "[documents]".
 """
 
+import contextlib
 import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,9 +31,10 @@ from appliance.storage.tls import read_authorities
 SCHEME: Final = "s3://"
 Where = Path | str
 """A folder or a file of this machine, or a URL of a bucket or of what lies in one."""
+RETRY: Final = "retry_s"
 _FILES: Final = ("access_key_file", "secret_key_file", "root_certificate_file")
 _TIMES: Final = ("connect_timeout_s", "request_timeout_s")
-_KEYS: Final = ("endpoint", "region", "address_style", *_FILES, *_TIMES, "retry_s")
+_KEYS: Final = ("endpoint", "region", "address_style", *_FILES, *_TIMES, RETRY)
 _NEEDED: Final = ("access_key_file", "secret_key_file")
 _REQUEST_S: Final = 60.0
 """A link abroad carries less than one to a store beside the machine."""
@@ -54,6 +56,11 @@ class BackupBucket:
     def url(self) -> str:
         """For people, and to be put before a backup's name; no `/` at its end."""
         return (self.settings.url or "").rstrip("/")
+
+    @property
+    def name(self) -> str:
+        """The bucket's, without what is below it."""
+        return self.settings.bucket[0] if self.settings.bucket else ""
 
     @property
     def store(self) -> str:
@@ -93,7 +100,7 @@ def bucket_of(url: str, table: Mapping[str, Any], at: str) -> BackupBucket:
     settings = DocumentSettings.model_validate(_given(table) | {"url": url})
     if settings.root_certificate_file is not None:
         read_authorities(settings.root_certificate_file)  # its words for what is none
-    return BackupBucket(settings, float(table.get("retry_s", _RETRY_S)))
+    return BackupBucket(settings, float(table.get(RETRY, _RETRY_S)))
 
 
 def is_url(text: str) -> bool:
@@ -123,11 +130,11 @@ def table_faults(table: object, at: str) -> Iterator[str]:
             isinstance(value, str) and Path(value).is_absolute()
         ):
             yield f"{at}.{key}: must be an absolute path"
-    retry_s = table.get("retry_s", 0)
+    retry_s = table.get(RETRY, 0)
     if isinstance(retry_s, bool) or not (
         isinstance(retry_s, int | float) and 0 <= retry_s <= _LONGEST_RETRY_S
     ):
-        yield f"{at}.retry_s: must be a number of seconds, 0 to {_LONGEST_RETRY_S}"
+        yield f"{at}.{RETRY}: must be a number of seconds, 0 to {_LONGEST_RETRY_S}"
     try:
         DocumentSettings.model_validate(_given(table))
     except ValidationError as exc:
@@ -140,7 +147,7 @@ def table_faults(table: object, at: str) -> Iterator[str]:
 
 def _given(table: Mapping[str, Any]) -> dict[str, Any]:
     """Keys of `[documents]`."""
-    known = {key: table[key] for key in _KEYS if key in table and key != "retry_s"}
+    known = {key: table[key] for key in _KEYS if key in table and key != RETRY}
     return {"request_timeout_s": _REQUEST_S, **known}
 
 
@@ -183,16 +190,24 @@ def refuse_shared(
 
 
 def _refuse_same(at: str, bucket: BackupBucket, of: str, other: BackupBucket) -> None:
+    """Refuse a bucket, or a key, that is another's as well.
+
+    Raises:
+        SettingsError: it is, or the key cannot be read.
+    """
     if bucket.store != other.store:
         return
-    one, another = read_access(bucket.settings), read_access(other.settings)
-    if one.bucket == another.bucket:
+    if bucket.name == other.name:
         msg = (
             f"{bucket.url}: is in the bucket of {other.url} ({of}): who finds or loses "
             "one has or loses the other; give each a bucket of its own"
         )
         raise SettingsError(msg)
-    if one.key_id == another.key_id:
+    one, another = read_access(bucket.settings), None
+    # systemd may have handed the documents' to the roles alone.
+    with contextlib.suppress(SettingsError):
+        another = read_access(other.settings)
+    if another is not None and one.key_id == another.key_id:
         msg = (
             f"{at}.access_key_file: is the key to {other.url} ({of}) as well: make one "
             f"that may go to {bucket.url} alone"

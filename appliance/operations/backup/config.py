@@ -11,11 +11,12 @@ one, `[secrets_bucket]` (`appliance.operations.backup.buckets`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
 from appliance.operations.backup.buckets import (
+    RETRY,
     BackupBucket,
     Where,
     bucket_of,
@@ -69,6 +70,14 @@ class BackupConfig:
         if faults:
             raise SettingsError("\n".join(faults))
         return cls(**{key: _value(key, value) for key, value in raw.items()})
+
+    def at_once(self) -> Self:
+        """The same, of which nothing is tried again: for who waits for an answer."""
+        return replace(
+            self,
+            bucket={**self.bucket, RETRY: 0},
+            secrets_bucket={**self.secrets_bucket, RETRY: 0},
+        )
 
     def buckets(self) -> tuple[BackupBucket | None, BackupBucket | None]:
         """Those of the record's backups and of the secrets'; None: no bucket has them.

@@ -40,7 +40,7 @@ def look_at_backups(settings: Settings, file: Path = FILE) -> Iterator[Finding]:
     if not file.exists():
         return
     try:
-        places = places_of(settings, BackupConfig.read(file))
+        places = places_of(settings, BackupConfig.read(file).at_once())
         tables = int(record.table_version(settings))
         whose = installation_id(record.documents_mark(settings, tables))
         last = record.last_backup(settings, tables)

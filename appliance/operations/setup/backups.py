@@ -85,7 +85,7 @@ def make_way(settings: Settings) -> None:
     config = read_complete(FILE)
     lines = way_to(each for each in config.buckets() if each is not None)
     _write_drop_in(system.UNITS / f"{_UNIT}.d" / "backup.conf", lines)
-    for place in places_of(settings, config):
+    for place in places_of(settings, config.at_once()):
         if place is not None:
             place.check()
             say(f"backups go to {place.told}")
