@@ -21,7 +21,6 @@ from tests.parts.places import short_folder
 from tests.parts.s3 import SECRET_KEY, S3Server, lines
 from tests.validators import pdfsig
 
-
 TIMEOUT = "request_timeout_s = 2"
 
 

@@ -1,0 +1,98 @@
+"""Parts of an upload: how large they are, and how many.
+
+Source: Amazon S3 User Guide, "Multipart upload limits".
+"""
+
+import contextlib
+import hashlib
+import io
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+
+from appliance.storage import bucket_parts
+from appliance.storage.bucket_parts import PartedUpload
+from appliance.storage.bucket_requests import Answer, Body, BucketRequests, RefusedError
+
+
+class Store:
+    """Takes parts, and fails as it is told to."""
+
+    def __init__(self, *faults: OSError) -> None:
+        self.parts: list[bytes] = []
+        self.faults = list(faults)
+        self.asked = 0
+
+    def key(self, name: str) -> str:
+        """As it is."""
+        return name
+
+    def ask(
+        self, method: str, key: str, query: Mapping[str, str], body: Body, _: object
+    ) -> Answer:
+        """Take a part."""
+        self.asked += 1
+        if self.faults:
+            raise self.faults.pop(0)
+        self.parts.append(bytes(body))
+        return Answer(200, {"etag": f"{method} {key} {query['partNumber']}"}, b"")
+
+
+def upload_to(store: Store, retry_s: float = 0) -> PartedUpload:
+    """An upload that was begun."""
+    return PartedUpload(cast("BucketRequests", store), "name", retry_s)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two bytes a part, two more after each three, eight parts at most."""
+    monkeypatch.setattr(bucket_parts, "PART_BYTES", 2)
+    monkeypatch.setattr(bucket_parts, "_GROWS_EACH", 3)
+    monkeypatch.setattr(bucket_parts, "_MOST_PARTS", 8)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 6, 17, 29, 30])
+def test_parts_are_all_of_it(size: int) -> None:
+    """In order; the last one is shorter, or is none where the one before was full."""
+    store, content = Store(), bytes(range(size))
+    upload = upload_to(store)
+
+    upload.take(io.BytesIO(content))
+
+    assert b"".join(store.parts) == content
+    full = [2, 2, 2, 4, 4, 4, 6, 6]
+    sizes = [len(part) for part in store.parts]
+    assert sizes[:-1] == full[: len(sizes) - 1]
+    assert upload.size == size
+    assert upload.sha256 == hashlib.sha256(content).hexdigest()
+
+
+def test_more_than_a_store_takes_is_told() -> None:
+    """And no part beyond the last one is sent."""
+    store = Store()
+
+    with pytest.raises(OSError, match="is larger than a store takes"):
+        upload_to(store).take(io.BytesIO(bytes(31)))
+
+    assert len(store.parts) == 8
+
+
+@pytest.mark.parametrize(
+    ("fault", "asked"),
+    [
+        (TimeoutError("timed out"), 2),
+        (RefusedError("busy", 503, "SlowDown"), 2),
+        (RefusedError("no", 403, "AccessDenied"), 1),
+        (RefusedError("no", 501, "NotImplemented"), 1),
+    ],
+)
+def test_what_may_pass_is_tried_again(fault: OSError, asked: int) -> None:
+    """And nothing else; a part that was sent twice is there once."""
+    store = Store(fault)
+    upload = upload_to(store, retry_s=60)
+    ends = contextlib.nullcontext() if asked > 1 else pytest.raises(type(fault))
+    with ends:
+        upload.take(io.BytesIO(b"x"))
+    assert store.asked == asked
+    assert len(store.parts) == asked - 1
