@@ -13,7 +13,6 @@ from typing import Final
 from appliance.commands.terminal import say
 from appliance.domain.vocab import Environment
 from appliance.operations import looks
-from appliance.operations.backup.look import look_at_backups
 from appliance.operations.looks import Finding
 from appliance.operations.setup import system
 from appliance.operations.units import left_out
@@ -101,7 +100,7 @@ def _parts(
         "service": lambda: looks.look_at_service(settings),
         "disk": lambda: looks.look_at_disk(settings),
         "clock": looks.look_at_clock,
-        "backups": lambda: look_at_backups(settings),
+        "backups": lambda: _look_at_backups(settings),
     }
     if deep:
         parts["HSM"] = lambda: _look_by("hsm", "check", "--quick")
@@ -109,6 +108,14 @@ def _parts(
         if settings.environment is Environment.PREPROD:
             parts["sample"] = lambda: _look_by("sample")
     return parts
+
+
+def _look_at_backups(settings: Settings) -> Iterator[Finding]:
+    from appliance.operations.backup.look import (  # noqa: PLC0415 (heavy)
+        look_at_backups,
+    )
+
+    yield from look_at_backups(settings)
 
 
 def _look_by(*arguments: str) -> Iterator[Finding]:

@@ -89,6 +89,7 @@ class BucketRequests:
         self._region = settings.region
         self._address = urlsplit(settings.address)
         self._timeout_s = timeout_s
+        self._connect_s = min(settings.connect_timeout_s, timeout_s)
         self._tls = ssl.create_default_context()
         if settings.root_certificate_file is not None:
             self._tls.load_verify_locations(settings.root_certificate_file)
@@ -156,6 +157,8 @@ class BucketRequests:
     ) -> Answer:
         connection = self._connect()
         try:
+            connection.connect()
+            connection.sock.settimeout(self._timeout_s)
             length = {"content-length": str(len(body))} if body else {}
             # Who says no in its midst may close before all of it came.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -176,9 +179,9 @@ class BucketRequests:
     def _connect(self) -> http.client.HTTPConnection:
         host, port = self._address.hostname or "", self._address.port
         if self._address.scheme == "http":
-            return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+            return http.client.HTTPConnection(host, port, timeout=self._connect_s)
         return http.client.HTTPSConnection(
-            host, port, timeout=self._timeout_s, context=self._tls
+            host, port, timeout=self._connect_s, context=self._tls
         )
 
     def signed(

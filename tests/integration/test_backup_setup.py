@@ -178,10 +178,10 @@ def test_setup_takes_a_file_once(config: BackupConfig, tmp_path: Path) -> None:
     given.write_text(given.read_text() + f"[bucket]\n{lines(dict(config.bucket))}")
     assert look_at_answer(answers, "backup_file") == []
 
-    backups.bring_file(answers, into)
+    assert backups.bring_file(answers, into)
     first = into.read_text()
     given.write_text('to = "/backup"\nrecipients = ["age1other"]\n')
-    backups.bring_file(answers, into)
+    assert not backups.bring_file(answers, into)
 
     assert BackupConfig.read(into).to == config.to
     assert into.read_text() == first

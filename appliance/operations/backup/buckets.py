@@ -25,8 +25,6 @@ from pydantic import ValidationError
 
 from appliance.domain.vocab import Environment
 from appliance.settings import DocumentSettings, Settings, SettingsError
-from appliance.storage.bucket_access import read_access
-from appliance.storage.tls import read_authorities
 
 SCHEME: Final = "s3://"
 Where = Path | str
@@ -89,6 +87,8 @@ def bucket_of(url: str, table: Mapping[str, Any], at: str) -> BackupBucket:
     Raises:
         SettingsError: each fault in a line.
     """
+    from appliance.storage.tls import read_authorities  # noqa: PLC0415 (heavy)
+
     faults = [*table_faults(table, at)]
     faults += [
         f"{at}.{key}: is missing; {url} needs it" for key in _NEEDED if key not in table
@@ -195,6 +195,8 @@ def _refuse_same(at: str, bucket: BackupBucket, of: str, other: BackupBucket) ->
     Raises:
         SettingsError: it is, or the key cannot be read.
     """
+    from appliance.storage.bucket_access import read_access  # noqa: PLC0415 (heavy)
+
     if bucket.store != other.store:
         return
     if bucket.name == other.name:

@@ -1,7 +1,7 @@
 """What setup does for backups: the file that says where to, the unit's way, the timer.
 
-    backups.bring_file(answers)
-    backups.make_way(settings)
+    is_new = backups.bring_file(answers)
+    backups.make_way(settings, starts=is_new)
 
 Source: docs/backup.md "Every day"; systemd.resource-control(5), "IPAddressAllow=".
 """
@@ -52,29 +52,35 @@ def read_complete(path: Path) -> BackupConfig:
     return config
 
 
-def bring_file(answers: Answers, into: Path = FILE) -> None:
+def bring_file(answers: Answers, into: Path = FILE) -> bool:
     """Copy the file that an answer names to where the timer's is, unless there is one.
 
     Args:
         answers: looked at.
         into: where to.
 
+    Returns:
+        Whether it was copied.
+
     Raises:
         SettingsError: it will not do.
     """
+    is_new = bool(answers.backup_file) and not into.exists()
     if answers.backup_file:
         given = Path(answers.backup_file)
         read_complete(given)
         system.write_if_missing(into, given.read_text("utf-8"), mode=0o644, owner=0)
+    return is_new
 
 
-def make_way(settings: Settings) -> None:
-    """Let the unit reach what its file names, look for it, and start the timer.
+def make_way(settings: Settings, *, starts: bool) -> None:
+    """Let the unit reach what its file names, and look for it.
 
     Where there is no file, backups are not made.
 
     Args:
         settings: of the installation.
+        starts: has the timer run from now on; else that stays as it is.
 
     Raises:
         SettingsError: a place is away, or cannot be used.
@@ -85,11 +91,12 @@ def make_way(settings: Settings) -> None:
     config = read_complete(FILE)
     lines = way_to(each for each in config.buckets() if each is not None)
     _write_drop_in(system.UNITS / f"{_UNIT}.d" / "backup.conf", lines)
+    if starts:
+        system.run("systemctl", "enable", "--quiet", "--now", "rubrica-backup.timer")
     for place in places_of(settings, config.at_once()):
         if place is not None:
             place.check()
             say(f"backups go to {place.told}")
-    system.run("systemctl", "enable", "--quiet", "--now", "rubrica-backup.timer")
 
 
 def _write_drop_in(path: Path, lines: list[str]) -> None:

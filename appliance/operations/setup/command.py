@@ -80,14 +80,15 @@ def _setup(args: argparse.Namespace) -> int:
     steps.prepare_hsm()
     steps.check_settings()
     steps.start(settings)
-    backups.bring_file(answers)
-    backups.make_way(settings)
     steps.make_administrator(
         answers.administrator,
         answers.administrator_password_file,
         interactive=not args.yes and not args.answers and sys.stdin.isatty(),
     )
     steps.sign_sample(settings)
+    # Last: people sign, whatever is amiss with a place of backups.
+    is_new = backups.bring_file(answers)
+    backups.make_way(settings, starts=is_new)
     return 0
 
 
