@@ -29,6 +29,7 @@ from tests.parts.document_places import BucketPlace
 from tests.parts.harm import until
 from tests.parts.links import Link
 from tests.parts.s3 import SECRET_KEY, S3Server
+from tests.parts.server_certificates import make_authority
 from tests.parts.small_disk import small_disk
 
 NOW: Final = datetime(2026, 11, 24, 8, 32, 6, tzinfo=UTC)
@@ -489,3 +490,28 @@ def test_table_is_looked_at() -> None:
         assert f"bucket.{key}: " in told
     assert "word" not in told
     assert "documents." not in told
+
+
+def test_certificate_of_the_store_is_checked(
+    recipients: list[str], tmp_path: Path
+) -> None:
+    """By the table's file, and by the host's name; another's is told at once."""
+    authority = make_authority(tmp_path)
+    files = authority.certify(tmp_path, "localhost")
+    with S3Server.running(tmp_path, tls=files) as server:
+        url = f"s3://{server.new_bucket()}"
+        right = table_of(server) | {
+            "endpoint": f"https://localhost:{server.port}",
+            "root_certificate_file": str(authority.certificate),
+            "retry_s": 600,
+        }
+        other_name = right | {"endpoint": f"https://127.0.0.1:{server.port}"}
+        unknown = {
+            key: each for key, each in right.items() if key != "root_certificate_file"
+        }
+
+        put(opened_by(url, right), recipients)
+        for wrong in (other_name, unknown):
+            with pytest.raises(SettingsError, match="CERTIFICATE_VERIFY_FAILED"):
+                opened_by(url, wrong).check()
+        assert len(opened_by(url, right).files()) == 2
