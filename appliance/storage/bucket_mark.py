@@ -16,7 +16,7 @@ import structlog
 
 from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.records import Store
-from appliance.settings import DocumentSettings
+from appliance.settings import DocumentSettings, SettingsError
 from appliance.storage.bucket import Bucket
 from appliance.storage.document_files import named_document
 from appliance.storage.document_mark import FILE, MOST_BYTES, WantedMark, read_mark
@@ -118,9 +118,17 @@ class MarkedBucket:
         )
 
     def write(self, mark: str) -> None:
-        """Mark it; where it bears the mark, it stays as it is."""
-        if self.mark() != mark:
-            self._bucket.write(FILE, f"{mark}\n".encode())
+        """Mark it; where it bears the mark, it stays as it is.
+
+        Raises:
+            SettingsError: somebody else has marked it meanwhile.
+            ApplianceError: `STORAGE_FULL`.
+            DocumentsAwayError: the store does not answer, or refuses.
+        """
+        if self._bucket.create(FILE, f"{mark}\n".encode()) or self.mark() == mark:
+            return
+        msg = f"{self.name} was marked by another installation just now"
+        raise SettingsError(msg)
 
 
 def mark_of(bucket: Bucket) -> str | None:

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 import structlog
 
 from appliance.domain.errors import DocumentsAwayError
-from appliance.domain.ids import IntegratorId, new_id
+from appliance.domain.ids import new_id
 from appliance.domain.records import Store
 from appliance.settings import SettingsError
 from appliance.storage.document_files import name_of
@@ -149,7 +149,12 @@ class MarkedPlace(Protocol):
         ...
 
     def write(self, mark: str) -> None:
-        """Mark it; where it bears the mark, it stays as it is."""
+        """Mark it; where it bears the mark, it stays as it is.
+
+        Raises:
+            SettingsError: somebody else has marked it meanwhile.
+            OSError: it cannot be written to.
+        """
         ...
 
 
@@ -190,7 +195,9 @@ async def mark_place(store: Store, place: MarkedPlace) -> bool:
     """Have a place of documents bear the installation's mark, if it is surely its own.
 
     That is one that bears it, one that holds a document of the record, and an empty
-    one where the record has no document.
+    one without a mark where the record has no document. A record without documents has
+    a mark from then on, whatever the place is: no role of it uses one that is not
+    marked so.
 
     Args:
         store: the record; only the user who owns the tables may set a mark.
@@ -207,46 +214,56 @@ async def mark_place(store: Store, place: MarkedPlace) -> bool:
     async with store.read() as records:
         wanted = await records.installation.documents_mark()
         sample = await records.installation.newest_documents(_SAMPLE)
+    names = [name_of(integrator, sha256) for integrator, sha256 in sample]
     try:
-        mark = await asyncio.to_thread(_to_be, place, wanted, sample)
-        if mark is None:
+        found, is_ours = await asyncio.to_thread(_look, place, wanted, names)
+        if found is not None and found == wanted:
             return False
-        if wanted is not None:
-            await asyncio.to_thread(place.write, mark)
-            return True
-        async with store.write() as records:
-            is_first = await records.installation.mark_documents(mark)
-            if is_first:
-                await asyncio.to_thread(place.write, mark)
+        if wanted is None and (is_ours or not names):
+            # The record first: who is killed in between marks the place next time.
+            wanted = found if found is not None and is_ours else new_id()
+            async with store.write() as records:
+                is_first = await records.installation.mark_documents(wanted)
+            if not is_first:
+                # Another host's `migrate` came before: its mark is the one.
+                return await mark_place(store, place)
+        if wanted is None or not is_ours:
+            msg = f"{place.name} {_amiss(found)}"
+            raise SettingsError(msg)
+        await asyncio.to_thread(place.write, wanted)
     except OSError as exc:
         msg = f"{place.name}: {exc.filename or ''}: {exc.strerror}"
         raise SettingsError(msg) from exc
-    # Where another host's `migrate` came first, its mark is the one.
-    return is_first or await mark_place(store, place)
+    return True
 
 
-def _to_be(
-    place: MarkedPlace, wanted: str | None, sample: list[tuple[IntegratorId, str]]
-) -> str | None:
-    """What a place is to be marked with; None: it bears the wanted mark.
+def _look(
+    place: MarkedPlace, wanted: str | None, names: list[str]
+) -> tuple[str | None, bool]:
+    """A place's mark, and whether it may bear the installation's.
+
+    Args:
+        place: of documents.
+        wanted: the mark of the record; None: it has none yet.
+        names: of some of the record's documents.
 
     Raises:
-        SettingsError: it is another one's, or not mounted.
         OSError: it cannot be looked into.
     """
     found = place.mark()
-    if found is not None and found == wanted:
-        return None
-    names = [name_of(integrator, sha256) for integrator, sha256 in sample]
-    if not place.is_ours(names) or (found is not None and wanted is not None):
-        msg = f"{place.name} {_amiss(found, wanted)}"
-        raise SettingsError(msg)
-    return found or wanted or new_id()
+    if found is not None and (wanted is not None or not names):
+        # It was marked by whoever has that mark, who may have no document yet.
+        return found, found == wanted
+    return found, place.is_ours(names)
 
 
-def _amiss(found: str | None, wanted: str | None) -> str:
-    if found is not None and wanted is not None:
-        return "is another installation's: its mark is not this one's"
+def _amiss(found: str | None) -> str:
+    """Why a place is not this installation's, and what to do."""
+    if found is not None:
+        return (
+            "is another installation's: its mark is not this one's. Give each a place "
+            f"of its own; if nobody has that other one any more, remove {FILE} there"
+        )
     return (
         "holds none of the record's documents: is it mounted? Bring it, or what a "
         "backup has of it, to its place"

@@ -98,6 +98,69 @@ async def test_mark_of_a_lost_record_is_taken_over(
     await check(core, document_place)
 
 
+async def test_empty_record_takes_over_no_mark(
+    core: CoreParts, document_place: DocumentPlace
+) -> None:
+    """Of an installation that may have no document yet; nor does a role of it write."""
+    document_place.write(FILE, b"another's\n")
+
+    for _ in range(2):
+        with pytest.raises(SettingsError, match="another installation's"):
+            await mark_place(core.store, document_place.to_mark)
+
+    assert document_place.read(FILE) == b"another's\n"
+    with pytest.raises(DocumentsAwayError):
+        await check(core, document_place)
+    # It is nobody's any more.
+    document_place.remove(FILE)
+    assert await mark_place(core.store, document_place.to_mark)
+    await check(core, document_place)
+
+
+async def test_place_is_marked_by_who_was_killed_in_the_midst_of_it(
+    core: CoreParts, document_place: DocumentPlace
+) -> None:
+    """The record had the mark already, and the place not yet."""
+
+    class Killed(Exception):  # noqa: N818 (what happens)
+        pass
+
+    def end(mark: str) -> None:
+        raise Killed(mark)
+
+    to_mark = document_place.to_mark
+    to_mark.write = end  # type: ignore[method-assign]  # so that it ends there
+    with pytest.raises(Killed) as begun:
+        await mark_place(core.store, to_mark)
+    assert document_place.names() == []
+
+    assert await mark_place(core.store, document_place.to_mark)
+
+    assert document_place.read(FILE).decode().strip() == str(begun.value)
+
+
+async def test_of_two_installations_that_mark_a_bucket_at_once_one_has_it(
+    core: CoreParts, s3_server: S3Server
+) -> None:
+    """The other one is told, and the first one's mark stays."""
+    place = BucketPlace(s3_server.settings(s3_server.new_bucket()))
+    to_mark = place.to_mark
+    look = to_mark.is_ours
+
+    def marked_meanwhile(names: list[str]) -> bool:
+        is_ours = look(names)
+        place.write(FILE, b"another's\n")
+        return is_ours
+
+    to_mark.is_ours = marked_meanwhile  # type: ignore[method-assign]  # another's turn
+    with pytest.raises(SettingsError, match="by another installation"):
+        await mark_place(core.store, to_mark)
+
+    assert place.read(FILE) == b"another's\n"
+    with pytest.raises(DocumentsAwayError):
+        await check(core, place)
+
+
 @pytest.mark.parametrize("case", ["not mounted", "of another", "strange documents"])
 async def test_place_that_may_be_anothers_is_not_marked(
     core: CoreParts, document_place: DocumentPlace, case: str
