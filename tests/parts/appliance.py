@@ -51,6 +51,7 @@ Result = TypeVar("Result")
 _INTEGRATOR = "demo"
 _READY_S = 300.0
 _PROFILE = "softhsm2"
+_NAME = "rubrica"
 _MIGRATE = ("migrate",)
 _HSM_INIT = ("hsm", "init")
 _CREATE = ("integrator", "create", _INTEGRATOR, "Integrador de prueba")
@@ -60,6 +61,7 @@ _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
 _SETTINGS = """\
 trial = true
+installation = "{installation}"
 data_dir = "."
 run_dir = "{run_dir}"
 fonts_dir = "/usr/share/fonts/truetype/liberation2"
@@ -123,7 +125,7 @@ class Appliance:
         sections: more lines for the sections `web`, `auth`, `signing`, `hsm`,
             `secrets`, and whole sections as `more`; `base_url`, `iframe_url`
             and `admin_url` where clients reach it through a proxy; `tries`, the
-            sign-ins a minute from one address.
+            sign-ins a minute from one address; `installation`, its name.
         environment: more variables of the process.
         execute: whether Python is started for it in any case, as for measurements of
             its memory; see `tests.parts.rubrica`.
@@ -162,6 +164,7 @@ class Appliance:
             "iframe_url": self.iframe_url,
             "admin_url": self.admin_url,
             "tries": "10000",
+            "installation": _NAME,
             **sections,
         }
         self._texts |= {
@@ -223,10 +226,10 @@ class Appliance:
     def set_up(self) -> None:
         """Secrets, tables, tokens, CA, and the integrator.
 
-        An appliance with the usual HSM is a copy of the one that a run makes.
+        An appliance with the usual HSM and name is a copy of the one that a run makes.
         """
-        hsm = self.settings.hsm
-        usual = hsm.profile == _PROFILE and not hsm.replicas
+        hsm, name = self.settings.hsm, self.settings.installation
+        usual = hsm.profile == _PROFILE and not hsm.replicas and name == _NAME
         source = prepared("appliance", _set_up_in) if usual else None
         if source is None:
             self._set_up_alone()
