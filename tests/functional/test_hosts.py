@@ -1,8 +1,9 @@
 """Any host of an installation is cut off or killed under load: nothing is lost.
 
-Two fronts, two workers, PostgreSQL with a standby, and Redis, each on a host of its
-own; two signatures a second by both fronts. Each host falls away without a word, or
-its processes are killed; then it comes back, or another one takes over.
+Two fronts, two workers, PostgreSQL with a standby, Redis, and an S3-compatible store
+with the documents, each on a host of its own; two signatures a second by both fronts.
+Each host falls away without a word, or its processes are killed; then it comes back,
+or another one takes over.
 
 Source: design §8; docs/scaling.md; docs/database.md "Failover".
 """
@@ -92,6 +93,8 @@ def failed_over(site: Site, host: str) -> Iterator[None]:
         (killed, "worker-a"),
         (cut, "redis"),
         (killed, "redis"),
+        (cut, "store"),
+        (killed, "store"),
         (cut, "db-a"),
         (killed, "db-a"),
         # The last one: the first database is gone then.
@@ -155,6 +158,7 @@ def tell(load: SteadyLoad, harm: str, well_s: float, quiet_s: float) -> None:
 def assert_nothing_lost(site: Site, load: SteadyLoad, before: int) -> None:
     """Each is signed by one use of its key that counts, and its PDF is valid."""
     assert all(wish.answers[-1] == "200" for wish in load.wishes), load.answers
+    site.copy_documents()
     ledger = read_ledger(site.operator, after=before)
     assert not ledger.with_state(RequestState.FAILED)
     signed = {row.id for row in ledger.with_state(RequestState.SIGNED)}

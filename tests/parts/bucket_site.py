@@ -29,11 +29,7 @@ class BucketSite:
 
     def copy_to_folder(self) -> None:
         """Copy what the bucket has to where the folder of documents would be."""
-        folder = self.appliance.settings.documents_dir
-        for name in self.place.names():
-            path: Path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(self.place.read(name))
+        self.place.copy_to(self.appliance.settings.documents_dir)
 
     def copy_to_bucket(self, folder: Path) -> None:
         """Copy what a folder of documents has to the bucket."""

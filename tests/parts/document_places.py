@@ -152,5 +152,17 @@ class BucketPlace:
         stored = self.bucket.look(name)
         return None if stored is None else stored.written
 
+    def copy_to(self, folder: Path) -> None:
+        """Have a folder hold what lies there, and nothing else.
+
+        A document that the folder has already is not fetched again.
+        """
+        copy = FolderPlace(folder)
+        names, there = set(self.names()), set(copy.names())
+        for name in there - names:
+            copy.remove(name)
+        for name in names - {each for each in there if each.endswith(".pdf")}:
+            copy.write(name, self.read(name))
+
 
 KINDS = ("folder", "bucket")

@@ -1,12 +1,12 @@
-"""An installation on seven hosts: two fronts, two workers, databases, Redis.
+"""An installation on eight hosts: two fronts, two workers, databases, Redis, S3.
 
     with Site.made() as site:
         site.fronts[0].kill()
-        site.network.cut(site.redis_host)
+        site.network.cut(site.redis.host)
 
-What hosts share is as docs/scaling.md has it: database, Redis, the folder of documents
+What hosts share is as docs/scaling.md has it: database, Redis, the bucket of documents
 and the HSM's tokens. Each has its own settings, secrets, sockets and locks. Somebody
-who operates it reaches the database by its socket, whatever link is cut.
+who operates it reaches database and bucket from outside, whatever link is cut.
 """
 
 import os
@@ -18,18 +18,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from appliance.bootstrap import Front
+from appliance.domain.clock import SystemClock
 from appliance.services.health import signing_workers
 from appliance.services.signing_hosts import slot_host
 from appliance.settings import load_settings
+from appliance.storage.engines import open_engines
+from appliance.storage.store import SqlStore
 from tests.parts.appliance import Appliance
 from tests.parts.database_host import USER, DatabaseHost
+from tests.parts.document_places import BucketPlace
 from tests.parts.harm import until
+from tests.parts.loops import run_apart
 from tests.parts.network import Host, Network
 from tests.parts.places import short_folder
 from tests.parts.plain_http import answers
 from tests.parts.rubrica import start_rubrica
+from tests.parts.s3 import lines
 from tests.parts.started import Running, Started
+from tests.parts.store_host import StoreHost
 
 PUBLIC: Final = "http://firma.example"
 API_PORT: Final = 8080
@@ -55,8 +61,7 @@ password_file = "secrets/database"
 [redis]
 url = "redis://{redis}:{redis_port}/0"
 [documents]
-path = "{documents}"
-[profile]
+{documents}[profile]
 level = "B-T"
 [hsm]
 softhsm_conf = "hsm/softhsm2.conf"
@@ -175,6 +180,7 @@ class Site:
         operator: reaches the record and the documents from outside; never started.
         databases: the first takes writes, the second follows.
         redis: the doorbell.
+        store: has the documents.
         fronts: with `api`.
         workers: with `signing` and `chores`.
     """
@@ -184,6 +190,7 @@ class Site:
     operator: Appliance
     databases: tuple[DatabaseHost, DatabaseHost]
     redis: RedisHost
+    store: StoreHost
     fronts: tuple[RoleHost, RoleHost]
     workers: tuple[RoleHost, RoleHost]
 
@@ -202,8 +209,13 @@ class Site:
             redis = RedisHost(network.host("redis"), _folder(folder / "redis"))
             redis.start()
             stack.callback(redis.kill)
+            store = StoreHost.made(network.host("store"), folder / "store")
+            stack.callback(store.kill)
             operator = Appliance(
-                _folder(folder / "operator"), database=first.url, base_url=PUBLIC
+                _folder(folder / "operator"),
+                database=first.url,
+                base_url=PUBLIC,
+                more=f"[documents]\n{lines(store.tables())}",
             )
             stack.callback(operator.close)
             operator.set_up()
@@ -215,6 +227,7 @@ class Site:
                 operator,
                 (first, second),
                 redis,
+                store,
                 *((), ()),  # type: ignore[arg-type]  # they come next
             )
             site.fronts = site._pair("front", FRONT)
@@ -231,9 +244,9 @@ class Site:
         return (*self.fronts, *self.workers)
 
     @property
-    def machines(self) -> tuple[RoleHost | DatabaseHost | RedisHost, ...]:
+    def machines(self) -> tuple[RoleHost | DatabaseHost | RedisHost | StoreHost, ...]:
         """All hosts that can be killed and started."""
-        return (*self.roles, *self.databases, self.redis)
+        return (*self.roles, *self.databases, self.redis, self.store)
 
     def is_whole(self) -> bool:
         """Whether every front is ready, and every worker signs."""
@@ -249,11 +262,22 @@ class Site:
     def signing(self) -> set[str]:
         """Hosts whose worker said of late that it signs."""
 
-        async def look(front: Front) -> set[str]:
-            alive = await signing_workers(front.core.store, front.core.clock)
+        async def look() -> set[str]:
+            # A whole front would take from the hosts what they need just then.
+            clock = SystemClock()
+            store = SqlStore(open_engines(self.operator.settings), clock, "operator")
+            try:
+                alive = await signing_workers(store, clock)
+            finally:
+                await store.close()
             return {slot_host(each.slot) for each in alive if each.hsm == "ready"}
 
-        return self.operator.do(look)
+        return run_apart(look())
+
+    def copy_documents(self) -> None:
+        """Have the operator's folder be a copy of the bucket, for the ledger."""
+        settings = self.operator.settings
+        BucketPlace(settings.documents).copy_to(settings.documents_dir)
 
     def _pair(
         self, name: str, roles: Sequence[tuple[str, ...]]
@@ -281,7 +305,7 @@ class Site:
             hosts=",".join(server.host.address for server in self.databases),
             redis=self.redis.host.address,
             redis_port=REDIS_PORT,
-            documents=self.operator.settings.documents_dir,
+            documents=lines(self.store.tables(folder / "secrets")),
         )
         (folder / "settings.toml").write_text(text)
         return RoleHost(host, folder, roles)
