@@ -31,6 +31,7 @@ _OPTIONS: Final = (
     *("-c", "wal_sender_timeout=5s", "-c", "wal_receiver_timeout=5s"),
     *("-c", "wal_retrieve_retry_interval=1s"),
 )
+_NOTICED_MS: Final = 3000
 _HBA: Final = "host all all all scram-sha-256\nhost replication all all scram-sha-256\n"
 
 
@@ -80,6 +81,8 @@ class DatabaseHost:
         """
         server = DatabaseHost(host, _owned(folder), self.password)
         source = f"host={self.host.address} user={USER} password={self.password}"
+        # Else TCP asks a host that was cut off again after 8 and 16 s only.
+        source = f"{source} tcp_user_timeout={_NOTICED_MS}"
         _run(
             *host.command(*_AS_OWNER, str(program("pg_basebackup"))),
             *("-d", source, "-D", str(folder / "data"), "-R", "-X", "stream"),
