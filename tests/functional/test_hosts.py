@@ -11,6 +11,7 @@ Source: design §8; docs/scaling.md; docs/database.md "Failover".
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import pytest
@@ -30,15 +31,38 @@ pytestmark = [
     pytest.mark.skipif(not can_make_networks(), reason="it takes root and iproute2"),
 ]
 _AWAY_S: Final = 30.0
-_BEFORE_S: Final = 5.0
+_BEFORE: Final = 10
+"""Calls that are answered before anything happens: they tell what is usual here."""
+_USUAL_S: Final = 1.0
+"""Longest wait for a document where all are well, on a machine that does little else.
+Where it takes longer, all limits are as much longer: beside a dozen others that
+compute it was 100 to 160 s until all was well after the store's return.
+"""
+_AFTER_S: Final = 5.0
 _PEOPLE: Final = 8
 _EACH: Final = 20
 """Requests of each person for one fault: for eighty seconds."""
-_WELL_S: Final = 120.0
-"""Within which all are ready and sign, once a host is back; some seconds, unless the
-machine does so much besides that it cannot sign two documents a second either."""
 _PATIENCE_S: Final = 400.0
 """For what has piled up meanwhile, on a machine that does other things besides."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Some three times what a machine with two cores took; in seconds."""
+
+    well_s: float
+    """From a host's return until all are ready and sign."""
+    waited_s: float
+    """From a person's first call to their document."""
+
+
+FRONT: Final = Limits(well_s=6, waited_s=12)
+WORKER: Final = Limits(well_s=20, waited_s=15)
+REDIS: Final = Limits(well_s=6, waited_s=12)
+# Nothing can be signed meanwhile, and what has piled up is signed after it.
+STORE: Final = Limits(well_s=15, waited_s=_AWAY_S + 30)
+DATABASE: Final = Limits(well_s=20, waited_s=_AWAY_S + 30)
+FAIL_OVER: Final = Limits(well_s=25, waited_s=30)
 
 
 @pytest.fixture(scope="module")
@@ -85,33 +109,36 @@ def failed_over(site: Site, host: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("harm", "host"),
+    ("harm", "host", "limits"),
     [
-        (cut, "front-a"),
-        (killed, "front-a"),
-        (cut, "worker-a"),
-        (killed, "worker-a"),
-        (cut, "redis"),
-        (killed, "redis"),
-        (cut, "store"),
-        (killed, "store"),
-        (cut, "db-a"),
-        (killed, "db-a"),
+        (cut, "front-a", FRONT),
+        (killed, "front-a", FRONT),
+        (cut, "worker-a", WORKER),
+        (killed, "worker-a", WORKER),
+        (cut, "redis", REDIS),
+        (killed, "redis", REDIS),
+        (cut, "store", STORE),
+        (killed, "store", STORE),
+        (cut, "db-a", DATABASE),
+        (killed, "db-a", DATABASE),
         # The last one: the first database is gone then.
-        (failed_over, "db-a"),
+        (failed_over, "db-a", FAIL_OVER),
     ],
+    ids=lambda value: "" if isinstance(value, Limits) else None,
 )
 def test_host_that_falls_away_loses_nothing(
     site: Site,
     people: list[TestPerson],
     harm: Callable[[Site, str], AbstractContextManager[None]],
     host: str,
+    limits: Limits,
 ) -> None:
     """All is signed, once, and all is as it was soon after the host is back."""
     before = read_ledger(site.operator).newest
     load = new_load(site, people)
     with load.calling():
-        time.sleep(_BEFORE_S)
+        until(lambda: len(load.wishes) >= _BEFORE, _PATIENCE_S)
+        slower = max(1.0, load.longest_wait_s / _USUAL_S)
         with harm(site, host):
             # It is away for so long; a failover is over at once.
             time.sleep(_AWAY_S if harm is not failed_over else 0)
@@ -120,11 +147,13 @@ def test_host_that_falls_away_loses_nothing(
         well_s = time.monotonic() - back
         until(lambda: load.waiting <= PER_S, _PATIENCE_S)
         quiet_s = time.monotonic() - back
-        time.sleep(_BEFORE_S)
+        time.sleep(_AFTER_S)
 
-    tell(load, f"{host} {getattr(harm, '__name__', '')}", well_s, quiet_s)
+    name = f"{host} {getattr(harm, '__name__', '')} ({slower:.1f} times as slow)"
+    tell(load, name, well_s, quiet_s)
     assert_nothing_lost(site, load, before)
-    assert well_s < _WELL_S
+    assert well_s < limits.well_s * slower
+    assert load.longest_wait_s < limits.waited_s * slower
 
 
 def new_load(site: Site, people: list[TestPerson]) -> SteadyLoad:
@@ -147,8 +176,7 @@ def tell(load: SteadyLoad, harm: str, well_s: float, quiet_s: float) -> None:
     Calls, the longest call, the longest wait for a document, how long after the
     host's return all was well, and all had their documents.
     """
-    longest = max(wish.longest_s for wish in load.wishes)
-    waited = max(wish.waited_s for wish in load.wishes)
+    longest, waited = max(wish.longest_s for wish in load.wishes), load.longest_wait_s
     print(  # noqa: T201 (the figures that -rP shows)
         f"| {harm} | {len(load.wishes)} | {longest:.1f} | {waited:.1f} | {well_s:.1f} |"
         f" {quiet_s:.1f} | {dict(load.answers)} |"

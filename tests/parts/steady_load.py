@@ -87,6 +87,11 @@ class SteadyLoad:
         """How often each answer was given."""
         return Counter(answer for wish in self.wishes for answer in wish.answers)
 
+    @property
+    def longest_wait_s(self) -> float:
+        """Of those who have their document, or gave up."""
+        return max((wish.waited_s for wish in self.wishes), default=0.0)
+
     def _call_all(self, over: threading.Event) -> None:
         turns = itertools.cycle(self.signers)
         enter = self.site.client.enter
