@@ -21,7 +21,7 @@ from appliance.settings.root import LogSettings, Settings
 from appliance.settings.section import SettingsError
 from appliance.settings.signing import ProfileSettings, SigningSettings, StampSettings
 from appliance.settings.stores import DatabaseSettings, RedisSettings
-from appliance.settings.toml_file import read_toml, refuse_faults
+from appliance.settings.toml_file import faults_in, read_toml, refuse
 from appliance.settings.web import FACES, METRICS, WebSettings
 
 __all__ = [
@@ -49,7 +49,8 @@ __all__ = [
     "TimestampSettings",
     "TokenSettings",
     "WebSettings",
+    "faults_in",
     "load_settings",
     "read_toml",
-    "refuse_faults",
+    "refuse",
 ]

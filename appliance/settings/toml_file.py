@@ -24,24 +24,21 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(msg) from exc
 
 
-def refuse_faults(
+def faults_in(
     path: Path,
     raw: Mapping[str, Any],
     known: Collection[str],
     wrong: Callable[[str, Any], str],
-) -> None:
-    """Refuse a file of which a key or a value is none.
+) -> list[str]:
+    """What is wrong with keys and values of a file, each fault in a line.
 
     Args:
         path: its name.
         raw: what it says.
         known: its keys.
         wrong: what a known key's value would have to be; empty where it is that.
-
-    Raises:
-        SettingsError: each fault in a line.
     """
-    faults = [
+    return [
         f"{path}: {key}: {told}"
         for key, value in raw.items()
         if (
@@ -50,5 +47,13 @@ def refuse_faults(
             else f"unknown key; allowed here: {', '.join(known)}"
         )
     ]
+
+
+def refuse(faults: Collection[str]) -> None:
+    """Refuse a file for what is wrong with it, if anything is.
+
+    Raises:
+        SettingsError: each fault in a line.
+    """
     if faults:
         raise SettingsError("\n".join(faults))

@@ -24,7 +24,7 @@ from appliance.operations.backup.buckets import (
     read_where,
     table_faults,
 )
-from appliance.settings import SettingsError, read_toml, refuse_faults
+from appliance.settings import faults_in, read_toml, refuse
 
 FILE: Final = Path("/etc/rubrica/backup.toml")
 """That of the timer."""
@@ -60,15 +60,14 @@ class BackupConfig:
         """
         raw = read_toml(path)
         flat = {key: value for key, value in raw.items() if key not in TABLES}
-        refuse_faults(path, flat, [each.name for each in fields(cls)], _wrong)
-        faults = [
+        faults = faults_in(path, flat, [each.name for each in fields(cls)], _wrong)
+        faults += [
             f"{path}: {fault}"
             for at in TABLES
             if at in raw
             for fault in table_faults(raw[at], at)
         ]
-        if faults:
-            raise SettingsError("\n".join(faults))
+        refuse(faults)
         return cls(**{key: _value(key, value) for key, value in raw.items()})
 
     def at_once(self) -> Self:

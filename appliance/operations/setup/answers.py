@@ -14,7 +14,7 @@ from socket import getfqdn
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-from appliance.settings import read_toml, refuse_faults
+from appliance.settings import faults_in, read_toml, refuse
 
 PROXIES: Final = ("nginx", "caddy", "haproxy", "other", "none")
 """Web servers that setup writes a sample for, another one, or none."""
@@ -128,7 +128,7 @@ class Answers:
         """
         raw = read_toml(path)
         known = [each.name for each in fields(cls)]
-        refuse_faults(path, raw, known, _wrong)
+        refuse(faults_in(path, raw, known, _wrong))
         return {key: str(value) for key, value in raw.items()}
 
     @classmethod
