@@ -33,6 +33,8 @@ KEY_FILES: Final = {
 }
 """Of a key to it, by the setting that names each."""
 _ROOT: Final = Path(__file__).parents[2]
+_START_S: Final = 300.0
+"""With all that its journal has, on a machine that does much else."""
 
 
 @dataclass
@@ -106,7 +108,7 @@ class StoreHost:
                 stderr=log,
                 pass_fds=(number,),
             )
-        until(self._answers)
+        until(self._answers, _START_S)
 
     def kill(self) -> None:
         """End it as a crash would."""
