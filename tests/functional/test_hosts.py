@@ -16,6 +16,7 @@ from typing import Final
 
 import pytest
 
+from appliance.domain.errors import DocumentsAwayError
 from appliance.domain.vocab import IntentState, RequestState
 from tests import pdfs
 from tests.ledger import read_ledger
@@ -39,6 +40,7 @@ Where it takes longer, all limits are as much longer: beside a dozen others that
 compute it was 100 to 160 s until all was well after the store's return.
 """
 _AFTER_S: Final = 5.0
+_TRIES: Final = 20
 _PEOPLE: Final = 8
 _EACH: Final = 20
 """Requests of each person for one fault: for eighty seconds."""
@@ -158,16 +160,22 @@ def test_host_that_falls_away_loses_nothing(
 
 def new_load(site: Site, people: list[TestPerson]) -> SteadyLoad:
     """Requests for everybody, and who they are."""
-    operator = site.operator
     signers = [
-        (
-            person,
-            operator.bearer(person),
-            operator.new_requests(person, pdfs.one_page(), _EACH),
-        )
+        (person, site.operator.bearer(person), new_requests(site, person))
         for person in people
     ]
     return SteadyLoad(site, signers)
+
+
+def new_requests(site: Site, person: TestPerson) -> list[int]:
+    """Requests for one of them."""
+    for _ in range(_TRIES):
+        try:
+            return site.operator.new_requests(person, pdfs.one_page(), _EACH)
+        except DocumentsAwayError:
+            # A look at the bucket's mark took longer than 2 s, on a busy machine.
+            continue
+    raise AssertionError
 
 
 def tell(load: SteadyLoad, harm: str, well_s: float, quiet_s: float) -> None:
