@@ -24,7 +24,12 @@ from collections.abc import Callable
 from typing import IO, Final, TypeVar
 from xml.etree import ElementTree as ET
 
-from appliance.storage.bucket_requests import Answer, BucketRequests, RefusedError
+from appliance.storage.bucket_requests import (
+    Answer,
+    BucketRequests,
+    RefusedError,
+    parsed,
+)
 
 PART_BYTES: Final = 33_554_432
 """Of the first parts; all of them but the last have 5 MiB at least."""
@@ -245,8 +250,8 @@ def _text(answer: bytes, name: str) -> str:
     Raises:
         OSError: it has none.
     """
-    with contextlib.suppress(ET.ParseError):
-        if found := ET.fromstring(answer).findtext(f"{{*}}{name}"):  # noqa: S314 (of our store; expat bounds entities)
+    with contextlib.suppress(OSError):
+        if found := parsed(answer).findtext(f"{{*}}{name}"):
             return found
     msg = f"answered without {name}: is it a store that speaks S3?"
     raise OSError(msg)

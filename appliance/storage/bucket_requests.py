@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import quote, urlsplit
+from xml.etree import ElementTree as ET
 
 from appliance.settings import DocumentSettings
 from appliance.storage.bucket_access import read_access
@@ -168,6 +169,8 @@ class BucketRequests:
                     headers={**headers, **length},
                 )
             answer = connection.getresponse()
+            # How a refusal is worded is for a store to say, however short we ask.
+            most_bytes = most_bytes if answer.status in _WELL else _MOST_BYTES
             content = _read(answer, most_bytes, until)
         except http.client.HTTPException as exc:
             raise OSError(repr(exc)) from exc
@@ -266,6 +269,20 @@ def _refused(asked: str, answer: Answer) -> RefusedError:
     code = found[1].decode() if found else ""
     told = f"{asked}: {answer.status}{f' ({code})' if code else ''}"
     return RefusedError(told, answer.status, code)
+
+
+def parsed(content: bytes) -> ET.Element:
+    """The XML that a store answered.
+
+    Raises:
+        OSError: it is none, whatever a parser makes of it.
+    """
+    try:
+        return ET.fromstring(content)  # noqa: S314 (of our store; expat bounds entities)
+    except (ET.ParseError, LookupError, ValueError) as exc:
+        # The latter two: it says that it is in a character set that nobody knows.
+        msg = f"answered what is no list ({exc})"
+        raise OSError(msg) from exc
 
 
 def canonical(query: Mapping[str, str]) -> str:

@@ -7,12 +7,12 @@ Source: Amazon S3 API Reference, "ListMultipartUploads", "AbortMultipartUpload".
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 from xml.etree import ElementTree as ET
 
 from appliance.settings import DocumentSettings
-from appliance.storage.bucket_requests import BucketRequests, RefusedError
+from appliance.storage.bucket_requests import BucketRequests, RefusedError, parsed
 
 _GONE: Final = 404
 
@@ -61,15 +61,25 @@ class UnfinishedUploads:
         return count
 
     def _all(self) -> Iterator[Upload]:
-        """All of them, by some requests."""
+        """All of them, by some requests.
+
+        Raises:
+            OSError: the store does not answer, refuses, or answers what is no list.
+        """
         query = {"uploads": "", "prefix": self._requests.prefix}
         while True:
-            found = _read(self._ask("GET", "", query))
+            found = parsed(self._ask("GET", "", query))
             yield from (_upload(each) for each in found.findall("{*}Upload"))
             if found.findtext("{*}IsTruncated") != "true":
                 return
-            query["key-marker"] = found.findtext("{*}NextKeyMarker") or ""
-            query["upload-id-marker"] = found.findtext("{*}NextUploadIdMarker") or ""
+            further = query | {
+                "key-marker": found.findtext("{*}NextKeyMarker") or "",
+                "upload-id-marker": found.findtext("{*}NextUploadIdMarker") or "",
+            }
+            if further == query:
+                msg = "gives one page of its uploads again and again"
+                raise OSError(msg)
+            query = further
 
     def _ask(self, method: str, key: str, query: dict[str, str]) -> bytes:
         """One request; what it answers.
@@ -90,20 +100,19 @@ class UnfinishedUploads:
         return self._requests.signed(method, target, at)
 
 
-def _read(answer: bytes) -> ET.Element:
-    """What a store answers.
+def _upload(found: ET.Element) -> Upload:
+    """One of a list.
 
     Raises:
-        OSError: it is no XML.
+        OSError: it is none.
     """
     try:
-        return ET.fromstring(answer)  # noqa: S314 (of our store; expat bounds entities)
-    except ET.ParseError as exc:
-        raise OSError(repr(exc)) from exc
-
-
-def _upload(found: ET.Element) -> Upload:
-    begun = datetime.fromisoformat(found.findtext("{*}Initiated") or "")
+        begun = datetime.fromisoformat(found.findtext("{*}Initiated") or "")
+    except ValueError as exc:
+        msg = f"answered what is no list ({exc})"
+        raise OSError(msg) from exc
     return Upload(
-        found.findtext("{*}Key") or "", found.findtext("{*}UploadId") or "", begun
+        found.findtext("{*}Key") or "",
+        found.findtext("{*}UploadId") or "",
+        begun if begun.tzinfo else begun.replace(tzinfo=UTC),
     )

@@ -257,7 +257,9 @@ class LossyLink(Link):
         return piece
 
 
-@pytest.mark.parametrize("word", [b"<CompleteMultipartUpload", b"if-none-match"])
+@pytest.mark.parametrize(
+    "word", [b"<CompleteMultipartUpload", b"if-none-match", b"&uploads= "]
+)
 def test_answer_that_is_lost_is_no_other_backup(
     s3_server: S3Server, recipients: list[str], word: bytes
 ) -> None:

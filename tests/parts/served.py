@@ -68,7 +68,7 @@ def _handler(served: Served) -> type[BaseHTTPRequestHandler]:
                 # Who asked has gone, as of 50 MB they should.
                 self.close_connection = True
 
-        do_POST = do_GET  # noqa: N815 (the base class has it so)
+        do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815 (the base class has it so)
 
         def log_message(self, *_args: object) -> None:
             """Say nothing."""

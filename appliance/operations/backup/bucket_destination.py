@@ -9,6 +9,7 @@ Source: docs/backup.md "Into a bucket".
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -30,7 +31,12 @@ from appliance.operations.backup.destinations import (
 from appliance.operations.backup.names import SUM_SUFFIX, BackupName
 from appliance.settings import Settings, SettingsError
 from appliance.storage.bucket_parts import PartedUpload, TakenError, patiently
-from appliance.storage.bucket_requests import Answer, BucketRequests, RefusedError
+from appliance.storage.bucket_requests import (
+    Answer,
+    BucketRequests,
+    RefusedError,
+    parsed,
+)
 from appliance.storage.bucket_uploads import UnfinishedUploads
 
 _BEGINS: Final = "rubrica-"
@@ -43,8 +49,8 @@ _SUM_BYTES: Final = 1024
 _GONE: Final = 404
 _CHANGED: Final = 412
 _CONDITION: Final = {"if-none-match": "*"}
-_DIGITS: Final = 64
-"""Of a SHA-256, hexadecimal."""
+_SHA256: Final = re.compile(rb"[0-9a-f]{64}(?!\w)")
+"""As sha256sum begins its line."""
 
 
 class BucketDestination:
@@ -132,9 +138,10 @@ class BucketDestination:
     def remove(self, file: str) -> None:
         """See `Destination`."""
         with self._named():
-            # Its hash last: one that is left over is removed later.
+            # Its hash last: one that is left over is removed later. Another run, or
+            # one whose answer was lost, may have removed them already.
             for each in (file, file + SUM_SUFFIX):
-                self._ask("DELETE", each)
+                self._ask_if_there("DELETE", each)
 
     def fetch(self, file: str, into: Path) -> None:
         """Copy a backup to a file, and compare its hash with the one beside it.
@@ -172,7 +179,7 @@ class BucketDestination:
         elif wanted != digest.hexdigest():
             msg = (
                 f"{self.told}/{file}: is cut off or damaged: its SHA-256 is "
-                f"{digest.hexdigest()}, and the one beside it says {wanted}"
+                f"{digest.hexdigest()}, and the one beside it says {wanted or 'none'}"
             )
             raise SettingsError(msg)
         say(f"{self.told}/{file}: {size} bytes, SHA-256 {digest.hexdigest()}")
@@ -215,7 +222,7 @@ class BucketDestination:
                 raise TakenError from exc
 
     def _sum_of(self, file: str) -> str | None:
-        """The hash beside an object; None where there is none.
+        """The hash beside an object; None where nothing is, empty where it says none.
 
         Raises:
             OSError: the store does not answer, or refuses.
@@ -223,7 +230,8 @@ class BucketDestination:
         found = self._ask_if_there("GET", file + SUM_SUFFIX)
         if found is None:
             return None
-        return found.content[:_DIGITS].decode(errors="replace")
+        told = _SHA256.match(found.content)
+        return told[0].decode() if told else ""
 
     def _take_back(self, upload: PartedUpload, file: str, *, claimed: bool) -> None:
         """Have nothing be left of what failed, as far as the store answers."""
@@ -254,7 +262,10 @@ class BucketDestination:
 
         try:
             if name.installation is not None:
-                self._uploads.abandon(now - _DEAD_UPLOAD, is_ours)
+                patiently(
+                    lambda: self._uploads.abandon(now - _DEAD_UPLOAD, is_ours),
+                    self._bucket.retry_s,
+                )
                 self._remove_lone_sums(is_ours, now)
         except RefusedError as exc:
             say(f"{self.told}: what killed backups left is not looked for ({exc})")
@@ -305,11 +316,7 @@ class BucketDestination:
         answer = patiently(
             lambda: self._requests.ask("GET", "", query), self._bucket.retry_s
         )
-        try:
-            return ET.fromstring(answer.content)  # noqa: S314 (of our store; expat bounds entities)
-        except ET.ParseError as exc:
-            msg = f"answers what is no list ({exc})"
-            raise OSError(msg) from exc
+        return parsed(answer.content)
 
     def _found(self, each: ET.Element) -> Found:
         """One of a list.
