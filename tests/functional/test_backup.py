@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -254,8 +255,11 @@ def test_secret_that_is_not_there_is_no_backup(empty: Site) -> None:
     assert empty.files("secrets") == []
 
 
-def test_backup_that_is_told_to_stop_leaves_nothing(empty: Site) -> None:
-    """Neither half a file, nor the dump in clear."""
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_backup_that_is_told_to_stop_leaves_nothing(
+    empty: Site, how: signal.Signals
+) -> None:
+    """Neither half a file, nor the dump in clear; as where its terminal goes."""
     held = empty.places / "record"
     pipe = empty.places / "recipients"
     os.mkfifo(pipe)
@@ -267,8 +271,8 @@ def test_backup_that_is_told_to_stop_leaves_nothing(empty: Site) -> None:
         until(lambda: any(held.glob(".new-*")))
         until(lambda: set(WORK.glob("rubrica-backup-*")) > before)
         dumps = set(WORK.glob("rubrica-backup-*")) - before
-        running.terminate()
-        assert running.wait(60) != 0
+        running.send_signal(how)
+        assert running.wait(60) == 130
     finally:
         running.kill()
         pipe.unlink()

@@ -58,7 +58,12 @@ def register(
         backup.add_argument(
             f"--{name}", action="append", default=[], help="of age(1): who may read it"
         )
-    backup.add_argument("--keep", type=int, help="how many of each stay (default: all)")
+    backup.add_argument(
+        "--keep",
+        type=_number,
+        metavar="N",
+        help="how many of each stay (default, and 0: all)",
+    )
     backup.set_defaults(run=_said(_backup))
     restore = commands.add_parser(
         "restore",
@@ -114,7 +119,7 @@ def _add_drill(restore: argparse.ArgumentParser) -> None:
 
 
 def _number(text: str) -> int:
-    """A number of documents.
+    """How many, of documents or of backups.
 
     Raises:
         ValueError: it is none.
@@ -131,13 +136,16 @@ def _said(
     """The same, a fault of the system being one sentence."""
 
     def run(args: argparse.Namespace) -> int:
-        # Told to stop, as by systemd, it takes away what it began, as at Ctrl-C.
+        # Told to stop, as by systemd or by the end of the terminal's session, it takes
+        # away what it began, as at Ctrl-C: the database in clear, the more so.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # not by nohup(1)
+            signal.signal(signal.SIGHUP, signal.default_int_handler)
         try:
             return work(args)
         except OSError as exc:
             # None: its traceback would tell nobody more.
-            msg = f"{exc.filename or args.command}: {exc.strerror}"
+            msg = f"{exc.filename or args.command}: {exc.strerror or exc}"
             raise SettingsError(msg) from None
 
     return run
@@ -296,7 +304,8 @@ def _bring_back(args: argparse.Namespace, backup: Path, secrets: Path | None) ->
         made = put.about.get("made")
         say(f"secrets of {made}: {put.files} files made, {put.kept} kept")
     found = restoring.restore_record(backup, args.identity, args.settings)
-    say(f"record of {found.about['made']}: {found.files} files made, {found.kept} kept")
+    made = found.about.get("made")
+    say(f"record of {made}: {found.files} files made, {found.kept} kept")
     for integrator, sha256 in found.missing:
         say(f"MISSING  {integrator}/{sha256}.pdf")
     say("now: rubrica setup --no-start; rubrica documents recover; ")

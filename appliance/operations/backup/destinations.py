@@ -76,7 +76,7 @@ class Destination(Protocol):
         """
 
     def remove(self, file: str) -> None:
-        """Remove a backup.
+        """Remove a backup; one that is gone already is removed.
 
         Raises:
             SettingsError: it cannot be removed.
@@ -141,7 +141,8 @@ class FolderDestination:
 
     def remove(self, file: str) -> None:
         """See `Destination`."""
-        (self.folder / file).unlink()
+        # Another run may have removed it already.
+        (self.folder / file).unlink(missing_ok=True)
 
 
 def remove_dead(folder: Path, pattern: str, now: datetime) -> None:
@@ -153,14 +154,17 @@ def remove_dead(folder: Path, pattern: str, now: datetime) -> None:
         now: the time.
     """
     for path in folder.glob(pattern):
-        seen = path.lstat()
+        try:
+            seen = path.lstat()
+        except FileNotFoundError:
+            continue  # somebody else's, which just ended
         age = now - datetime.fromtimestamp(seen.st_mtime, now.tzinfo)
         if age < DEAD or seen.st_uid != os.geteuid():
             continue
         if S_ISDIR(seen.st_mode):
             shutil.rmtree(path)
         else:
-            path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def refuse_small(folder: Path, size: int) -> None:
