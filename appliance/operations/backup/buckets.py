@@ -39,6 +39,8 @@ _REQUEST_S: Final = 60.0
 _RETRY_S: Final = 120.0
 _LONGEST_RETRY_S: Final = 3600
 _AWS: Final = ".amazonaws.com"
+_USUAL_PORTS: Final = (None, 80, 443)
+"""Of one store, by HTTP and by HTTPS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +154,12 @@ def _given(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _store(settings: DocumentSettings) -> str:
-    host = urlsplit(settings.endpoint or f"https://s3{_AWS}").netloc.lower()
+    address = urlsplit(settings.endpoint or f"https://s3{_AWS}")
+    host = (address.hostname or "").rstrip(".")
     # A bucket of AWS is the same by the name of any region.
-    return _AWS if host.endswith(_AWS) else host
+    if host.endswith(_AWS):
+        return _AWS
+    return host if address.port in _USUAL_PORTS else f"{host}:{address.port}"
 
 
 def refuse_shared(

@@ -159,7 +159,7 @@ class _Run:
         self.at = "record"
         take_all(wanted.backup, wanted.identity, "record", found, take)
         documents = self._opened(settings, found)
-        yield Part("record", f"whole; made {found.about['made']}")
+        yield Part("record", f"whole; made {found.about.get('made')}")
         version = f"of version {found.about['tables']}; this Rúbrica has {newest()}"
         yield Part("database", f"brought back, tables {version}")
         told, faults = documents.result()

@@ -115,9 +115,13 @@ def bring_back(settings: Settings, dumped: Path, tables: int) -> None:
         SettingsError: it could not be; with its words.
     """
     if settings.database.url == "sqlite":
-        with closing(sqlite3.connect(dumped)) as connection, connection:
-            if tables >= _SAYS_SO:
-                connection.execute(_RESTORED)
+        try:
+            with closing(sqlite3.connect(dumped)) as connection, connection:
+                if tables >= _SAYS_SO:
+                    connection.execute(_RESTORED)
+        except sqlite3.Error as exc:
+            msg = f"database: what the backup has is none ({exc})"
+            raise SettingsError(msg) from exc
         # Over the same file system: a rename puts it there whole.
         dumped.rename(_sqlite_file(settings))
         return

@@ -36,6 +36,8 @@ _SETTINGS_BYTES: Final = 1 << 20
 _PIECE: Final = 1 << 20
 _OTHERS: Final = 0o077
 """Bits of who is not the owner."""
+_DAMAGES: Final = (tarfile.TarError, ValueError, TypeError, RecursionError)
+"""What is raised where a backup says what none says."""
 Taker = Callable[[str, IO[bytes]], None]
 
 
@@ -107,7 +109,7 @@ def _about(backup: Path, identity: Path, kind: str) -> dict[str, Any]:
                 _refuse_other(backup, about, kind)
                 return about
             break
-    except (tarfile.TarError, ValueError, TypeError) as exc:
+    except _DAMAGES as exc:
         raise SettingsError(_damaged(backup, exc)) from exc
     msg = f"{backup}: is not whole"
     raise SettingsError(msg)
@@ -261,7 +263,7 @@ def take_all(
     """
     try:
         whole = _is_whole(backup, identity, kind, restored, take)
-    except (tarfile.TarError, ValueError, TypeError) as exc:
+    except _DAMAGES as exc:
         raise SettingsError(_damaged(backup, exc)) from exc
     if not whole:
         msg = f"{backup}: is not whole"
@@ -305,11 +307,15 @@ def _refuse_other(backup: Path, about: dict[str, Any], kind: str) -> None:
 
     Raises:
         SettingsError: it is one.
+        ValueError: a record does not say of which version they are.
     """
     if about.get("kind") != kind:
         msg = f"{backup}: holds the {about.get('kind')}, not the {kind}"
         raise SettingsError(msg)
     tables = about.get("tables")
+    if kind == "record" and tables is None:
+        msg = "of which version are its tables?"
+        raise ValueError(msg)
     if tables is not None and int(tables) > int(newest()):
         msg = (
             f"{backup}: its tables are of version {tables}, and this one knows "
