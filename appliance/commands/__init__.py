@@ -33,6 +33,8 @@ def command_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rubrica",
         description="Sign PDF documents remotely with keys that an HSM protects.",
+        # Whose work a command is, is told before it is parsed: by whole words.
+        allow_abbrev=False,
     )
     parser.add_argument(
         "--settings",

@@ -11,7 +11,7 @@ Source: systemd-run(1); systemd.exec(5), "Credentials"; systemd.resource-control
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -199,7 +199,7 @@ def ways_of(unit: str) -> list[str]:
 def _lines_of(unit: str, keys: Sequence[str]) -> list[str]:
     """Lines with some keys, but for those that were taken back."""
     found: list[str] = []
-    for line in unit.splitlines():
+    for line in _whole_lines(unit):
         key, _, value = (part.strip() for part in line.partition("="))
         if key not in keys:
             continue
@@ -208,3 +208,25 @@ def _lines_of(unit: str, keys: Sequence[str]) -> list[str]:
         else:
             found = [each for each in found if not each.startswith(f"{key}=")]
     return found
+
+
+def _whole_lines(unit: str) -> Iterator[str]:
+    """Lines of a unit, each with those that it goes on in; no comments.
+
+    Source: systemd.syntax(7): a backslash at a line's end is a blank, and comments
+    between such lines are none of them.
+    """
+    begun = ""
+    for line in unit.splitlines():
+        if line.lstrip().startswith(("#", ";")):
+            continue
+        if line.startswith("["):
+            # Another file, or section: no line goes on beyond the end of its own.
+            yield begun
+            begun = ""
+        if line.endswith("\\"):
+            begun += f"{line[:-1]} "
+            continue
+        yield begun + line
+        begun = ""
+    yield begun

@@ -63,6 +63,7 @@ def test_every_role_has_a_user_and_a_unit() -> None:
         ("hsm init", "signing"),
         ("--settings /etc/rubrica/settings.toml hsm check", "signing"),
         ("--settings=x timestamps try", "chores"),
+        ("-- hsm check", "signing"),
         ("timestamps list", "migrate"),
         ("secrets rotate data", "migrate"),
         ("serve api", "api"),
@@ -145,6 +146,45 @@ IPAddressAllow=2001:db8::/32
         "IPAddressAllow=192.0.2.53",
         "IPAddressAllow=2001:db8::/32",
     ]
+
+
+def test_lines_that_go_on_in_the_next() -> None:
+    """As systemd reads them; comments between are none of them."""
+    unit = """\
+[Service]
+# one of ours \\
+IPAddressAllow=192.0.2.1 \\
+; and one more
+# IPAddressAllow=192.0.2.9
+    192.0.2.2\\
+
+LoadCredential=pepper:\\
+/etc/rubrica/secrets/pepper
+IPAddressDeny=any \\
+# /etc/systemd/system/rubrica-chores.service.d/override.conf
+[Service]
+IPAddressAllow=192.0.2.3
+"""
+
+    assert ways_of(unit) == [
+        "IPAddressAllow=192.0.2.1",
+        "IPAddressAllow=192.0.2.2",
+        "IPAddressDeny=any",
+        "IPAddressAllow=192.0.2.3",
+    ]
+    assert credentials_of(unit) == [
+        "LoadCredential=pepper: /etc/rubrica/secrets/pepper"
+    ]
+
+
+def test_option_that_is_cut_short_is_none(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its value would pass for the command, and that for nobody's."""
+    with pytest.raises(SystemExit):
+        main(["--setting", "/nowhere", "check-ports"])
+
+    assert "--setting" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,27 @@ def test_file_that_is_none_is_told(tmp_path: Path) -> None:
         BackupConfig.read(file)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"keep = {'9' * 5000}",
+        f"to = {'[' * 5000}",
+        ".".join("a" * 5000) + " = 1",
+        'to = "/a\\u0000b"',
+        'recipients = ["age1", "a\\u0000b"]',
+        '[bucket]\naccess_key_file = "/a\\u0000b"',
+    ],
+)
+def test_odd_file_is_told(tmp_path: Path, text: str) -> None:
+    """In one line, whatever stands in it."""
+    file = tmp_path / "backup.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError) as refused:
+        BackupConfig.read(file)
+    assert str(refused.value).startswith(f"{file}: ")
+    assert len(str(refused.value).splitlines()) == 1
+
+
 def test_bucket_has_a_table_of_its_own(tmp_path: Path) -> None:
     """Its URL is a place; each fault of the table is told by its key."""
     file = tmp_path / "backup.toml"
