@@ -3,6 +3,7 @@
 Source: docs/backup.md "Every day", "Into a bucket".
 """
 
+import contextlib
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,15 +13,21 @@ import pytest
 
 from appliance.operations.backup import look, record
 from appliance.operations.backup.bucket_destination import places_of
-from appliance.operations.backup.buckets import BackupBucket, bucket_of
+from appliance.operations.backup.buckets import (
+    BackupBucket,
+    bucket_of,
+    refuse_shared,
+)
 from appliance.operations.backup.config import BackupConfig
 from appliance.operations.backup.names import RECORD, BackupName, installation_id
-from appliance.operations.setup import backups
+from appliance.operations.setup import backups, system
+from appliance.operations.setup.addresses import addresses_of_host
 from appliance.operations.setup.answers import Answers
 from appliance.operations.setup.questions import look as look_at_answer
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
 from tests.parts.s3 import S3Server, lines
+from tests.parts.small_disk import small_disk
 
 MARK = "0190a6ad-0000-7000-8000-000000000001"
 LAST = datetime(2026, 11, 24, 8, 32, 6, tzinfo=UTC)
@@ -75,10 +82,10 @@ def test_unit_gets_a_way_to_the_store(
     resolvers.write_text("search x\nnameserver 10.0.0.53\nnameserver 127.0.0.53\n")
     here = bucket_at(s3_server, f"http://127.0.0.1:{s3_server.port}")
     known = {"s3.inside": "10.0.0.7", "s3.us-east-1.amazonaws.com": "52.216.1.1"}
-    asked = backups._addresses_of
+    asked = addresses_of_host
     monkeypatch.setattr(
         backups,
-        "_addresses_of",
+        "addresses_of_host",
         lambda host: {known[host]} if host in known else asked(host),
     )
 
@@ -160,6 +167,114 @@ def test_doctor_tells_what_is_amiss(
     file.write_text(file.read_text().replace(f'"{config.to}"', '"s3://no-such-one"'))
     (away,) = told()
     assert "NoSuchBucket" in away
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("https://s3.inside", "https://S3.inside.:443/", True),
+        ("https://s3.inside", "http://s3.inside", True),
+        ("https://s3.inside:9000", "https://s3.inside:9001", False),
+        (None, "https://s3.sa-east-1.amazonaws.com", True),
+    ],
+)
+def test_one_store_has_several_addresses(
+    s3_server: S3Server,
+    tmp_path: Path,
+    one: str | None,
+    other: str,
+    *,
+    is_same: bool,
+) -> None:
+    """A port that is usual, capitals, a name's last dot: the same lies there."""
+    pair = bucket_at(s3_server, one), bucket_at(s3_server, other)
+    told = pytest.raises(SettingsError, match="give each a bucket of its own")
+    with told if is_same else contextlib.nullcontext():
+        refuse_shared(settings_with(tmp_path), *pair)
+
+
+def test_name_that_is_none_has_no_address() -> None:
+    """DNS knows no such label; a sentence all the same."""
+    for host in ("a" * 80, "a..b"):
+        with pytest.raises(SettingsError, match="has no address"):
+            addresses_of_host(host)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Where setup writes, without systemd; what it had it do."""
+    ran: list[str] = []
+    timer = tmp_path / "timer"
+    monkeypatch.setattr(backups, "FILE", tmp_path / "backup.toml")
+    monkeypatch.setattr(system, "UNITS", tmp_path / "units")
+
+    def run(*command: str) -> str:
+        ran.append(" ".join(command))
+        if "enable" in command:
+            timer.touch()
+        return ""
+
+    monkeypatch.setattr(system, "run", run)
+    monkeypatch.setattr(
+        backups, "shown", lambda *_: "active" if timer.exists() else "inactive"
+    )
+    return ran
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it is root who sets up")
+def test_timer_runs_whatever_is_amiss_with_a_place(
+    tmp_path: Path, machine: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The next run finds the file, and would leave the timer as it is."""
+    place, file = tmp_path / "place", tmp_path / "backup.toml"
+    away = f'to = "{place}"\nsecrets_to = "s3://a-b"\nrecipients = ["age1…"]\n'
+    away += "[secrets_bucket]\n" + lines(
+        {
+            "endpoint": f"https://{'a' * 80}",
+            "access_key_file": "/none",
+            "secret_key_file": "/none",
+        }
+    )
+    file.write_text(away)
+    settings = settings_with(tmp_path)
+
+    with pytest.raises(SettingsError, match="has no address"):
+        backups.make_way(settings, starts=True)
+    place.mkdir()
+    file.write_text(f'to = "{place}"\nrecipients = ["age1…"]\n')
+    backups.make_way(settings, starts=False)
+
+    assert machine == ["systemctl enable --quiet --now rubrica-backup.timer"]
+    assert f"backups go to {place}\n" == capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it is root who sets up")
+def test_timer_that_does_not_run_is_told(
+    tmp_path: Path, machine: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody stopped it, or wrote the file by hand: it stays as it is."""
+    file = tmp_path / "backup.toml"
+    file.write_text(f'to = "{tmp_path}"\nrecipients = ["age1…"]\n')
+
+    backups.make_way(settings_with(tmp_path), starts=False)
+
+    assert machine == []
+    assert "enable --now rubrica-backup.timer" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it is root who sets up")
+def test_file_that_has_no_room_leaves_nothing(tmp_path: Path) -> None:
+    """What was there before it stays as well."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with small_disk(disk, 65_536) as mounted:
+        if not mounted:
+            pytest.skip("this user mounts no disk")
+        conf = disk / "backup.conf"
+        conf.write_text("before")
+        with pytest.raises(OSError, match="No space left"):
+            system.write_as_it_is_now(conf, "x" * 100_000, mode=0o644, owner=0)
+        assert [path.read_text() for path in disk.iterdir()] == ["before"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="it is root who sets up")

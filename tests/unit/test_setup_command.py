@@ -3,6 +3,8 @@
 Source: tests/functional/test_production.py runs it whole.
 """
 
+import errno
+import os
 from pathlib import Path
 from typing import Final
 
@@ -61,3 +63,33 @@ def test_containers_are_never_started_by_it(
 
     assert ran == []
     assert "--no-start" in capsys.readouterr().err
+
+
+def test_disk_that_is_full_is_one_sentence(
+    ran: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the step after it is not begun."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/etc/rubrica/x")
+
+    monkeypatch.setattr(steps, "make_documents_place", fail)
+
+    assert main(["setup"]) == 78
+
+    told = capsys.readouterr().err
+    assert told == "setup: /etc/rubrica/x: No space left on device\n"
+    assert ran[-1] == "make_secrets"
+
+
+def test_answers_that_no_start_leaves_are_told(
+    ran: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who gave them waits for what they say, and the next run has none of them."""
+    answers = tmp_path / "answers.toml"
+    answers.write_text('backup_file = "/root/backup.toml"\n')
+
+    assert main(["setup", "--no-start", "--answers", str(answers)]) == 0
+
+    assert "not used yet: backup_file" in capsys.readouterr().out
+    assert ran == list(_WRITING)

@@ -8,7 +8,6 @@ Source: docs/backup.md "Every day"; systemd.resource-control(5), "IPAddressAllow
 
 import ipaddress
 import re
-import socket
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -19,7 +18,9 @@ from appliance.operations.backup.bucket_destination import places_of
 from appliance.operations.backup.buckets import BackupBucket
 from appliance.operations.backup.config import FILE, BackupConfig
 from appliance.operations.setup import system
+from appliance.operations.setup.addresses import addresses_of_host
 from appliance.operations.setup.answers import Answers
+from appliance.operations.units import shown
 from appliance.settings import Settings, SettingsError
 
 _DROP_IN: Final = """\
@@ -28,6 +29,7 @@ _DROP_IN: Final = """\
 [Service]
 """
 _UNIT: Final = "rubrica-backup.service"
+_TIMER: Final = "rubrica-backup.timer"
 _RESOLVERS: Final = Path("/etc/resolv.conf")
 _RESOLVER: Final = re.compile(r"^nameserver\s+(\S+)", re.MULTILINE)
 
@@ -80,7 +82,8 @@ def make_way(settings: Settings, *, starts: bool) -> None:
 
     Args:
         settings: of the installation.
-        starts: has the timer run from now on; else that stays as it is.
+        starts: has the timer run from now on; else that stays as it is, and it is
+            told where it does not run.
 
     Raises:
         SettingsError: a place is away, or cannot be used.
@@ -89,10 +92,13 @@ def make_way(settings: Settings, *, starts: bool) -> None:
         say(f"no backups yet: {FILE} says where to (docs/backup.md)")
         return
     config = read_complete(FILE)
+    if starts:
+        # Before what may fail: the next run finds the file, and leaves the timer as is.
+        system.run("systemctl", "enable", "--quiet", "--now", _TIMER)
     lines = way_to(each for each in config.buckets() if each is not None)
     _write_drop_in(system.UNITS / f"{_UNIT}.d" / "backup.conf", lines)
-    if starts:
-        system.run("systemctl", "enable", "--quiet", "--now", "rubrica-backup.timer")
+    if shown(_TIMER, "ActiveState") != "active":
+        say(f"no backups by themselves: systemctl enable --now {_TIMER}")
     for place in places_of(settings, config.at_once()):
         if place is not None:
             place.check()
@@ -104,10 +110,12 @@ def _write_drop_in(path: Path, lines: list[str]) -> None:
     before = path.read_text("utf-8") if path.exists() else _DROP_IN
     if before == text:
         return
-    path.unlink(missing_ok=True)
     if lines:
         path.parent.mkdir(parents=True, exist_ok=True)
-        system.write_if_missing(path, text, mode=0o644, owner=0)
+        # In the place of the one before: killed between, the unit has one of them.
+        system.write_as_it_is_now(path, text, mode=0o644, owner=0)
+    else:
+        path.unlink()
     system.run("systemctl", "daemon-reload")
 
 
@@ -128,14 +136,13 @@ def way_to(buckets: Iterable[BackupBucket], resolvers: Path = _RESOLVERS) -> lis
     found: set[str] = set()
     for bucket in buckets:
         host = urlsplit(bucket.settings.address).hostname or ""
-        here = _addresses_of(host)
+        here = addresses_of_host(host)
         found |= here
         if not _is_address(host):
-            text = resolvers.read_text("utf-8") if resolvers.exists() else ""
+            # Its comments may be in any character set.
+            text = resolvers.read_text("ascii", "replace") if resolvers.exists() else ""
             found |= {each.partition("%")[0] for each in _RESOLVER.findall(text)}
-            if any(
-                ipaddress.ip_address(each).is_global for each in _addresses_of(host)
-            ):
+            if any(ipaddress.ip_address(each).is_global for each in here):
                 return ["IPAddressAllow=any"]
     beyond = sorted(
         each
@@ -143,20 +150,6 @@ def way_to(buckets: Iterable[BackupBucket], resolvers: Path = _RESOLVERS) -> lis
         if _is_address(each) and not ipaddress.ip_address(each).is_loopback
     )
     return [f"IPAddressAllow={each}" for each in beyond]
-
-
-def _addresses_of(host: str) -> set[str]:
-    """The addresses of a name as this machine knows them now.
-
-    Raises:
-        SettingsError: it has none.
-    """
-    try:
-        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError as exc:
-        msg = f"{host}: has no address ({exc.strerror})"
-        raise SettingsError(msg) from exc
-    return {str(info[4][0]).partition("%")[0] for info in infos}
 
 
 def _is_address(host: str) -> bool:

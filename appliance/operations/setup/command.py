@@ -42,7 +42,23 @@ def register(
         help="write settings, keys, units and tables, touch no HSM and start nothing: "
         "before `hsm take-over` of a restore, or a key ceremony",
     )
-    setup.set_defaults(run=_setup)
+    setup.set_defaults(run=_said)
+
+
+def _said(args: argparse.Namespace) -> int:
+    """The same as `_setup`, a fault of the system being one sentence.
+
+    Raises:
+        SettingsError: in the place of `OSError`, as of a disk that is full.
+        BrokenPipeError: nobody reads what is told any more.
+    """
+    try:
+        return _setup(args)
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        msg = f"setup: {exc.filename or 'the system'}: {exc.strerror or exc}"
+        raise SettingsError(msg) from exc
 
 
 def _setup(args: argparse.Namespace) -> int:
@@ -76,6 +92,11 @@ def _setup(args: argparse.Namespace) -> int:
     steps.make_database(settings)
     if args.no_start:
         say("written; nothing was started: rubrica setup goes on from here")
+        later = [
+            key for key in ("administrator", "backup_file") if getattr(answers, key)
+        ]
+        if later:
+            say(f"not used yet: {', '.join(later)}; give it --answers with them again")
         return 0
     steps.prepare_hsm()
     steps.check_settings()

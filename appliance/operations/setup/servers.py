@@ -15,7 +15,6 @@ import ipaddress
 import os
 import secrets
 import shutil
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +27,7 @@ from appliance.commands.database import database_name, roles_sql, verifiers_of
 from appliance.commands.terminal import say
 from appliance.operations.libpq import libpq_variables, named_user
 from appliance.operations.setup import system
+from appliance.operations.setup.addresses import addresses_of_host
 from appliance.operations.setup.answers import AUTHORITIES, PASSWORDS, Answers
 from appliance.settings import Settings, SettingsError
 from appliance.storage.engines import connect_options, database_url
@@ -230,12 +230,7 @@ def addresses_of(url: str) -> set[str]:
         host = urlsplit(f"//{each}").hostname
         if not host:
             continue
-        try:
-            infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except OSError as exc:
-            msg = f"{host}: has no address ({exc.strerror})"
-            raise SettingsError(msg) from exc
-        found |= {str(info[4][0]) for info in infos}
+        found |= addresses_of_host(host)
     return found
 
 

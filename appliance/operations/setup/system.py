@@ -131,14 +131,18 @@ def _write(path: Path, text: str, mode: int, owner: str | int) -> None:
     if isinstance(owner, str):
         found = pwd.getpwnam(owner)
         user, group = found.pw_uid, found.pw_gid
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        # By the descriptor: whose folder it is may put another file under the name.
-        os.fchown(file.fileno(), int(user), int(group))
-        os.fchmod(file.fileno(), mode)
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(temporary).rename(path)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            # By the descriptor: whose folder it is may put another file under the name.
+            os.fchown(file.fileno(), int(user), int(group))
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).rename(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def new_secret() -> str:
