@@ -28,7 +28,7 @@ from tests.parts.steady_load import PER_S, SteadyLoad
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1800),
     pytest.mark.skipif(not can_make_networks(), reason="it takes root and iproute2"),
 ]
 _AWAY_S: Final = 30.0

@@ -129,15 +129,11 @@ class BucketPlace:
 
     def names(self) -> list[str]:
         """Of all that lies there, in order."""
-        return [each.name for page in self.bucket.pages() for each in page]
+        return _names(self.bucket)
 
     def read(self, name: str) -> bytes:
         """What lies at a place."""
-        stored = self.bucket.look(name)
-        assert stored is not None
-        found = self.bucket.read(name, 0, max(stored.size_bytes, 1))
-        assert found is not None
-        return bytes(found[1])
+        return _content(self.bucket, name)
 
     def write(self, name: str, content: bytes) -> None:
         """Put something there, behind the store's back."""
@@ -157,12 +153,25 @@ class BucketPlace:
 
         A document that the folder has already is not fetched again.
         """
-        copy = FolderPlace(folder)
-        names, there = set(self.names()), set(copy.names())
+        # One client for all: each reads the certificates of all the world's CAs.
+        copy, bucket = FolderPlace(folder), self.bucket
+        names, there = set(_names(bucket)), set(copy.names())
         for name in there - names:
             copy.remove(name)
         for name in names - {each for each in there if each.endswith(".pdf")}:
-            copy.write(name, self.read(name))
+            copy.write(name, _content(bucket, name))
+
+
+def _names(bucket: Bucket) -> list[str]:
+    return [each.name for page in bucket.pages() for each in page]
+
+
+def _content(bucket: Bucket, name: str) -> bytes:
+    stored = bucket.look(name)
+    assert stored is not None
+    found = bucket.read(name, 0, max(stored.size_bytes, 1))
+    assert found is not None
+    return bytes(found[1])
 
 
 KINDS = ("folder", "bucket")
