@@ -77,7 +77,8 @@ export function reflect(chosen) {
   const page = document.getElementById("page");
   if (!page) return;
   page.closest(".field").hidden = chosen.field !== null;
-  page.value = String(chosen.page);
+  // What somebody is typing there is theirs until they leave it.
+  if (page !== document.activeElement) page.value = String(chosen.page);
 }
 
 function pageInput(pages, chosen, change) {

@@ -231,6 +231,30 @@ async def test_choice_that_comes_late_gives_way_to_a_later_one(
     assert signature_boxes(base64.b64decode(completed["delivery"]["fileBase64"])) == []
 
 
+async def test_page_that_is_being_typed_is_left_alone(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The answer to an earlier choice may come in between."""
+    frame = await _placing(site, person, page)
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route("**/embed/api/place", hold, times=1)
+    await frame.check("input[value=bottomRight]")
+    await asked.wait()
+    await frame.fill("#page", "3")
+    go_on.set()
+    await expect(frame.locator("#viewer")).to_have_attribute("aria-busy", "false")
+
+    await expect(frame.locator("#page")).to_have_value("3")
+    await frame.locator("#page").blur()
+    await expect(frame.locator(".page").nth(2).locator(".stamp")).to_be_visible()
+
+
 async def test_refused_page_leaves_the_mark_where_it_is_shown(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
