@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _LONGEST_S: Final = 120.0
+_AGAIN_S: Final = 2.0
+"""Somebody whose Ctrl-C does nothing presses it again after so long."""
 _PROMPT: Final = b"]: "
 _PIECE: Final = 4096
 ENTER: Final = ""
@@ -73,12 +75,17 @@ def at_terminal(
 
 def _talk(handle: int, left: Mapping[str, list[str]], done: Dialogue) -> None:
     """Answer until the other end is closed."""
-    said, since = b"", 0
+    said, since, pressed = b"", 0, b""
     deadline = time.monotonic() + _LONGEST_S
     while True:
-        wait_s = deadline - time.monotonic()
-        ready, _, _ = select.select([handle], [], [], max(wait_s, 0))
-        assert ready, f"neither asks nor ends: {said.decode(errors='replace')}"
+        ready, _, _ = select.select([handle], [], [], _AGAIN_S)
+        if not ready:
+            told = said.decode(errors="replace")
+            assert time.monotonic() < deadline, f"neither asks nor ends: {told}"
+            if pressed == CTRL_C.encode():
+                # Between a question and its read, Python notes a signal and reads on.
+                os.write(handle, pressed)
+            continue
         try:
             piece = os.read(handle, _PIECE)
         except OSError:
@@ -92,7 +99,8 @@ def _talk(handle: int, left: Mapping[str, list[str]], done: Dialogue) -> None:
             since = len(said)
             question = said.decode().splitlines()[-1].rstrip()
             done.asked.append(question)
-            os.write(handle, _answer(question, left))
+            pressed = _answer(question, left)
+            os.write(handle, pressed)
 
 
 def _answer(question: str, left: Mapping[str, list[str]]) -> bytes:
