@@ -83,14 +83,19 @@ def read_public(key: pkcs11.PublicKey) -> PublicKey:
     """Read a public key object.
 
     Raises:
-        HsmRefusedError: no RSA key, and on no curve of ours.
+        HsmRefusedError: no RSA key, and on no curve of ours; or half a key.
         PKCS11Error: the token failed.
     """
     if key.key_type is KeyType.RSA:
-        return rsa.RSAPublicNumbers(
+        numbers = rsa.RSAPublicNumbers(
             e=int.from_bytes(key[Attribute.PUBLIC_EXPONENT]),
             n=int.from_bytes(key[Attribute.MODULUS]),
-        ).public_key()
+        )
+        try:
+            return numbers.public_key()
+        except ValueError as exc:
+            msg = f"public key {key.label} is no RSA key: its file may be damaged"
+            raise HsmRefusedError(msg) from exc
     try:
         curve = _CURVES[key[Attribute.EC_PARAMS]]
         return ec.EllipticCurvePublicKey.from_encoded_point(

@@ -307,6 +307,20 @@ def test_init_killed_is_completed_by_the_next(
     assert bare.check().good
 
 
+def test_damaged_public_key_is_named(made: HsmInstallation) -> None:
+    """What a disk left of its file is no number that a key has."""
+    label = objects.CA_LABEL.encode()
+    files = [p for p in made.tokens.rglob("*.object") if label in p.read_bytes()]
+    public = min(files, key=lambda path: path.stat().st_size)
+    public.write_bytes(public.read_bytes()[: public.stat().st_size * 3 // 10])
+
+    code, said = made.command("init")
+
+    assert code == 1
+    assert "may be damaged" in said
+    assert "Traceback" not in said
+
+
 def test_keys_made_by_init_cannot_be_read(made: HsmInstallation) -> None:
     """CA, TSA and keep-alive keys are sensitive, not extractable and only sign."""
     for ref in objects.OWN_KEYS - {objects.IDENTITY_KEY}:
