@@ -96,7 +96,9 @@ def test_five_commands_to_a_signed_document(
     machine.run(proxy)
 
     assert "signed through the API" in told
-    assert told.rstrip().endswith("valid")
+    *_, verified, backups = told.rstrip().splitlines()
+    assert verified.endswith("valid")
+    assert backups.startswith("no backups yet: /etc/rubrica/backup.toml")
     assert len(install.splitlines()[:1] + setup.splitlines() + proxy.splitlines()) <= 5
     answer = machine.run(
         "curl -s --cacert /etc/ssl/firma.example.pem"
