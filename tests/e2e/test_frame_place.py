@@ -38,6 +38,26 @@ async def _placing(
     return frame
 
 
+async def _hold(
+    page: Page, times: int | None = None
+) -> tuple[asyncio.Event, asyncio.Event]:
+    """Keep back what asks for a place: that it did, and leave to go on.
+
+    Args:
+        page: that asks.
+        times: how many are kept back; all of them by default.
+    """
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route("**/embed/api/place", hold, times=times)
+    return asked, go_on
+
+
 async def _settled(frame: Frame) -> list[float]:
     """Left, top, width and height of the mark, in points, once it stands."""
     await expect(frame.locator("input[value=custom]")).to_be_checked()
@@ -165,14 +185,7 @@ async def test_who_goes_on_while_the_place_is_looked_at_signs_there(
     frame = await _placing(site, person, page)
     mark = frame.locator(".stamp")
     before = await mark.evaluate(_WHERE)
-    asked, go_on = asyncio.Event(), asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        asked.set()
-        await go_on.wait()
-        await route.continue_()
-
-    await page.route("**/embed/api/place", hold)
+    asked, go_on = await _hold(page)
     await frame.evaluate(
         """() => new Promise((rested) => {
           const mark = document.querySelector(".stamp");
@@ -210,14 +223,7 @@ async def test_choice_that_comes_late_gives_way_to_a_later_one(
 ) -> None:
     """Arrow keys pass by *somewhere else*; what its answer says changes nothing."""
     frame = await _placing(site, person, page)
-    asked, go_on = asyncio.Event(), asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        asked.set()
-        await go_on.wait()
-        await route.continue_()
-
-    await page.route("**/embed/api/place", hold, times=1)
+    asked, go_on = await _hold(page, times=1)
     await frame.check("input[value=custom]")
     await asked.wait()
     await frame.check("input[value=none]")
@@ -236,14 +242,7 @@ async def test_page_that_is_being_typed_is_left_alone(
 ) -> None:
     """The answer to an earlier choice may come in between."""
     frame = await _placing(site, person, page)
-    asked, go_on = asyncio.Event(), asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        asked.set()
-        await go_on.wait()
-        await route.continue_()
-
-    await page.route("**/embed/api/place", hold, times=1)
+    asked, go_on = await _hold(page, times=1)
     await frame.check("input[value=bottomRight]")
     await asked.wait()
     await frame.fill("#page", "3")
