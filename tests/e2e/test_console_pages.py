@@ -143,8 +143,8 @@ class Look:
         """Fill fields, send the form, and look at what comes."""
         for field_name, value in fields.items():
             await self.page.locator(f"#f-{field_name}").fill(value)
-        await self.page.locator("main form button").first.click()
-        await self.page.wait_for_load_state()
+        async with self.page.expect_navigation():
+            await self.page.locator("main form button").first.click()
         await self.at(name)
 
 
@@ -209,7 +209,8 @@ async def test_every_answer_to_a_form_is_sound(
         await page.goto(administrator.url(path))
         await look.send(name, **fields)
     await page.goto(administrator.url(signer))
-    await page.get_by_role("button", name="Generar un PIN nuevo").click()
+    async with page.expect_navigation():
+        await page.get_by_role("button", name="Generar un PIN nuevo").click()
     await look.at("pin-created")
     await page.goto(administrator.url("/admin/account/totp"))
     code = administrator.code()
