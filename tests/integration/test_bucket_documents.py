@@ -47,6 +47,8 @@ NAME = name_of(ONE, SHA256)
 LARGE = os.urandom(12 * 1_048_576)
 """Sent in parts."""
 DAY = timedelta(days=1)
+_TICK = timedelta(milliseconds=20)
+"""More than a tick of any kernel (at most 10 ms)."""
 _MAKE = """
 import sys
 from appliance.settings import DocumentSettings, SettingsError
@@ -76,8 +78,12 @@ def documents(place: BucketPlace) -> BucketDocuments:
 
 
 async def until_later_than(moment: datetime) -> None:
-    """Return once that is past."""
-    await asyncio.sleep(max((moment - now()).total_seconds(), 0))
+    """Return once that is past, for the dates of files too.
+
+    A kernel dates them by its coarse clock, which is up to one tick behind.
+    """
+    left = moment + _TICK - now()
+    await asyncio.sleep(max(left.total_seconds(), 0))
 
 
 def beside(suffix: str) -> str:
