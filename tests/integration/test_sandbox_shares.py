@@ -26,7 +26,7 @@ ACME = IntegratorId("acme")
 _PATIENCE_S = 60.0
 _LOOK_AGAIN_S = 0.01
 _QUIET_TIMES = 9
-_ROUNDS = 3
+_ROUNDS = 8
 _ASK_AGAIN_S = 0.1
 _ROOM_S = 0.3
 """What a machine that others use may take of a time that is a few hundredths."""
