@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from appliance.domain.vocab import Environment
 from appliance.operations.backup import look, record
 from appliance.operations.backup.bucket_destination import places_of
 from appliance.operations.backup.buckets import (
@@ -30,7 +31,24 @@ from tests.parts.s3 import S3Server, lines
 from tests.parts.small_disk import small_disk
 
 MARK = "0190a6ad-0000-7000-8000-000000000001"
+BUCKET = """\
+to = "s3://docs"
+[bucket]
+access_key_file = "{}"
+secret_key_file = "{}"
+"""
+_UNITS = Path(__file__).resolve().parents[2] / "systemd"
 LAST = datetime(2026, 11, 24, 8, 32, 6, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def hidden(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """What the unit does not see, but for where tests have their files."""
+    every = backups.HIDDEN
+    monkeypatch.setattr(
+        backups, "HIDDEN", [each for each in every if Path(each).name != "tmp"]
+    )
+    return every
 
 
 @pytest.fixture
@@ -144,6 +162,7 @@ def test_doctor_tells_what_is_amiss(
     """Nothing there; all there; an old one alone; a bucket that is away."""
     settings, file = settings_with(tmp_path), tmp_path / "backup.toml"
     assert list(look.look_at_backups(settings, file)) == []
+    monkeypatch.setattr(look, "shown", lambda *_: "active")
     monkeypatch.setattr(record, "table_version", lambda _: "0002")
     monkeypatch.setattr(record, "documents_mark", lambda *_: MARK)
     monkeypatch.setattr(record, "last_backup", lambda *_: LAST)
@@ -167,6 +186,56 @@ def test_doctor_tells_what_is_amiss(
     file.write_text(file.read_text().replace(f'"{config.to}"', '"s3://no-such-one"'))
     (away,) = told()
     assert "NoSuchBucket" in away
+
+
+@pytest.mark.parametrize(
+    ("environment", "state", "found"),
+    [
+        ("PROD", "not-found", ["no backups"]),
+        ("PROD", "masked", []),
+        ("PREPROD", "not-found", []),
+    ],
+)
+def test_production_without_backups_is_amiss(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: str,
+    state: str,
+    found: list[str],
+) -> None:
+    """Unless somebody said that they are made by other means."""
+    monkeypatch.setattr(look, "is_masked", lambda _: state == "masked")
+    settings = settings_with(tmp_path)
+    settings = settings.model_copy(update={"environment": Environment(environment)})
+
+    told = list(look.look_at_backups(settings, tmp_path / "backup.toml"))
+
+    assert [each.what.partition(":")[0] for each in told] == found
+    assert all("systemctl mask" in each.remedy for each in told)
+
+
+@pytest.mark.parametrize(
+    ("is_masked", "state", "is_told"),
+    [(False, "inactive", True), (False, "active", False), (True, "inactive", False)],
+)
+def test_timer_that_stands_still_is_amiss(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_masked: bool,
+    state: str,
+    is_told: bool,
+) -> None:
+    """Where a file says that backups are to be made."""
+    file = tmp_path / "backup.toml"
+    file.write_text(f'to = "{tmp_path}/none"\nrecipients = ["age1…"]\n')
+    monkeypatch.setattr(look, "is_masked", lambda _: is_masked)
+    monkeypatch.setattr(look, "shown", lambda *_: state)
+
+    told = look.look_at_backups(settings_with(tmp_path), file)
+
+    is_first = next(told).what == "rubrica-backup.timer: does not run"
+    assert is_first == is_told
 
 
 @pytest.mark.parametrize(
@@ -275,6 +344,36 @@ def test_file_that_has_no_room_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="No space left"):
             system.write_as_it_is_now(conf, "x" * 100_000, mode=0o644, owner=0)
         assert [path.read_text() for path in disk.iterdir()] == ["before"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'to = "/root/backups"',
+        'to = "/backup"\nsecrets_to = "/home/ana/secrets"',
+        'to = "/backup"\nrecipients_files = ["/root/age.pub"]',
+        BUCKET.format("/root/k", "/k"),
+        BUCKET.format("/k", "/root/k"),
+    ],
+)
+def test_file_that_the_unit_cannot_see_is_refused(tmp_path: Path, line: str) -> None:
+    """Root reads it, so that only the timer would have failed, at night."""
+    given = tmp_path / "given.toml"
+    given.write_text(f'recipients = ["age1…"]\n{line}\n')
+    answers = Answers.of({"backup_file": str(given)})
+
+    (fault,) = look_at_answer(answers, "backup_file")
+
+    assert "rubrica-backup.service sees nothing below /home, /root" in fault
+
+
+def test_what_is_hidden_is_what_the_unit_says(hidden: tuple[str, ...]) -> None:
+    """Source: systemd.exec(5), "ProtectHome=", "PrivateTmp="."""
+    unit = (_UNITS / "rubrica-backup.service").read_text()
+
+    assert {"ProtectHome=yes", "PrivateTmp=yes"} <= set(unit.splitlines())
+    homes = {"/home", "/root", "/run/user"}
+    assert set(hidden) == {*homes, "/tmp", "/var/tmp"}  # noqa: S108 (the names)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="it is root who sets up")

@@ -11,12 +11,15 @@ import os
 import subprocess
 from base64 import b64decode
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from appliance.commands.database import scram_verifier
 from appliance.operations.setup import servers, system
+from appliance.operations.setup.answers import Answers
+from appliance.operations.setup.questions import look
 from appliance.settings import Settings, SettingsError
 from appliance.storage.password_files import password_file_of
 from appliance.storage.rights import OWNER, Role
@@ -121,6 +124,33 @@ def test_somebody_else_makes_the_users(
     servers.make_users(settings, "postgres", "")
 
     assert not written.exists()
+
+
+def test_superuser_is_tried_when_asked_for(
+    tmp_path: Path, postgres: PostgresServer, authority: Authority
+) -> None:
+    """By TLS, as the users will be; a wrong password is told at the question."""
+    password = tmp_path / "superuser"
+    answers = Answers.of(
+        {
+            "database": f"postgresql://localhost:{postgres.port}/rubrica",
+            "database_ca": str(authority.certificate),
+            "database_superuser": "rubrica",
+            "database_superuser_password_file": str(password),
+        }
+    )
+    key = "database_superuser_password_file"
+
+    (missing,) = look(answers, key)
+    password.write_text("otra")
+    (wrong,) = look(answers, key)
+    password.write_text(postgres.password)
+    (untrusted,) = look(replace(answers, database_ca=""), key)
+
+    assert look(answers, key) == []
+    assert "cannot be read" in missing
+    assert "rubrica does not get in: password authentication failed" in wrong
+    assert "certificate" in untrusted.lower()
 
 
 def test_setup_makes_the_users(

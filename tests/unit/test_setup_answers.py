@@ -142,7 +142,6 @@ def test_no_answer_breaks_the_file(text: str) -> None:
         ("redis_ca", "/etc/passwd", "holds no certificates"),
         ("database", "postgresql://127.0.0.1:1/rubrica", "does not answer"),
         ("database_ca", "/nowhere", "cannot be read"),
-        ("database_superuser_password_file", "/nowhere", "is not there"),
         ("documents", "documentos", "absolute"),
         ("documents", "/srv/mis documentos", "letters"),
         ("documents", "/srv/%h", "letters"),

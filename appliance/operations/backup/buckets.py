@@ -30,9 +30,9 @@ SCHEME: Final = "s3://"
 Where = Path | str
 """A folder or a file of this machine, or a URL of a bucket or of what lies in one."""
 RETRY: Final = "retry_s"
-_FILES: Final = ("access_key_file", "secret_key_file", "root_certificate_file")
+FILES: Final = ("access_key_file", "secret_key_file", "root_certificate_file")
 _TIMES: Final = ("connect_timeout_s", "request_timeout_s")
-_KEYS: Final = ("endpoint", "region", "address_style", *_FILES, *_TIMES, RETRY)
+_KEYS: Final = ("endpoint", "region", "address_style", *FILES, *_TIMES, RETRY)
 _NEEDED: Final = ("access_key_file", "secret_key_file")
 _REQUEST_S: Final = 60.0
 """A link abroad carries less than one to a store beside the machine."""
@@ -126,7 +126,7 @@ def table_faults(table: object, at: str) -> Iterator[str]:
     for key in table:
         if key not in _KEYS:
             yield f"{at}.{key}: unknown key; allowed here: {', '.join(_KEYS)}"
-    for key in _FILES:
+    for key in FILES:
         value = table.get(key)
         if value is not None and not (
             isinstance(value, str) and Path(value).is_absolute()
@@ -142,7 +142,7 @@ def table_faults(table: object, at: str) -> Iterator[str]:
     except ValidationError as exc:
         for error in exc.errors():
             key = str(error["loc"][0])
-            if key not in _FILES:
+            if key not in FILES:
                 told = str(error.get("ctx", {}).get("error", error["msg"]))
                 yield f"{at}.{key}: {told.replace('documents.', f'{at}.')}"
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from appliance.domain.vocab import Environment
 from appliance.operations.backup import record
 from appliance.operations.backup.bucket_destination import places_of
 from appliance.operations.backup.config import FILE, BackupConfig
@@ -22,12 +23,16 @@ from appliance.operations.backup.names import (
     installation_id,
 )
 from appliance.operations.looks import Finding
+from appliance.operations.units import is_masked, shown
 from appliance.settings import Settings, SettingsError
 
 _LATE: Final = timedelta(days=2)
 """One that was made by hand, and put elsewhere, is no sign that others were removed."""
 _WHY: Final = "journalctl -u rubrica-backup -n 20"
 _AGAIN: Final = "systemctl start rubrica-backup.service"
+_TIMER: Final = "rubrica-backup.timer"
+_OTHERWISE: Final = f"made by other means: systemctl mask {_TIMER}"
+_HOW: Final = f"write it, and rubrica setup (docs/backup.md); {_OTHERWISE}"
 
 
 def look_at_backups(settings: Settings, file: Path = FILE) -> Iterator[Finding]:
@@ -35,10 +40,18 @@ def look_at_backups(settings: Settings, file: Path = FILE) -> Iterator[Finding]:
 
     Args:
         settings: of the installation.
-        file: what says where they are; where there is none, nothing is amiss.
+        file: what says where they are. Where there is none, that is amiss in PROD,
+            unless the timer is masked: backups are made by other means then.
     """
+    is_ours = not is_masked(_TIMER)
     if not file.exists():
+        if is_ours and settings.environment is Environment.PROD:
+            yield Finding(f"no backups: {file} is not there", _HOW)
         return
+    if is_ours and shown(_TIMER, "ActiveState") != "active":
+        yield Finding(
+            f"{_TIMER}: does not run", f"systemctl enable --now {_TIMER} ({_OTHERWISE})"
+        )
     try:
         places = places_of(settings, BackupConfig.read(file).at_once())
         tables = int(record.table_version(settings))

@@ -8,14 +8,14 @@ Source: docs/backup.md "Every day"; systemd.resource-control(5), "IPAddressAllow
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from appliance.commands.terminal import say
 from appliance.operations.backup.bucket_destination import places_of
-from appliance.operations.backup.buckets import BackupBucket
+from appliance.operations.backup.buckets import FILES, BackupBucket
 from appliance.operations.backup.config import FILE, BackupConfig
 from appliance.operations.setup import system
 from appliance.operations.setup.addresses import addresses_of_host
@@ -30,6 +30,8 @@ _DROP_IN: Final = """\
 """
 _UNIT: Final = "rubrica-backup.service"
 _TIMER: Final = "rubrica-backup.timer"
+HIDDEN: Final = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108 (where nothing is put)
+"""What the unit has empty ones of (ProtectHome=, PrivateTmp=)."""
 _RESOLVERS: Final = Path("/etc/resolv.conf")
 _RESOLVER: Final = re.compile(r"^nameserver\s+(\S+)", re.MULTILINE)
 
@@ -50,8 +52,36 @@ def read_complete(path: Path) -> BackupConfig:
     if not config.recipients and not config.recipients_files:
         msg = f"{path}: recipients: is missing; a timer gives no options"
         raise SettingsError(msg)
-    config.buckets()
+    unseen = [str(each) for each in _files(config) if _is_hidden(each)]
+    if unseen:
+        msg = (
+            f"{path}: {', '.join(unseen)}: {_UNIT} sees nothing below "
+            f"{', '.join(HIDDEN)}; a key's place is /etc/rubrica/secrets"
+        )
+        raise SettingsError(msg)
     return config
+
+
+def _files(config: BackupConfig) -> Iterator[Path]:
+    """Files and folders that the unit has to see.
+
+    Raises:
+        SettingsError: what says how a bucket is reached is wrong, or missing.
+    """
+    yield from config.recipients_files
+    yield from (
+        each for each in (config.to, config.secrets_to) if isinstance(each, Path)
+    )
+    for bucket in config.buckets():
+        known = bucket.settings if bucket is not None else None
+        for name in FILES if known is not None else ():
+            file = getattr(known, name)
+            if file is not None:
+                yield file
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(path.resolve().is_relative_to(each) for each in HIDDEN)
 
 
 def bring_file(answers: Answers, into: Path = FILE) -> bool:

@@ -1,11 +1,11 @@
 """Ask for each answer and look at it at once: at a terminal one asks again."""
 
 import contextlib
-import os
 import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
@@ -27,6 +27,11 @@ from appliance.operations.setup.answers import (
     settings_text,
 )
 from appliance.operations.setup.proxy import fits
+from appliance.operations.setup.public_names import (
+    look_at_certificate,
+    look_at_key,
+    missing_yet,
+)
 from appliance.operations.setup.system import psql
 from appliance.settings import Settings, SettingsError
 from appliance.settings.faults import read_tables
@@ -127,6 +132,8 @@ def ask_all(
     faults += [f"{key}: {text}" for key, text in rest if key not in _ANSWERED]
     if faults:
         raise SettingsError("\n".join(faults))
+    for line in missing_yet(answers):
+        say(f"not yet: {line}")
     return answers
 
 
@@ -283,8 +290,12 @@ def _look_at_documents(answers: Answers) -> Iterator[str]:
     above = next(each for each in (path, *path.parents) if each.exists())
     if not above.is_dir():
         yield f"{above}: is no folder"
-    elif not os.access(above, os.W_OK) or os.statvfs(above).f_flag & os.ST_RDONLY:
-        yield f"{above}: cannot be written to"
+        return
+    try:
+        with tempfile.TemporaryFile(dir=above):
+            pass
+    except OSError as exc:
+        yield f"{above}: cannot be written to ({exc.strerror})"
 
 
 def _look_at_bucket(answers: Answers) -> Iterator[str]:
@@ -325,6 +336,28 @@ def _look_at_proxy(answers: Answers) -> Iterator[str]:
         yield f"must be one of {', '.join(PROXIES)}"
 
 
+def _look_at_superuser(answers: Answers) -> Iterator[str]:
+    """Log in as whoever is to make the users."""
+    from appliance.operations.setup.servers import refused_login  # noqa: PLC0415 (heavy)
+
+    path = answers.database_superuser_password_file
+    if not path or not answers.has_database_host:
+        return
+    settings = read_tables(tomllib.loads(settings_text(answers)))
+    authority = Path(answers.database_ca) if answers.database_ca else None
+    # Where the settings say that files are, setup has not put them yet.
+    changed = {"root_certificate_file": authority, "password_file": None}
+    database = settings.database.model_copy(update=changed)
+    settings = settings.model_copy(update={"database": database})
+    try:
+        password = read_password(Path(path))
+    except SettingsError as exc:
+        yield str(exc)
+        return
+    if told := refused_login(settings, answers.database_superuser, password):
+        yield told
+
+
 def _look_at_file(path: str) -> Iterator[str]:
     if path and not Path(path).is_file():
         yield f"{path}: is not there"
@@ -345,9 +378,7 @@ def _look_at_backup_file(path: str) -> Iterator[str]:
 _LOOKS: Final[Mapping[str, Callable[[Answers], Iterator[str]]]] = {
     "database": _look_at_database,
     "database_ca": lambda answers: _look_at_authorities(answers.database_ca),
-    "database_superuser_password_file": lambda answers: _look_at_file(
-        answers.database_superuser_password_file
-    ),
+    "database_superuser_password_file": _look_at_superuser,
     "redis": _look_at_redis,
     "redis_ca": lambda answers: _look_at_authorities(answers.redis_ca),
     "redis_password_file": _look_at_redis_password,
@@ -356,6 +387,8 @@ _LOOKS: Final[Mapping[str, Callable[[Answers], Iterator[str]]]] = {
     "hsm_profile": _look_at_hsm,
     "hsm_module": _look_at_hsm,
     "proxy": _look_at_proxy,
+    "certificate": look_at_certificate,
+    "certificate_key": look_at_key,
     "backup_file": lambda answers: _look_at_backup_file(answers.backup_file),
     "administrator_password_file": lambda answers: _look_at_file(
         answers.administrator_password_file

@@ -64,6 +64,8 @@ _NOT_YET: Final = (
 )
 """What PostgreSQL says where users or database are not there, or not let in."""
 _AMISS: Final = "database: "
+_EVERYWHERE: Final = "postgres"
+"""The database that each server has."""
 
 
 def has_host(settings: Settings) -> bool:
@@ -297,7 +299,7 @@ def _run_there(settings: Settings, user: str, password: str, sql: str) -> None:
         **libpq_variables(settings),
         "PGUSER": user,
         "PGPASSWORD": password,
-        "PGDATABASE": "postgres",
+        "PGDATABASE": _EVERYWHERE,
     }
     command = ["psql", "-X", "--quiet", "--set", "ON_ERROR_STOP=1"]
     system.run(*command, given=sql, environment={**os.environ, **variables})
@@ -322,13 +324,30 @@ async def _refused(settings: Settings) -> list[str]:
     return amiss
 
 
-async def _get_in(settings: Settings, user: str, password: str) -> None:
+def refused_login(settings: Settings, user: str, password: str) -> str:
+    """Why somebody who makes databases does not get in; empty: they do.
+
+    Args:
+        settings: whose database is on a host, which may not have it yet.
+        user: a superuser.
+        password: theirs.
+    """
+    try:
+        asyncio.run(_get_in(settings, user, password, _EVERYWHERE))
+    except (OSError, TimeoutError, asyncpg.PostgresError) as exc:
+        return f"{user} does not get in: {exc or type(exc).__name__}"
+    return ""
+
+
+async def _get_in(
+    settings: Settings, user: str, password: str, database: str | None = None
+) -> None:
     """Connect as somebody, by the settings' TLS."""
     url = database_url(settings)
     options: dict[str, Any] = {
         "host": url.host,
         "port": url.port,
-        "database": url.database,
+        "database": database or url.database,
         **connect_options(settings),
     }
     connection = await asyncpg.connect(user=user, password=password, **options)
