@@ -19,7 +19,7 @@ import pkcs11
 from pkcs11 import Attribute
 from pkcs11.exceptions import ObjectHandleInvalid, PKCS11Error
 
-from appliance.domain.errors import KeyNotFoundError
+from appliance.domain.errors import HsmRefusedError, KeyNotFoundError
 from appliance.domain.generation import NONE, Generation
 from hsm_config import objects
 from hsm_config.firma_keys import KEEP_ALIVE_ALGORITHM
@@ -37,6 +37,7 @@ def read(session: pkcs11.Session) -> Generation:
         session: of a firma token, logged in.
 
     Raises:
+        HsmRefusedError: a pair that is labelled as one is of no take-over.
         PKCS11Error: the token failed.
     """
     return max(_all(session), default=NONE)
@@ -52,7 +53,7 @@ def write(session: pkcs11.Session, generation: Generation) -> None:
         generation: its number at least 1.
 
     Raises:
-        HsmRefusedError: the new pair does not fit together.
+        HsmRefusedError: the new pair does not fit together; or as `read`.
         KeyNotFoundError: half of it is missing.
         PKCS11Error: the token failed.
     """
@@ -90,6 +91,7 @@ def _all(session: pkcs11.Session) -> list[Generation]:
     """Each that the token has, a pair's twice.
 
     Raises:
+        HsmRefusedError: as `read`.
         PKCS11Error: the token failed.
     """
     for _ in range(_LOOKS):
@@ -101,8 +103,17 @@ def _all(session: pkcs11.Session) -> list[Generation]:
 
 def _found(session: pkcs11.Session) -> list[Generation]:
     ids = [bytes(key[Attribute.ID]) for key in objects.find_label(session, LABEL)]
-    return [
-        Generation.parse(each.removeprefix(_ID).decode())
-        for each in ids
-        if each.startswith(_ID)
-    ]
+    return [_parsed(each) for each in ids if each.startswith(_ID)]
+
+
+def _parsed(cka_id: bytes) -> Generation:
+    try:
+        return Generation.parse(cka_id.removeprefix(_ID).decode())
+    except ValueError as exc:
+        # It may be of a newer version: to pass over it could let two records sign.
+        msg = (
+            f"the firma token has a key labelled {LABEL} of no take-over, CKA_ID "
+            f"{cka_id.hex()}: no key is used before it is known whose it is; if it is "
+            "nobody's, destroy it with the HSM's own tools"
+        )
+        raise HsmRefusedError(msg) from exc

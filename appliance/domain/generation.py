@@ -3,7 +3,10 @@
 Source: docs/backup.md "One HSM, one record".
 """
 
+import re
 from typing import Final, NamedTuple, Self
+
+_TEXT: Final = re.compile(r"-1|[0-9]{1,18}(\.[0-9a-f]{1,64})?")
 
 
 class Generation(NamedTuple):
@@ -29,6 +32,9 @@ class Generation(NamedTuple):
         Raises:
             ValueError: it is none.
         """
+        if _TEXT.fullmatch(text) is None:
+            msg = f"no take-over: {text[:80]!r}"
+            raise ValueError(msg)
         number, _, mark = text.partition(".")
         return cls(int(number), mark)
 

@@ -3,12 +3,16 @@
 Source: docs/backup.md "One HSM, one record".
 """
 
+import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from appliance.bootstrap import open_core
 from appliance.domain.clock import SystemClock
+from appliance.domain.errors import HsmRefusedError
 from appliance.domain.generation import Generation
 from appliance.domain.hsm import TokenRole
 from appliance.storage.migrate import migrate
@@ -125,3 +129,41 @@ async def test_record_that_was_left_changes_no_key(
     assert kept(hsm) == masters
     await have(hsm, last)
     assert "take-over" not in await hsm.rubrica("renew-tsa")
+
+
+async def test_record_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
+    """The HSM serves nobody then: who does not read that would go home."""
+    hsm = HsmInstallation.ready(tmp_path)
+    await migrate(hsm.settings)
+    with closing(
+        sqlite3.connect(tmp_path / "data" / "rubrica.db", isolation_level=None)
+    ) as db:
+        db.execute("BEGIN IMMEDIATE")
+        said = await hsm.rubrica("take-over", status=os.EX_TEMPFAIL)
+
+    assert numbers(hsm) == [1]
+    assert "NOBODY SIGNS" in said
+    assert "take-over is run again" in said
+    await hsm.rubrica("take-over")
+    assert numbers(hsm) == [2]
+
+
+@pytest.mark.parametrize("rest", [b"", b"x", b"1.", b"+1", b"1_0", b"-2", b"\xff"])
+async def test_key_of_no_take_over_is_named(tmp_path: Path, rest: bytes) -> None:
+    """It may be of a newer version: no key is used, and nothing fails unheard."""
+    hsm = HsmInstallation.ready(tmp_path)
+    await migrate(hsm.settings)
+    cka_id = generation.LABEL.encode() + b"-" + rest
+    with hsm.raw(TokenRole.FIRMA) as session:
+        objects.generate(session, cka_id, generation.LABEL, KEEP_ALIVE_ALGORITHM)
+
+    said = await hsm.rubrica("take-over", status=1)
+
+    assert cka_id.hex() in said
+    assert "Traceback" not in said
+    async with hsm.session() as session:
+        with pytest.raises(HsmRefusedError):
+            await session.generation()
+    with hsm.raw(TokenRole.FIRMA) as session:
+        objects.destroy(session, cka_id)
+    await hsm.rubrica("take-over")

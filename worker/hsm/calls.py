@@ -113,6 +113,7 @@ class HsmCalls(HsmOwnKeys):
 
         Raises:
             HsmUnavailableError: the HSM cannot be used now.
+            HsmRefusedError: a pair that is labelled as one is of no take-over.
         """
         return await self._call(
             lambda link: generation.read(link.session(TokenRole.FIRMA))

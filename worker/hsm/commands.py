@@ -19,7 +19,7 @@ from appliance.bootstrap import Core, open_core
 from appliance.commands.progress import ProgressBar
 from appliance.commands.terminal import run_async, say
 from appliance.domain.clock import SystemClock
-from appliance.domain.errors import HsmUnavailableError
+from appliance.domain.errors import ApplianceError, HsmUnavailableError
 from appliance.domain.hsm import WrapMethod
 from appliance.logs import configure_logging
 from appliance.services.master_rotation import MasterRotation
@@ -33,6 +33,11 @@ from hsm_config.taking_over import raise_generation, refuse_left
 from worker.hsm.connection import HsmStatus
 from worker.hsm.master_rotation import Moved, move_keys
 from worker.hsm.session import HsmSession
+
+_HALF = (
+    "the HSM has number {number} by now, and this record could not be written: until "
+    "rubrica hsm take-over is run again, with the database there, NOBODY SIGNS\n"
+)
 
 
 def rotate_master(args: argparse.Namespace) -> int:
@@ -81,7 +86,11 @@ def take_over(args: argparse.Namespace) -> int:
                 least = (await records.installation.generation()).number
             taken = await asyncio.to_thread(raise_generation, settings, least)
             # The HSM first: killed between, nobody signs until it is run again.
-            taken = await record_take_over(core.store, taken)
+            try:
+                taken = await record_take_over(core.store, taken)
+            except ApplianceError:
+                sys.stderr.write(_HALF.format(number=taken.number))
+                raise
         number = taken.number
         say(f"the HSM serves this record from now on, and no other: number {number}")
         return 0
