@@ -65,8 +65,9 @@ def write(session: pkcs11.Session, generation: Generation) -> None:
             # Who made a greater one destroyed it before it was tried.
             if read(session) <= generation:
                 raise
-    newest = read(session)
-    for older in set(_all(session)) - {newest}:
+    # Of one look: what comes after it may be greater, and stays.
+    found = sorted(set(_all(session)))
+    for older in found[:-1]:
         with suppress(ObjectHandleInvalid):  # somebody else just destroyed it
             objects.destroy(session, _id(older))
 

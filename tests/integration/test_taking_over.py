@@ -7,6 +7,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import pkcs11
 import pytest
 
 from appliance.bootstrap import open_core
@@ -86,6 +87,38 @@ def test_pairs_of_one_number_stand_side_by_side(
 
         assert generation.read(session) == Generation(4, "f0")
         assert len(objects.find_label(session, generation.LABEL)) == 2
+
+
+def test_greater_one_that_comes_meanwhile_stays(
+    made: HsmInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever look of a slow host it comes after: its record is served already."""
+    find, left = objects.find_label, 0
+    quick = NONE
+
+    def find_and_wait(session: pkcs11.Session, label: str) -> list[pkcs11.Object]:
+        nonlocal left
+        found = find(session, label)
+        left -= 1
+        if left == 0:
+            generation.write(session, quick)
+            assert generation.read(session) == quick
+        return found
+
+    monkeypatch.setattr(objects, "find_label", find_and_wait)
+    with made.raw(TokenRole.FIRMA) as session:
+        for looks in range(1, 9):
+            number = 50 + looks  # above what other tests gave the token
+            quick = Generation(number, "f0")
+            left = looks
+            generation.write(session, Generation(number, "0a"))
+            came, left = left <= 0, 0
+            if not came:
+                break
+            assert generation.read(session) == quick
+
+    assert not came
+    assert looks >= 3
 
 
 def test_number_of_before_there_were_marks_is_below(made: HsmInstallation) -> None:
