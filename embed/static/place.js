@@ -78,7 +78,8 @@ export function reflect(chosen) {
   if (!page) return;
   page.closest(".field").hidden = chosen.field !== null;
   // What somebody is typing there is theirs until they leave it.
-  if (page !== document.activeElement) page.value = String(chosen.page);
+  const typed = page === document.activeElement && page.value !== page.dataset.shown;
+  if (!typed) page.value = page.dataset.shown = String(chosen.page);
 }
 
 function pageInput(pages, chosen, change) {
@@ -90,6 +91,7 @@ function pageInput(pages, chosen, change) {
     onchange: (event) => change({ page: Number(event.target.value) }),
   });
   field.classList.add("page-field");
+  field.querySelector("input").dataset.shown = String(chosen.page);
   field.querySelector(".control").append(
     h("button", { type: "button", onclick: () => change({ page: pages }) }, t("Last page")),
   );

@@ -254,6 +254,23 @@ async def test_page_that_is_being_typed_is_left_alone(
     await expect(frame.locator(".page").nth(2).locator(".stamp")).to_be_visible()
 
 
+async def test_page_that_nobody_types_follows_the_mark(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """Also where its field is gone into while the answer is still to come."""
+    frame = await _placing(site, person, page)
+    asked, go_on = await _hold(page, times=1)
+    await frame.get_by_role("button", name="Última página").click()
+    await asked.wait()
+    await frame.locator("#page").focus()
+    go_on.set()
+    await expect(frame.locator("#viewer")).to_have_attribute("aria-busy", "false")
+
+    await expect(frame.locator("#page")).to_have_value("3")
+    await frame.locator("#page").press("Enter")
+    await expect(frame.locator(".page").nth(2).locator(".stamp")).to_be_visible()
+
+
 async def test_refused_page_leaves_the_mark_where_it_is_shown(
     site: FrameSite, person: TestPerson, page: Page
 ) -> None:
