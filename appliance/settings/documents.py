@@ -15,6 +15,8 @@ _BUCKET_URL: Final = re.compile(
     r"(?P<prefix>(/[A-Za-z0-9!_.*'()-]+)*)/?"
 )
 """Source: Amazon S3 User Guide, "Bucket naming rules", "Safe characters"."""
+_BLANKS: Final = frozenset(map(chr, range(0x21))) | {"\x7f"}
+"""Which no address has; http.client refuses them by an error of its own."""
 
 
 class DocumentSettings(Section):
@@ -96,6 +98,7 @@ class DocumentSettings(Section):
             or address.path not in {"", "/"}
             or address.query
             or address.fragment
+            or set(given) & _BLANKS
         ):
             msg = "must be https://host or https://host:port"
             raise ValueError(msg)

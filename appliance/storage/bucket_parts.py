@@ -142,6 +142,10 @@ class PartedUpload:
                 if exc.status in _THERE:
                     raise TakenError from exc
                 raise
+        except OSError:
+            # Nothing came in time: it may have put them together all the same.
+            if not self._is_ours():
+                raise
         if not self._is_ours():
             msg = f"{self._key}: is there, and not as it was sent"
             raise OSError(msg)

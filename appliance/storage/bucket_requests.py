@@ -13,14 +13,17 @@ import contextlib
 import hashlib
 import hmac
 import http.client
+import io
 import math
 import re
+import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from functools import partial
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree as ET
 
@@ -37,6 +40,7 @@ _WELL: Final = (200, 204, 206)
 _BLOCK_BYTES: Final = 262_144
 _TIMED_BYTES: Final = 5_242_880
 """What a link must carry in the time of one request. Source: docs/settings.md."""
+_TOO_LITTLE: Final = "timed out: the link carries too little"
 _CODE: Final = re.compile(rb"<Code>(\w{1,60})</Code>")
 _TRY_AGAIN: Final = frozenset({408, 425, 429})
 _SERVERS_FAULT: Final = 500
@@ -156,8 +160,11 @@ class BucketRequests:
         most_bytes: int,
         until: float,
     ) -> Answer:
-        connection = self._connect()
+        connection = None
         try:
+            connection = self._connect()
+            timed: Any = partial(_timed_response, until=until, step_s=self._timeout_s)
+            connection.response_class = timed
             connection.connect()
             connection.sock.settimeout(self._timeout_s)
             length = {"content-length": str(len(body))} if body else {}
@@ -171,11 +178,12 @@ class BucketRequests:
             answer = connection.getresponse()
             # How a refusal is worded is for a store to say, however short we ask.
             most_bytes = most_bytes if answer.status in _WELL else _MOST_BYTES
-            content = _read(answer, most_bytes, until)
+            content = _read(answer, most_bytes)
         except http.client.HTTPException as exc:
             raise OSError(repr(exc)) from exc
         finally:
-            connection.close()
+            if connection is not None:
+                connection.close()
         found = {name.lower(): value for name, value in answer.getheaders()}
         return Answer(answer.status, found, content)
 
@@ -239,12 +247,62 @@ def _blocks(body: memoryview, until: float) -> Iterator[memoryview]:
     """
     for at in range(0, len(body), _BLOCK_BYTES):
         if time.monotonic() > until:
-            msg = "timed out: the link carries too little"
-            raise TimeoutError(msg)
+            raise TimeoutError(_TOO_LITTLE)
         yield body[at : at + _BLOCK_BYTES]
 
 
-def _read(answer: http.client.HTTPResponse, most_bytes: int, until: float) -> bytes:
+class _TimedReader(io.RawIOBase):
+    """What a socket receives, until a moment: not a byte now and then for ever."""
+
+    def __init__(self, connected: socket.socket, until: float, step_s: float) -> None:
+        self._socket = connected
+        # It keeps the socket, which http.client closes once the head has come.
+        self._received = connected.makefile("rb", buffering=0)
+        self._until = until
+        self._step_s = step_s
+
+    def readable(self) -> bool:
+        """It is read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Some of it.
+
+        Raises:
+            TimeoutError: the moment is past, or a step took too long.
+        """
+        left_s = self._until - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError(_TOO_LITTLE)
+        self._socket.settimeout(min(left_s, self._step_s))
+        return self._received.readinto(buffer)
+
+    def close(self) -> None:
+        """Let the socket go."""
+        self._received.close()
+        super().close()
+
+
+class _TimedSocket:
+    """What an answer is read from."""
+
+    def __init__(self, reader: _TimedReader) -> None:
+        self._reader = reader
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """The only one."""
+        return io.BufferedReader(self._reader)
+
+
+def _timed_response(
+    connected: socket.socket, *, until: float, step_s: float, **more: Any
+) -> http.client.HTTPResponse:
+    """An answer whose head and body are there by a moment, or not at all."""
+    timed: Any = _TimedSocket(_TimedReader(connected, until, step_s))
+    return http.client.HTTPResponse(timed, **more)
+
+
+def _read(answer: http.client.HTTPResponse, most_bytes: int) -> bytes:
     """What is answered, of so many bytes at most.
 
     Raises:
@@ -255,9 +313,6 @@ def _read(answer: http.client.HTTPResponse, most_bytes: int, until: float) -> by
     while left > 0 and (part := answer.read(min(left, _BLOCK_BYTES))):
         parts.append(part)
         left -= len(part)
-        if time.monotonic() > until:
-            msg = "timed out: the link carries too little"
-            raise TimeoutError(msg)
     if answer.length:
         msg = f"answered less, or more, than it said: {answer.length} bytes are left"
         raise OSError(msg)

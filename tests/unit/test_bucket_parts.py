@@ -29,9 +29,16 @@ class Store:
         return name
 
     def ask(
-        self, method: str, key: str, query: Mapping[str, str], body: Body, _: object
+        self,
+        method: str,
+        key: str,
+        query: Mapping[str, str],
+        body: Body = b"",
+        more: object = None,
+        **_: float,
     ) -> Answer:
         """Take a part."""
+        assert more is None
         self.asked += 1
         if self.faults:
             raise self.faults.pop(0)
@@ -96,3 +103,46 @@ def test_what_may_pass_is_tried_again(fault: OSError, asked: int) -> None:
         upload.take(io.BytesIO(b"x"))
     assert store.asked == asked
     assert len(store.parts) == asked - 1
+
+
+class JoinsForLong(Store):
+    """It makes an object of its parts, or does not, and says nothing in time."""
+
+    def __init__(self, *, is_there: bool) -> None:
+        super().__init__()
+        self.is_there = is_there
+        self.asked_for: Mapping[str, str] = {}
+
+    def ask(
+        self,
+        method: str,
+        key: str,
+        query: Mapping[str, str],
+        body: Body = b"",
+        more: object = None,
+        **_: float,
+    ) -> Answer:
+        """Answer as far as that."""
+        if "uploads" in query:
+            self.asked_for = cast("Mapping[str, str]", more)
+            return Answer(200, {}, b"<r><UploadId>1</UploadId></r>")
+        if method == "PUT":
+            return super().ask(method, key, query, body, more)
+        if method == "POST":
+            raise TimeoutError
+        if not self.is_there:
+            raise RefusedError("no", 404, "")
+        size = str(sum(map(len, self.parts)))
+        return Answer(200, {**self.asked_for, "content-length": size}, b"")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_silence_at_the_end_is_looked_into(*, is_there: bool) -> None:
+    """What was put together is no failed backup, though its answer came too late."""
+    upload = upload_to(JoinsForLong(is_there=is_there))
+    upload.begin()
+    upload.take(io.BytesIO(b"abc"))
+    ends = contextlib.nullcontext() if is_there else pytest.raises(TimeoutError)
+
+    with ends:
+        upload.complete()

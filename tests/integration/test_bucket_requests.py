@@ -1,0 +1,96 @@
+"""Single requests of a bucket, to stores that take their time.
+
+Source: docs/settings.md "[documents]", `request_timeout_s`.
+"""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from appliance.settings import DocumentSettings
+from appliance.storage.bucket_requests import BucketRequests
+
+_EACH_S = 0.05
+"""Between two bytes."""
+_STEP_S = 0.5
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 400\r\n\r\n"
+
+
+@contextmanager
+def drip(given: bytes, slowly: bytes) -> Iterator[str]:
+    """A store that answers some at once, and the rest byte by byte; its address."""
+    ended = threading.Event()
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(given)
+                for at in range(len(slowly)):
+                    connection.sendall(slowly[at : at + 1])
+                    if ended.wait(_EACH_S):
+                        return
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        store = threading.Thread(target=serve)
+        store.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        ended.set()
+    store.join()
+
+
+def requests_of(folder: Path, endpoint: str) -> BucketRequests:
+    """Requests that are given half a second for each step."""
+    for name in ("id", "key"):
+        (folder / name).write_text("x" * 16)
+    return BucketRequests(
+        DocumentSettings(
+            url="s3://docs",
+            endpoint=endpoint,
+            access_key_file=folder / "id",
+            secret_key_file=folder / "key",
+        ),
+        _STEP_S,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "slowly"),
+    [(b"", _HEAD * 9), (b"HTTP/1.1 200 OK\r\n", b"x: y\r\n" * 90), (_HEAD, b"x" * 400)],
+)
+def test_answer_that_drips_is_given_up(
+    tmp_path: Path, given: bytes, slowly: bytes
+) -> None:
+    """Each byte is in time, and together they would take twenty seconds and more."""
+    with drip(given, slowly) as endpoint:
+        requests = requests_of(tmp_path, endpoint)
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            requests.ask("GET", "a", most_bytes=400)
+        took_s = time.monotonic() - began
+
+    assert took_s < len(slowly) * _EACH_S / 2
+
+
+def test_answer_that_comes_in_time_is_whole(tmp_path: Path) -> None:
+    """Some at once and the rest later, the connection's end being its own."""
+    head = b"HTTP/1.1 200 OK\r\nx-a: b\r\nconnection: close\r\n\r\nhel"
+    with drip(head, b"lo") as endpoint:
+        answer = requests_of(tmp_path, endpoint).ask("GET", "a")
+
+    assert answer.content == b"hello"
+    assert answer.headers["x-a"] == "b"
+
+
+@pytest.mark.parametrize("address", ["https://s3.example :9000", "https://s3\t.a"])
+def test_address_with_a_blank_is_refused(address: str) -> None:
+    """By the settings; what connects would fail with an error of its own."""
+    with pytest.raises(ValueError, match="must be https://host"):
+        DocumentSettings(url="s3://docs", endpoint=address)
