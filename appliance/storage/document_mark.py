@@ -228,7 +228,7 @@ async def mark_place(store: Store, place: MarkedPlace) -> bool:
                 # Another host's `migrate` came before: its mark is the one.
                 return await mark_place(store, place)
         if wanted is None or not is_ours:
-            msg = f"{place.name} {_amiss(found)}"
+            msg = f"{place.name} {_amiss(found, names)}"
             raise SettingsError(msg)
         await asyncio.to_thread(place.write, wanted)
     except OSError as exc:
@@ -257,12 +257,18 @@ def _look(
     return found, place.is_ours(names)
 
 
-def _amiss(found: str | None) -> str:
+def _amiss(found: str | None, names: list[str]) -> str:
     """Why a place is not this installation's, and what to do."""
     if found is not None:
         return (
             "is another installation's: its mark is not this one's. Give each a place "
-            f"of its own; if nobody has that other one any more, remove {FILE} there"
+            "of its own; if nobody has that other one any more, remove its documents "
+            f"and {FILE} there"
+        )
+    if not names:
+        return (
+            "holds documents, and the record has none: whose are they? Give it a place "
+            "of its own, or move them away"
         )
     return (
         "holds none of the record's documents: is it mounted? Bring it, or what a "

@@ -111,8 +111,13 @@ async def test_empty_record_takes_over_no_mark(
     assert document_place.read(FILE) == b"another's\n"
     with pytest.raises(DocumentsAwayError):
         await check(core, document_place)
-    # It is nobody's any more.
+    # It is nobody's any more; what the other one left is no document of this record.
+    left = name_of(IntegratorId("00000000-0000-4000-8000-000000000001"), "ab" * 32)
+    document_place.write(left, b"x")
     document_place.remove(FILE)
+    with pytest.raises(SettingsError, match="holds documents, and the record has none"):
+        await mark_place(core.store, document_place.to_mark)
+    document_place.remove(left)
     assert await mark_place(core.store, document_place.to_mark)
     await check(core, document_place)
 
