@@ -33,6 +33,7 @@ from tests.parts.backups import Site, site_with_backups
 from tests.parts.callers import Crowd
 from tests.parts.harm import execute, until
 from tests.parts.loops import run_apart
+from tests.parts.small_disk import small_disk
 from tests.validators import pdfsig, pyhanko_valid
 
 _LAST: Final = "rubrica_backup_last_success_timestamp_seconds"
@@ -179,6 +180,23 @@ def test_backups_beyond_those_to_keep_go(empty: Site) -> None:
     assert note.name in left
     assert other in left
     assert len(left) == 4
+
+
+def test_secrets_place_that_is_away_keeps_no_record_too_many(empty: Site) -> None:
+    """One that is full, say: each day would leave a record more than are to stay."""
+    name = name_of_year(empty, 2020)
+    (empty.places / "record" / name).write_bytes(b"x")
+    secrets = empty.places / "secrets"
+
+    with small_disk(secrets, 4_096) as mounted:
+        if not mounted:
+            pytest.skip("this user mounts no disk")
+        done = empty.back_up("--keep", "1", "--secrets-to", str(secrets))
+
+    assert done.returncode == 78, done.stderr
+    assert "no space left" in done.stderr
+    (left,) = empty.files("record")
+    assert left.name != name
 
 
 def wait_for_the_next_second() -> None:

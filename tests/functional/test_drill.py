@@ -16,14 +16,13 @@ from typing import Final
 
 import pytest
 
-from appliance.operations.backup import drill as drill_module
 from appliance.operations.backup.archive import CONTENTS, Tally
 from appliance.operations.backup.making import ABOUT
+from appliance.operations.backup.work_folder import WORK
 from tests.ledger import read_ledger
 from tests.parts.backups import Site, site_with_backups
 from tests.parts.postgres import PostgresServer
 
-WORK: Final = Path(drill_module.WORK)
 MISSING: Final = "is not in it"
 Members = dict[str, bytes]
 """Of an archive, by name."""

@@ -410,13 +410,18 @@ def test_what_is_no_backup_of_ours_stays(bucket: Bucket, recipients: list[str]) 
     ]
     sums = [f"{each}.sha256" for each in ours]
     bucket.lie_there(*ours, *theirs, *sums)
+    earlier = [each.file for each in bucket.place.files()]
     put(bucket.place, recipients)
+    # Another run's, which began before this one had ended: each lets the other's be.
+    meanwhile = BackupName(RECORD, OURS, NOW - timedelta(minutes=1)).file
+    bucket.lie_there(meanwhile)
 
-    gone = making.forget_older(making.Made(bucket.place, NAME, 1, 1), keep=2)
+    made = making.Made(bucket.place, NAME, 1, 1)
+    gone = making.forget_older(made, keep=2, earlier=earlier)
 
     assert gone == [f"{bucket.url}/{each}" for each in ours[1:]]
     kept = {NAME.file, f"{NAME.file}.sha256", ours[0], sums[0], *theirs}
-    assert set(bucket.seen.names()) == kept
+    assert set(bucket.seen.names()) == kept | {meanwhile}
 
 
 def test_list_is_whole_beyond_a_page(

@@ -6,15 +6,17 @@ Source: docs/backup.md "Make one".
 import os
 import signal
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from appliance.commands import EX_CONFIG, main
-from appliance.operations.backup import command
-from appliance.operations.backup.destinations import FolderDestination, remove_dead
+from appliance.operations.backup import command, fetching
+from appliance.operations.backup import work_folder as work_folder_module
+from appliance.operations.backup.destinations import FolderDestination
 from appliance.operations.backup.names import RECORD, BackupName
+from appliance.operations.backup.work_folder import remove_dead, work_folder
 
 NOW = datetime(2026, 11, 24, 8, 32, 6, tzinfo=UTC)
 
@@ -76,3 +78,53 @@ def test_what_somebody_else_removes_meanwhile_is_gone(
     remove_dead(tmp_path, "rubrica-*", NOW)
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_that_is_at_work_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes: a restore reads for days what it fetched at first."""
+    monkeypatch.setattr(work_folder_module, "WORK", tmp_path)
+    later = datetime.now(UTC) + timedelta(days=2)
+    (tmp_path / "rubrica-fetch-dead").mkdir()
+
+    with work_folder("rubrica-fetch-") as folder:
+        (folder / "backup").write_bytes(b"x")
+        remove_dead(tmp_path, "rubrica-fetch-*", later)
+
+        assert list(tmp_path.iterdir()) == [folder]
+        assert (folder / "backup").read_bytes() == b"x"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--identity", "{none}"], "{none}: is not there\n"),
+        (["--identity", "{key}", "--secrets", "{none}"], "{none}: is not there\n"),
+        (
+            ["--identity", "{key}", "--drill"],
+            "--secrets: is not there; a drill needs it\n",
+        ),
+    ],
+)
+def test_what_is_missing_is_told_before_anything_is_fetched(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    told: str,
+) -> None:
+    """A record of terabytes may be hours away."""
+
+    def fetched(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(fetching, "fetched", fetched)
+    names = {"none": tmp_path / "none", "key": tmp_path / "key"}
+    names["key"].touch()
+    given = [each.format(**names) for each in options]
+
+    status = main(["restore", "--backup", "s3://backups/rubrica", *given])
+
+    assert (status, capsys.readouterr().err) == (EX_CONFIG, told.format(**names))

@@ -22,13 +22,13 @@ from appliance.operations.backup.archive import Writer, sending
 from appliance.operations.backup.buckets import BackupBucket, refuse_shared
 from appliance.operations.backup.config import BackupConfig
 from appliance.operations.backup.destinations import (
-    DEAD,
     Destination,
     FolderDestination,
     Found,
     refuse_small,
 )
 from appliance.operations.backup.names import SUM_SUFFIX, BackupName
+from appliance.operations.backup.work_folder import DEAD
 from appliance.settings import Settings, SettingsError
 from appliance.storage.bucket_parts import PartedUpload, TakenError, patiently
 from appliance.storage.bucket_requests import (

@@ -15,12 +15,16 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from appliance.commands.terminal import say
 from appliance.domain.clock import SystemClock
 from appliance.operations.backup.buckets import read_where
 from appliance.operations.backup.config import TABLES, BackupConfig
 from appliance.settings import Settings, SettingsError, load_settings
+
+if TYPE_CHECKING:
+    from appliance.operations.backup.making import Made
 
 
 def register(
@@ -35,7 +39,7 @@ def register(
         "backup",
         help="write two encrypted files that an installation can be made anew from",
         epilog="Exit status: 0, both are whole; 78, what is told stood in the way, "
-        "and nothing of it is left.",
+        "and nothing is left of what is not whole.",
     )
     backup.add_argument(
         "--config",
@@ -193,23 +197,35 @@ def _backup(args: argparse.Namespace) -> int:
     making.check_places(place, secrets_place)
     now = SystemClock().now()
     tables = record.table_version(settings)
-    made = [making.make_record(settings, args.settings, place, recipients, now, tables)]
-    say(f"{made[0].told}: {made[0].files} files, {made[0].size} bytes")
+    earlier = [each.file for each in place.files()]
+    made = making.make_record(settings, args.settings, place, recipients, now, tables)
+    # One after the other: a place of the secrets that is full keeps no record too many.
+    _keep_newest(made, wanted.keep, earlier)
+    whose = made.name.installation
     if secrets_place is not None:
-        whose = made[0].name.installation
-        made.append(
-            making.make_secrets(settings, secrets_place, recipients, now, whose)
-        )
-        say(f"{made[1].told}: {made[1].files} files, {made[1].size} bytes")
+        earlier = [each.file for each in secrets_place.files()]
+        made = making.make_secrets(settings, secrets_place, recipients, now, whose)
+        _keep_newest(made, wanted.keep, earlier)
         _tell_of_other_keys(settings)
-    if wanted.keep > 0 and made[0].name.installation is None:
+    if wanted.keep > 0 and whose is None:
         say("nothing older is removed before rubrica migrate has marked the record")
-    for one in made if wanted.keep > 0 else ():
-        for older in making.forget_older(one, wanted.keep):
-            say(f"{older}: removed")
     # Last: a figure tells how long ago all of it was well.
     record.note_backup(settings, now, int(tables))
     return 0
+
+
+def _keep_newest(made: "Made", keep: int, earlier: list[str]) -> None:
+    """Tell of a backup that is whole, and remove those that it makes one too many.
+
+    Raises:
+        SettingsError: one cannot be removed.
+        OSError: the same.
+    """
+    from appliance.operations.backup.making import forget_older  # noqa: PLC0415 (heavy)
+
+    say(f"{made.told}: {made.files} files, {made.size} bytes")
+    for older in forget_older(made, keep, earlier) if keep > 0 else ():
+        say(f"{older}: removed")
 
 
 def _tell_of_other_keys(settings: Settings) -> None:
@@ -224,11 +240,7 @@ def _tell_of_other_keys(settings: Settings) -> None:
 def _drill(args: argparse.Namespace, backup: Path, secrets: Path | None) -> int:
     from appliance.operations.backup.drill import Drill, drill  # noqa: PLC0415 (heavy)
 
-    for given in (backup, secrets, args.identity):
-        if given is None or not given.is_file():
-            msg = f"{given or '--secrets'}: is not there; a drill needs it"
-            raise SettingsError(msg)
-    assert secrets is not None  # noqa: S101 (it is a file)
+    assert secrets is not None  # noqa: S101 (see _refuse_missing)
     wanted = Drill(backup, secrets, args.identity, args.sample, args.signed)
     began = time.monotonic()
     say(f"drill of {backup.name} and {secrets.name}")
@@ -254,6 +266,8 @@ def _restore(args: argparse.Namespace) -> int:
         if getattr(args, option) is None:
             msg = f"restore: give --{option}, or --list and --config"
             raise SettingsError(msg)
+    # Before what may take hours.
+    _refuse_missing(args)
     with (
         fetched(args.backup, config.bucket, TABLES[0]) as backup,
         fetched(args.secrets, config.secrets_bucket, TABLES[1])
@@ -262,6 +276,21 @@ def _restore(args: argparse.Namespace) -> int:
     ):
         work = _drill if args.drill else _bring_back
         return work(args, backup, secrets)
+
+
+def _refuse_missing(args: argparse.Namespace) -> None:
+    """Refuse files that are not there, and a drill without secrets.
+
+    Raises:
+        SettingsError: they are not.
+    """
+    needed = [args.backup, args.identity]
+    needed += [args.secrets] if args.secrets or args.drill else []
+    for given in needed:
+        if given is None or (isinstance(given, Path) and not given.is_file()):
+            why = "; a drill needs it" if args.drill else ""
+            msg = f"{given or '--secrets'}: is not there{why}"
+            raise SettingsError(msg)
 
 
 def _list(config: BackupConfig) -> int:

@@ -7,22 +7,18 @@ place.files()
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from stat import S_ISDIR
-from typing import Final, Protocol
+from typing import Protocol
 
 from appliance.operations.backup.archive import Writer, writing
 from appliance.operations.backup.names import BackupName
+from appliance.operations.backup.work_folder import remove_dead
 from appliance.settings import SettingsError
 from appliance.storage.durable import NEW
-
-DEAD: Final = timedelta(days=1)
-"""After which what was begun and has no name yet is a killed backup's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,28 +139,6 @@ class FolderDestination:
         """See `Destination`."""
         # Another run may have removed it already.
         (self.folder / file).unlink(missing_ok=True)
-
-
-def remove_dead(folder: Path, pattern: str, now: datetime) -> None:
-    """Remove what backups that were killed left, as root's alone.
-
-    Args:
-        folder: that is there.
-        pattern: of their names.
-        now: the time.
-    """
-    for path in folder.glob(pattern):
-        try:
-            seen = path.lstat()
-        except FileNotFoundError:
-            continue  # somebody else's, which just ended
-        age = now - datetime.fromtimestamp(seen.st_mtime, now.tzinfo)
-        if age < DEAD or seen.st_uid != os.geteuid():
-            continue
-        if S_ISDIR(seen.st_mode):
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
 
 
 def refuse_small(folder: Path, size: int) -> None:

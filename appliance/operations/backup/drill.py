@@ -9,7 +9,6 @@ archive, so that the folder has room for the database and some documents alone.
 """
 
 import asyncio
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from appliance.operations.backup.restoring import (
     settings_in,
     take_all,
 )
+from appliance.operations.backup.work_folder import work_folder
 from appliance.settings import (
     Settings,
     SettingsError,
@@ -36,7 +36,6 @@ from appliance.storage.durable import write_durably
 from appliance.storage.key_files import read_key_ring
 from appliance.storage.table_version import newest
 
-WORK: Final = "/var/tmp"  # noqa: S108 (a folder of its own is made in it)
 _PASS_THROUGH: Final = 0o711
 """PostgreSQL's user has a folder in it; nobody may list it."""
 
@@ -72,8 +71,7 @@ def drill(wanted: Drill) -> Iterator[Part]:
     Raises:
         OSError: the scratch folder cannot be written.
     """
-    with tempfile.TemporaryDirectory(dir=WORK, prefix="rubrica-drill-") as work:
-        folder = Path(work)
+    with work_folder("rubrica-drill-") as folder:
         folder.chmod(_PASS_THROUGH)
         run = _Run(wanted, folder)
         try:

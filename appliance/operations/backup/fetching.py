@@ -6,7 +6,6 @@
 What a bucket has is copied whole, and its hash compared, before anything is made of it.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,11 +14,10 @@ from typing import Any, Final
 
 from appliance.operations.backup.bucket_destination import BucketDestination
 from appliance.operations.backup.buckets import Where, bucket_of
-from appliance.operations.backup.destinations import remove_dead
 from appliance.operations.backup.names import BackupName
+from appliance.operations.backup.work_folder import WORK, remove_dead, work_folder
 from appliance.settings import SettingsError
 
-_WORK: Final = "/var/tmp"  # noqa: S108 (a folder of its own is made in it)
 _WORK_PREFIX: Final = "rubrica-fetch-"
 
 
@@ -43,8 +41,8 @@ def fetched(where: Where, table: Mapping[str, Any], at: str) -> Iterator[Path]:
         msg = f"{where}: is no backup's name; rubrica restore --list tells them"
         raise SettingsError(msg)
     place = BucketDestination(bucket_of(url, table, at))
-    remove_dead(Path(_WORK), f"{_WORK_PREFIX}*", datetime.now(UTC))
-    with tempfile.TemporaryDirectory(dir=_WORK, prefix=_WORK_PREFIX) as work:
-        path = Path(work) / file
+    remove_dead(WORK, f"{_WORK_PREFIX}*", datetime.now(UTC))
+    with work_folder(_WORK_PREFIX) as work:
+        path = work / file
         place.fetch(file, path)
         yield path

@@ -1,7 +1,6 @@
 """Make a backup: the database first, so that all documents it names come after it."""
 
 import json
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,11 +11,7 @@ from typing import Any, Final
 from appliance.domain.ids import IntegratorId
 from appliance.operations.backup import places, record
 from appliance.operations.backup.archive import CONTENTS, Writer
-from appliance.operations.backup.destinations import (
-    Destination,
-    FolderDestination,
-    remove_dead,
-)
+from appliance.operations.backup.destinations import Destination, FolderDestination
 from appliance.operations.backup.fingerprints import KEYS, fingerprints_of
 from appliance.operations.backup.names import (
     RECORD,
@@ -25,12 +20,12 @@ from appliance.operations.backup.names import (
     installation_id,
     to_forget,
 )
+from appliance.operations.backup.work_folder import WORK, remove_dead, work_folder
 from appliance.settings import Settings, SettingsError
 from appliance.storage.document_files import name_of
 from appliance.storage.document_mark import mark_in
 
 ABOUT: Final = "about.json"
-_WORK: Final = "/var/tmp"  # noqa: S108 (a folder of its own is made in it)
 _WORK_PREFIX: Final = "rubrica-backup-"
 
 
@@ -76,12 +71,12 @@ def make_record(
     """
     mark = record.documents_mark(settings, int(version))
     name = BackupName(RECORD, installation_id(mark), now)
-    remove_dead(Path(_WORK), f"{_WORK_PREFIX}*", now)
+    remove_dead(WORK, f"{_WORK_PREFIX}*", now)
     with (
-        tempfile.TemporaryDirectory(dir=_WORK, prefix=_WORK_PREFIX) as work,
+        work_folder(_WORK_PREFIX) as work,
         place.writing(name, recipients, now) as archive,
     ):
-        dumped = Path(work) / places.DUMP
+        dumped = work / places.DUMP
         record.dump(settings, dumped)
         mark = record.documents_mark(settings, int(version))
         _refuse_away(settings, mark)
@@ -130,12 +125,14 @@ def make_secrets(
         return _end(archive, place, name)
 
 
-def forget_older(made: Made, keep: int) -> list[str]:
+def forget_older(made: Made, keep: int, earlier: list[str]) -> list[str]:
     """Remove all but the newest backups of one kind and installation.
 
     Args:
         made: the newest, which stays whatever the clock was when others were made.
         keep: how many stay, 1 or more.
+        earlier: what lay in the place before it was made. What another run made
+            meanwhile stays: that run removes none of this one's either.
 
     Returns:
         Those that are gone, with the place's name.
@@ -144,8 +141,7 @@ def forget_older(made: Made, keep: int) -> list[str]:
         SettingsError: one cannot be removed.
         OSError: the same.
     """
-    files = [each.file for each in made.place.files()]
-    older = to_forget(files, made.name, keep)
+    older = to_forget(earlier, made.name, keep)
     for file in older:
         made.place.remove(file)
     return [f"{made.place.told}/{file}" for file in older]

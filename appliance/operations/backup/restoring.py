@@ -26,11 +26,11 @@ from appliance.operations.backup.fingerprints import (
     fingerprints_of,
 )
 from appliance.operations.backup.making import ABOUT
+from appliance.operations.backup.work_folder import WORK
 from appliance.settings import Settings, SettingsError, load_settings
 from appliance.storage.durable import NEW, sync_folder, write_durably
 from appliance.storage.table_version import newest
 
-_WORK: Final = "/var/tmp"  # noqa: S108 (a folder of its own is made in it)
 _JSON_BYTES: Final = 65_536
 _SETTINGS_BYTES: Final = 1 << 20
 _PIECE: Final = 1 << 20
@@ -201,7 +201,7 @@ def restore_record(backup: Path, identity: Path, settings_file: Path) -> Restore
     about = _about(backup, identity, "record")
     _refuse_keys(backup, about, "what is there", fingerprints_of(settings))
     restored = Restored({})
-    work_in = settings.data_dir if settings.database.url == "sqlite" else Path(_WORK)
+    work_in = settings.data_dir if settings.database.url == "sqlite" else WORK
     with tempfile.TemporaryDirectory(dir=work_in, prefix=".restore-") as work:
         dumped = Path(work) / places.DUMP
 
