@@ -115,7 +115,10 @@ def ask_all(
     ]
     answers = Answers(**{**layout.usual, **given, **layout.settled})
     if interactive:
-        say("Enter takes what stands in [brackets]; nothing is made before the last.")
+        say(
+            "Enter takes what stands in [brackets]; no key and no settings are made "
+            "before the last."
+        )
     for field in fields(Answers):
         key = field.name
         applies = key not in _ONLY_FOR or _ONLY_FOR[key](answers)

@@ -190,6 +190,8 @@ def start(settings: Settings) -> None:
         SettingsError: it is not within two minutes, or a role does not run; with
             what it said.
     """
+    # A run that was killed may have written drop-ins that systemd has not read.
+    system.run("systemctl", "daemon-reload")
     system.run("systemctl", "enable", "--quiet", "rubrica.target")
     system.run("systemctl", "start", "rubrica.target")
     deadline = time.monotonic() + _READY_S
