@@ -23,7 +23,8 @@ TOKENS: Final = 16
 """Tokens that a process may use: firma, pki, and as many replicas as the settings
 allow."""
 _START, _TOKEN, _HUNG_AT, _HANGS = 0, 1, 2, 2 + TOKENS
-_BYTES: Final = _WORD * (2 + 2 * TOKENS)
+_EVER: Final = 2 + 2 * TOKENS
+_BYTES: Final = _WORD * (2 + 3 * TOKENS)
 _SECOND: Final = 1_000_000_000
 
 
@@ -89,6 +90,7 @@ class CallWatch:
         if begun and token < TOKENS and self._words[_HUNG_AT + token] < begun:
             self._words[_HUNG_AT + token] = self._clock_ns()
             self._words[_HANGS + token] += 1
+            self._words[_EVER + token] += 1
 
     def answered(self, token: int) -> None:
         """A token works: what hung there before counts no more."""
@@ -105,6 +107,14 @@ class CallWatch:
         if hung_at > self._clock_ns():
             return 0, 0.0
         return self._words[_HANGS + token], hung_at / _SECOND
+
+    def ever(self, token: int) -> int:
+        """How often calls to a token hung, whatever came after, in all processes.
+
+        Args:
+            token: its number, below `TOKENS`.
+        """
+        return self._words[_EVER + token]
 
 
 def watch_path(run_dir: Path, number: int) -> Path:

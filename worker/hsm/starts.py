@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from appliance.call_watch import CallWatch
+from appliance.core import metrics
 from appliance.domain.errors import HsmRefusedError, HsmUnavailableError
 from appliance.settings import SettingsError
+from hsm_config.faults import HsmFault
 from hsm_config.module import PinRefusedError
 from worker.hsm.connection import HsmConnection, HsmStatus
 from worker.hsm.rest import rests
@@ -30,6 +32,7 @@ class HsmStarts:
 
     def connect_all(self) -> None:
         """Connect what can be connected; the first ones are used first."""
+        self._count_hangs()
         for one in self._connections:
             if self.rests(one):
                 hangs, _ = self._watch.hangs(one.token.number)
@@ -40,6 +43,15 @@ class HsmStarts:
                 # What it shares a module with was started just now.
                 anew = one.module.library is None
                 self.connect(one, one.token.profile.quirks.start_tries, anew=anew)
+
+    def _count_hangs(self) -> None:
+        """Count calls that hung: whoever made one was killed, and can tell nobody.
+
+        All of them, so that the count goes on from one process to the next.
+        """
+        for one in self._connections:
+            hung = metrics.HSM_FAULTS.labels(one.token.role.value, HsmFault.HANG.value)
+            hung.inc(self._watch.ever(one.token.number))
 
     def rests(self, one: HsmConnection) -> bool:
         """Whether a token is left alone for now, after calls to it hung."""
