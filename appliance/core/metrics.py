@@ -300,7 +300,7 @@ CRL_NEXT_UPDATE: Final = _gauge(
 )
 OCSP_THIS_UPDATE: Final = _gauge(
     "rubrica_ocsp_oldest_this_update_timestamp_seconds",
-    "When the oldest OCSP answer that is kept was made.",
+    "When the OCSP answer that ends first was made.",
     roles=_CHORES,
 )
 OCSP_NEXT_UPDATE: Final = _gauge(
