@@ -38,12 +38,16 @@ class SandboxServer:
     Args:
         folder: a folder with a short path.
         limits: what a job may use.
+        figures: folder of all roles, where it hands its own over; None: nowhere.
     """
 
-    def __init__(self, folder: Path, limits: SandboxLimits) -> None:
+    def __init__(
+        self, folder: Path, limits: SandboxLimits, figures: Path | None = None
+    ) -> None:
         self.path = folder / "sandbox.sock"
         self.client = SandboxClient(self.path, timeout_s=_START_S)
         self._limits = limits
+        self._figures = [] if figures is None else [str(figures)]
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.bind(str(self.path))
         self._listener.listen(64)
@@ -59,6 +63,7 @@ class SandboxServer:
                 _MAIN,
                 str(number),
                 json.dumps(asdict(self._limits)),
+                *self._figures,
             ],
             pass_fds=[number],
             cwd=ROOT,
@@ -98,10 +103,12 @@ class SandboxServer:
 
 
 @contextmanager
-def running_sandbox(**limits: Any) -> Iterator[SandboxServer]:
+def running_sandbox(
+    figures: Path | None = None, /, **limits: Any
+) -> Iterator[SandboxServer]:
     """Run a sandbox with the usual limits but for those given."""
     with short_folder() as folder:
-        server = SandboxServer(folder, replace(LIMITS, **limits))
+        server = SandboxServer(folder, replace(LIMITS, **limits), figures)
         try:
             yield server
         finally:
