@@ -83,7 +83,7 @@ def test_role_tells_nothing_of_what_others_measure(tmp_path: Path) -> None:
 
 
 def test_dead_process_is_down_and_tells_nothing(tmp_path: Path) -> None:
-    """Its last figures are not those of now."""
+    """RubricaRoleDown: its last figures are not those of now."""
     path = hand_over(tmp_path, "signing", [*BUILD, 1], number=2)
     good(tmp_path)
     old = time.time() - LATEST_S - 1
@@ -137,7 +137,7 @@ def _large(path: Path) -> None:
 def test_garbage_is_said_and_breaks_nothing(
     tmp_path: Path, spoil: Callable[[Path], object], fault: str
 ) -> None:
-    """A figure says which process's file it is; the others' come through."""
+    """RubricaFiguresRefused: which process's file it is; the others' come through."""
     good(tmp_path)
     spoil(hand_over(tmp_path, "api", [*BUILD, 1]))
     found = told(tmp_path)
@@ -212,7 +212,7 @@ def test_files_of_a_role_are_bounded_together(tmp_path: Path) -> None:
 
 
 async def test_pool_tells_how_it_stands(tmp_path: Path) -> None:
-    """Places, who holds one, who waits; and afterwards who waited or was refused."""
+    """RubricaPoolFull: who holds a place, waits, and has waited or was refused."""
     one, other = WorkOwner("a", "a"), WorkOwner("b", "b")
     limits = FairLimits(places=1, per_share=1, per_party=1, waiting=1)
     queue = FairQueue(limits, "of-a-test")
