@@ -15,12 +15,9 @@ from typing import Final
 
 import pytest
 
-from appliance.commands import EX_CONFIG
 from appliance.domain.vocab import ActivationState
-from appliance.storage.installation import BACKUP
 from tests.functional.calls import command
 from tests.parts.appliance import Appliance
-from tests.parts.backups import backed_up
 from tests.parts.places import short_folder
 from tests.parts.prometheus import Prometheus
 from tests.parts.redis import RedisServer
@@ -104,31 +101,6 @@ def test_every_role_is_scraped(prometheus: Prometheus) -> None:
     assert prometheus.firing() == set()
 
 
-def test_garbage_of_a_role(appliance: Appliance, prometheus: Prometheus) -> None:
-    """A file that is none, beside those that are."""
-    garbage = appliance.settings.metrics_dir / "embed" / "9.json"
-    garbage.write_bytes(b"\0" * 1000)
-    prometheus.until_firing("RubricaFiguresRefused", role="embed", number="9")
-    garbage.unlink()
-    prometheus.until_quiet()
-
-
-def test_redis_that_goes(redis: RedisServer, prometheus: Prometheus) -> None:
-    """The workers say so, and find it again."""
-    redis.kill()
-    prometheus.until_firing("RubricaRedisAway", role="signing", number="2")
-    redis.start()
-    prometheus.until_quiet()
-
-
-def test_role_that_hangs(appliance: Appliance, prometheus: Prometheus) -> None:
-    """One worker of two: the other one signs."""
-    with stopped(appliance, "signing-2"):
-        prometheus.until_firing("RubricaRoleDown", role="signing", number="2")
-        assert "RubricaNoSigningWorker" not in prometheus.firing()
-    prometheus.until_quiet()
-
-
 def test_no_worker_and_what_waits_for_one(
     appliance: Appliance, prometheus: Prometheus
 ) -> None:
@@ -146,45 +118,6 @@ def test_no_worker_and_what_waits_for_one(
             prometheus.until_firing("RubricaCrlOld", ca="root")
             prometheus.until_firing("RubricaQueueWaits")
     prometheus.until_quiet()
-
-
-def test_listener_that_goes(appliance: Appliance, prometheus: Prometheus) -> None:
-    """Prometheus says so itself."""
-    with stopped(appliance, "metrics"):
-        prometheus.until_firing("RubricaFiguresAway")
-    prometheus.until_quiet()
-
-
-def test_backups_that_fail_for_long(
-    appliance: Appliance, prometheus: Prometheus, tmp_path: Path
-) -> None:
-    """The last good one grows old meanwhile; the next good one ends it."""
-    with backed_up(appliance, tmp_path) as site:
-        site.back_up_all()
-        prometheus.until(f"time() - max({_LAST_BACKUP}) < {_HOUR.total_seconds()}")
-        assert prometheus.firing() == set()
-        places = [site.places / kind for kind in ("record", "secrets")]
-        for place in places:
-            place.rename(place.with_name(f"{place.name}-away"))
-        assert site.back_up().returncode == EX_CONFIG
-        _age_backup(appliance)
-
-        prometheus.until_firing("RubricaBackupOld")
-
-        for place in places:
-            place.with_name(f"{place.name}-away").rename(place)
-        assert site.back_up().returncode == 0
-        prometheus.until_quiet()
-
-
-def _age_backup(appliance: Appliance) -> None:
-    """Have the last one be of two days ago."""
-    at = datetime.now(UTC) - 48 * _HOUR
-    with sqlite3.connect(appliance.folder / "rubrica.db", timeout=30) as connection:
-        changed = connection.execute(
-            "UPDATE installation SET value = ? WHERE name = ?", (at.isoformat(), BACKUP)
-        )
-        assert changed.rowcount == 1
 
 
 def _age_crls(appliance: Appliance) -> None:

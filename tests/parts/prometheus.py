@@ -110,6 +110,16 @@ class Prometheus:
         more = "".join(f',{name}="{value}"' for name, value in labels.items())
         self.until(f'ALERTS{{alertname="{alert}",alertstate="firing"{more}}}')
 
-    def until_quiet(self) -> None:
-        """Wait until none fires."""
-        self.until('absent(ALERTS{alertstate="firing"}) and on () up == 1')
+    def until_quiet(self, *but: str) -> None:
+        """Wait until none fires.
+
+        Args:
+            but: alerts that may.
+        """
+        others = f',alertname!~"{"|".join(but)}"' if but else ""
+        self.until(f'absent(ALERTS{{alertstate="firing"{others}}}) and on () up == 1')
+
+    def until_silent(self, alert: str) -> None:
+        """Wait until one does not fire."""
+        firing = f'ALERTS{{alertname="{alert}",alertstate="firing"}}'
+        self.until(f"absent({firing}) and on () up == 1")
