@@ -4,6 +4,7 @@ promtool's own tests of rules are run, one for each alert that fires and one tha
 not. A minute of a case is a minute of Prometheus'.
 """
 
+import ast
 import json
 import re
 import shutil
@@ -259,6 +260,115 @@ FURTHER: Final[dict[str, tuple[str, Any, bool]]] = {
 """What an alert got wrong once: its name, series, and whether it fires."""
 
 
+_LIVE: Final = "functional/test_faults_live.py"
+_WORKERS: Final = "functional/test_alerts_live.py"
+_RECORD: Final = "integration/test_figures_of_the_record.py"
+_ROLES: Final = "integration/test_figures_of_roles.py"
+_FILES: Final = "integration/test_metrics_files.py"
+SHOWN: Final[dict[str, dict[str, str]]] = {
+    "RubricaFiguresAway": {_LIVE: "test_listener_that_goes"},
+    "RubricaRoleDown": {
+        _LIVE: "test_processes_that_are_not_well",
+        _FILES: "test_dead_process_is_down_and_tells_nothing",
+    },
+    "RubricaRoleRestarts": {
+        _ROLES: "test_process_that_starts_again_says_since_when",
+    },
+    "RubricaFiguresRefused": {
+        _LIVE: "test_processes_that_are_not_well",
+        _FILES: "test_garbage_is_said_and_breaks_nothing",
+    },
+    "RubricaVersionsDiffer": {
+        _LIVE: "test_processes_that_are_not_well",
+        _ROLES: "test_process_of_another_version_says_so",
+    },
+    "RubricaEventLoopLags": {
+        _LIVE: "test_process_that_gets_on_slowly",
+        _ROLES: "test_event_loop_that_is_held_up_says_how_late_it_was",
+    },
+    "RubricaDescriptorsRunOut": {
+        _LIVE: "test_processes_that_are_not_well",
+        _ROLES: "test_process_with_many_files_open_says_so",
+    },
+    "RubricaNoSigningWorker": {
+        _WORKERS: "test_no_worker_and_what_waits_for_one",
+        _RECORD: "test_workers_lose_their_hsm_and_are_gone",
+    },
+    "RubricaQueueWaits": {
+        _WORKERS: "test_no_worker_and_what_waits_for_one",
+        _RECORD: "test_what_waits_grows_old_until_it_is_taken_up",
+    },
+    "RubricaSignaturesFail": {
+        _ROLES: "test_signatures_that_fail_are_counted_by_their_code",
+    },
+    "RubricaSigningSlow": {
+        _ROLES: "test_calls_are_counted_by_their_end_and_time",
+    },
+    "RubricaServerErrors": {
+        _LIVE: "test_database_that_goes",
+        _ROLES: "test_calls_are_counted_by_their_end_and_time",
+    },
+    "RubricaRedisAway": {_LIVE: "test_processes_that_are_not_well"},
+    "RubricaHsmUnavailable": {
+        _ROLES: "test_token_that_goes_is_not_ready_until_it_is_back",
+    },
+    "RubricaHsmPinRefused": {
+        _ROLES: "test_refused_pin_is_a_fault_of_that_token",
+    },
+    "RubricaHsmFaults": {
+        _ROLES: "test_faults_of_calls_are_counted_by_kind",
+    },
+    "RubricaTsaFails": {
+        _LIVE: "test_world_outside_that_fails_and_what_ends",
+        _ROLES: "test_tsa_that_fails_and_answers_again",
+    },
+    "RubricaOutsideStatusFails": {
+        _LIVE: "test_world_outside_that_fails_and_what_ends",
+        _ROLES: "test_outside_ca_that_fails_and_answers_again",
+    },
+    "RubricaCrlOld": {
+        _WORKERS: "test_no_worker_and_what_waits_for_one",
+        _RECORD: "test_crl_grows_old_and_is_made_anew",
+    },
+    "RubricaOcspOld": {
+        _RECORD: "test_ocsp_answer_grows_old_and_is_made_anew",
+    },
+    "RubricaCertificateEnds": {
+        _LIVE: "test_world_outside_that_fails_and_what_ends",
+        _RECORD: "test_certificate_of_each_kind_comes_to_its_end",
+    },
+    "RubricaSignersEnd": {
+        _LIVE: "test_world_outside_that_fails_and_what_ends",
+        _RECORD: "test_signers_certificate_comes_to_its_end",
+    },
+    "RubricaLevelsBehind": {
+        _LIVE: "test_world_outside_that_fails_and_what_ends",
+        _RECORD: "test_level_falls_behind_while_the_tsa_is_away",
+    },
+    "RubricaDatabaseAway": {
+        _LIVE: "test_database_that_goes",
+        _RECORD: "test_database_goes_away_and_comes_back",
+    },
+    "RubricaClockOff": {
+        _LIVE: "test_world_outside_that_fails_and_what_ends",
+        _RECORD: "test_clock_goes_wrong",
+    },
+    "RubricaDiskFull": {
+        _LIVE: "test_disk_that_is_small",
+        _RECORD: "test_documents_disk_fills",
+    },
+    "RubricaBackupOld": {_LIVE: "test_backups_that_fail_for_long"},
+    "RubricaPoolFull": {
+        _FILES: "test_pool_tells_how_it_stands",
+    },
+    "RubricaSandboxCuts": {
+        _ROLES: "test_jobs_of_the_sandbox_are_counted_by_their_end",
+    },
+}
+"""By alert: the test that has it fire in a running installation by a real fault, or
+the one in which the real event moves the very figure that its rule reads; or both."""
+
+
 def names() -> list[str]:
     """The alerts of the file, in its order."""
     return re.findall(r"- alert: (\w+)", RULES.read_text("utf-8"))
@@ -284,6 +394,36 @@ def test_rules_are_rules() -> None:
 def test_every_alert_has_a_case() -> None:
     """And every case an alert."""
     assert sorted(names()) == sorted(CASES)
+
+
+def test_every_alert_is_shown() -> None:
+    """Each by a fault of its kind, live or by its figure; a new one without fails."""
+    assert [alert for alert in names() if not SHOWN.get(alert)] == []
+    assert SHOWN.keys() == set(names())
+
+
+@pytest.mark.parametrize("alert", SHOWN)
+def test_alert_is_shown_where_the_table_says(alert: str) -> None:
+    """That test waits for it to fire; or it is about that alert."""
+    for file, test in SHOWN[alert].items():
+        text = (_DOCS.parent / "tests" / file).read_text("utf-8")
+        (found,) = [
+            ast.get_source_segment(text, each) or ""
+            for each in ast.parse(text).body
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+            and each.name == test
+        ]
+        fires = re.findall(r'(?:fires|until_firing)\(\s*"(\w+)"', found)
+        is_live = file in (_LIVE, _WORKERS)
+        assert alert in fires or (not is_live and f"{alert}: " in found), test
+
+
+@pytest.mark.parametrize("file", [_LIVE, _WORKERS])
+def test_no_live_alert_stands_nowhere(file: str) -> None:
+    """What is waited for there stands in the table."""
+    text = (_DOCS.parent / "tests" / file).read_text("utf-8")
+    fires = set(re.findall(r'(?:fires|until_firing)\(\s*"(\w+)"', text))
+    assert fires == {alert for alert, where in SHOWN.items() if file in where}
 
 
 def _evaluated(folder: Path, alert: str, series: object, *, fires: bool) -> None:
@@ -319,6 +459,45 @@ def _evaluated(folder: Path, alert: str, series: object, *, fires: bool) -> None
 def test_alert_fires(tmp_path: Path, alert: str) -> None:
     """By a fault of its kind."""
     _evaluated(tmp_path, alert, CASES[alert][0], fires=True)
+
+
+def test_alert_waits_as_long_as_its_page_says(tmp_path: Path) -> None:
+    """As the file has it, to the minute: pending for so long, and not a minute less.
+
+    A rule that is evaluated every minute is pending as often as its `for:` has minutes,
+    and a fault that is over sooner has nobody called.
+    """
+    page = (_DOCS / "alerts.md").read_text("utf-8")
+    said = re.findall(r"^### (\w+)\n\n\*\w+\*(?:, after (\w+))?\.", page, re.MULTILINE)
+    minutes = {alert: _minutes(after) for alert, after in said}
+    assert minutes.keys() == CASES.keys()
+    tests = [
+        {
+            "name": alert,
+            "interval": "1m",
+            "input_series": CASES[alert][0],
+            "promql_expr_test": [
+                {
+                    "expr": "sum(count_over_time(ALERTS{"
+                    f'alertname="{alert}",alertstate="{state}"}}[3h])) or vector(0)',
+                    "eval_time": f"{MINUTES - 1}m",
+                    "exp_samples": [{"labels": "{}", "value": times}],
+                }
+                for state, times in (("pending", minutes[alert]),)
+            ],
+        }
+        for alert in CASES
+    ]
+    case = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": tests}
+    (tmp_path / "case.yaml").write_text(json.dumps(case))
+    run("test", "rules", "case.yaml", folder=tmp_path)
+
+
+def _minutes(after: str) -> int:
+    """What `for:` says; nothing is at once."""
+    if not after:
+        return 0
+    return int(after[:-1]) * {"m": 1, "h": 60}[after[-1]]
 
 
 @pytest.mark.parametrize("alert", CASES)
