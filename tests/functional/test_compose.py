@@ -4,24 +4,33 @@ Podman stands for docker. The machine has no systemd for podman to run checks of
 by: the tests run them. What is fetched (packages of Debian and Python) is fetched while
 images are built; nothing that runs has a way out.
 
-Source: docs/installing.md, "Containers".
+Source: docs/installing.md, "Containers"; docs/backup.md, "In containers"; the OCI image
+specification, "Annotations".
 """
 
-import json
 import re
+import shutil
+import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from tests.parts.composed import (
+    Installation,
+    elsewhere,
+    figures,
+    request_of,
+    write_backup_config,
+)
 from tests.parts.containers import ROOT, ContainerHost, lacking
+from tests.parts.harm import until
 from tests.parts.manual import Block, blocks
 from tests.validators import pdfsig, pyhanko_valid
 
@@ -42,7 +51,8 @@ _SECRETS: Final = {
     "metrics": set[str](),
     "sandbox": set[str](),
 }
-_MICROSECONDS: Final = len("2026-11-24T09:47:02.435339")
+_LAST_BACKUP: Final = "rubrica_backup_last_success_timestamp_seconds"
+_LABEL: Final = "org.opencontainers.image."
 _TOOLS: Final = (
     "pip",
     "pip3",
@@ -62,68 +72,6 @@ pytestmark = [
     pytest.mark.timeout(3600),
     pytest.mark.skipif(bool(lacking()), reason=f"it lacks {lacking()}"),
 ]
-
-
-@dataclass
-class Installation:
-    """What the manual's lines made."""
-
-    host: ContainerHost
-    folder: Path
-    lines: list[str] = field(default_factory=list)
-    told: str = ""
-    """What the last of them said."""
-
-    def run(self, line: str) -> str:
-        """Run a line in the installation's folder."""
-        return self.host.run(line, self.folder)
-
-    def sample(self, name: str) -> tuple[bytes, str]:
-        """Have a document signed by the manual's line; it, and what was said."""
-        line = self.lines[-1].replace("contrato-firmado.pdf", name)
-        told = self.run(line)
-        return (self.folder / "work" / name).read_bytes(), told
-
-    def inspect(self, service: str) -> dict[str, Any]:
-        """What podman knows of a service's container."""
-        told = self.run(f"docker inspect rubrica_{service}_1")
-        found: list[dict[str, Any]] = json.loads(_json(told))
-        return found[0]
-
-    def inside(self, service: str, script: str) -> list[str]:
-        """Words that a script says in a service's container."""
-        return self.run(f"docker exec rubrica_{service}_1 sh -c '{script}'").split()
-
-    def start_to_ready_s(self, service: str) -> float:
-        """Seconds from a container's last start to its role's word that it works."""
-        log = self.run(f"docker logs rubrica_{service}_1")
-        said = re.findall(
-            r'"event": "(?:\w+\.listening|worker\.started)".*"timestamp": "([^"]+)"',
-            log,
-        )
-        started = self.inspect(service)["State"]["StartedAt"]
-        begun, ready = (
-            datetime.fromisoformat(each[:_MICROSECONDS]) for each in (started, said[-1])
-        )
-        return (ready - begun).total_seconds()
-
-    def roots(self) -> list[bytes]:
-        """The CA's root, DER."""
-        pem = self.run("docker exec rubrica_api_1 cat /var/lib/rubrica/pki/root.pem")
-        found = x509.load_pem_x509_certificate(_certificate(pem))
-        return [found.public_bytes(Encoding.DER)]
-
-
-def _json(told: str) -> str:
-    """The list, without what podman says on a machine without systemd."""
-    return told[told.index("[\n") : told.rindex("]") + 1]
-
-
-def _certificate(told: str) -> bytes:
-    (found,) = re.findall(
-        r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", told, re.DOTALL
-    )
-    return str(found).encode()
 
 
 @pytest.fixture(scope="module")
@@ -177,10 +125,30 @@ def test_image_is_small_and_has_what_runs(installation: Installation) -> None:
     assert found == []
     kept = installation.inside("api", "ls /opt/rubrica")
     assert {"THIRD-PARTY-NOTICES", "sbom.cdx.json", "docs", "LICENSE"} <= set(kept)
-    configured = installation.inspect("api")["Config"]
-    labels = configured["Labels"]
-    assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
-    assert configured["User"] == "10001:10001"
+    assert installation.inspect("api")["Config"]["User"] == "10001:10001"
+
+
+def test_image_says_what_it_is(installation: Installation) -> None:
+    """By the labels that registries and scanners read, as far as they are true."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True
+    )
+    labels = installation.inspect("api")["Config"]["Labels"]
+    told = {
+        key.removeprefix(_LABEL): value
+        for key, value in labels.items()
+        if key.startswith(_LABEL)
+    }
+
+    assert told == {
+        "title": "Rúbrica",
+        "description": project["description"],
+        "version": project["version"],
+        "revision": head.stdout.decode().strip(),
+        "licenses": project["license"],
+    }
+    assert installation.version("api") == project["version"]
 
 
 def test_five_commands_to_a_signed_document(installation: Installation) -> None:
@@ -310,6 +278,71 @@ def test_setup_again_keeps_all(installation: Installation) -> None:
 
     assert "status 78" in refused
     assert "bring it back from a backup" in refused
+
+
+def test_lost_installation_comes_back(installation: Installation) -> None:
+    """Folder and volumes are lost; what is left is two files elsewhere and a key."""
+    host, folder = installation.host, installation.folder
+    given = blocks("In containers", "backup.md")
+    make, back_up, place, restore = (b.text for b in given if b.language == "sh")
+    (override,) = (b.text for b in given if b.language == "yaml")
+    places = {
+        "/backup/record": host.folder / "record",
+        "/elsewhere/secrets": host.folder / "secrets",
+    }
+    host.run(elsewhere(make, places))
+    for name, path in places.items():
+        override = override.replace(f"- {name}:", f"- {path}:")
+    (folder / "compose.override.yaml").write_text(override)
+    key = host.folder / "rubrica-backup.key"
+    host.run(
+        "docker run --rm --network none --entrypoint age-keygen rubrica"
+        f" >{key} 2>/dev/null; chmod 600 {key}"
+    )
+    write_backup_config(folder / "backup.toml", key)
+    before, told = installation.sample("antes.pdf")
+    request, roots = request_of(told), installation.roots()
+
+    told = installation.run(back_up)
+
+    files = [next(path.glob("*.tar.age")) for path in places.values()]
+    assert all(each.stat().st_mode & 0o077 == 0 for each in files)
+    assert "files" in told
+    until(lambda: _LAST_BACKUP in figures(installation))
+    installation.run("docker compose down --volumes")
+    shutil.rmtree(folder)
+    carried = host.folder / "carried"
+    carried.mkdir()
+    for each in (*files, key):
+        shutil.copy(each, carried)
+
+    host.run(_named(place, files, folder), carried)
+    lines = _named(restore, files, folder).splitlines()
+    said = {line: installation.run(line) for line in lines}
+    again = next(line for line in lines if " recovery restore " in line)
+    key_again = f"cp {carried}/* work; chown 10001:10001 work/*"
+    refused = installation.run(f"{key_again}; {again} || echo status $?")
+
+    for line, told in said.items():
+        sys.stdout.write(f"{line.split(' --backup')[0]}\n  {told.splitlines()[-1:]}\n")
+        assert "MISSING" not in told, line
+    assert "status 78" in refused
+    assert "has tables already" in refused
+    assert installation.roots() == roots
+    after, told = installation.sample("despues.pdf")
+    assert "certified" not in told
+    assert installation.signed(request) == before
+    for document in (before, after):
+        assert pdfsig(document)[0].valid
+        assert pyhanko_valid(document, roots)
+
+
+def _named(text: str, files: list[Path], folder: Path) -> str:
+    """Lines of the manual with two backups' names, and an installation's folder."""
+    samples = ("rubrica-ID-TIME.tar.age", "rubrica-secrets-ID-TIME.tar.age")
+    for sample, file in zip(samples, files, strict=True):
+        text = text.replace(sample, file.name)
+    return text.replace("/srv/rubrica", str(folder))
 
 
 def test_trial_in_one_container(

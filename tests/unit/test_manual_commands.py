@@ -23,6 +23,7 @@ PAGES: Final = sorted(path.name for path in DOCS.glob("*.md"))
 _PACKAGE: Final = "test_package.py::test_five_commands_to_a_signed_document"
 _BACKUP: Final = "test_package.py::test_backup_is_made_and_tried_out"
 _RESTORE: Final = "test_restore.py::test_another_machine_takes_its_place"
+_CONTAINERS_RESTORE: Final = "test_compose.py::test_lost_installation_comes_back"
 RUN_BY: Final[dict[str, list[tuple[str, str]]]] = {
     "installing.md": [
         ("packaging/build-deb", "test_package.py::machine"),
@@ -35,7 +36,7 @@ RUN_BY: Final[dict[str, list[tuple[str, str]]]] = {
         ("rubrica database roles", "test_installation.py::machine"),
         ("rubrica hsm init", "test_installation.py::machine"),
         ("docker build", "test_compose.py::installation"),
-        ("docker build", ""),
+        ("docker tag", ""),
         ("docker compose", "test_compose.py::test_trial_in_one_container"),
     ],
     "running.md": [
@@ -53,6 +54,10 @@ RUN_BY: Final[dict[str, list[tuple[str, str]]]] = {
         ("rubrica restore", _RESTORE),
         ("rubrica database", _RESTORE),
         ("rubrica setup --no-start", _RESTORE),
+        ("install -d", _CONTAINERS_RESTORE),
+        ("docker compose", _CONTAINERS_RESTORE),
+        ("install -d", _CONTAINERS_RESTORE),
+        ("cd /srv/rubrica", _CONTAINERS_RESTORE),
         ("rubrica restore", _BACKUP),
     ],
 }

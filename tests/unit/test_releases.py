@@ -51,3 +51,11 @@ def test_releases_are_in_order_and_in_the_changelog() -> None:
     assert order == sorted(set(order))
     assert numbers(project["version"]) > order[-1]
     assert all(re.fullmatch(r"[0-9a-f]{40}", each["commit"]) for each in releases())
+
+
+def test_image_is_labelled_with_the_version() -> None:
+    """Which a build without git and Python cannot ask the project for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    text = (ROOT / "Containerfile").read_text("utf-8")
+
+    assert re.findall("^ARG VERSION=(.*)$", text, re.MULTILINE) == [project["version"]]

@@ -2,6 +2,7 @@
 
 rubrica backup --to FOLDER --secrets-to OTHER --recipient age1…
 rubrica restore --backup FILE --secrets FILE --identity KEYFILE
+rubrica restore --compose FOLDER --backup FILE --secrets FILE --identity KEYFILE
 rubrica restore --drill --backup FILE --secrets FILE --identity KEYFILE
 rubrica restore --list --config /etc/rubrica/backup.toml
 
@@ -94,12 +95,30 @@ def register(
         action="store_true",
         help="tell which backups lie where --config says that they go, and no more",
     )
-    _add_drill(restore)
+    restore.add_argument(
+        "--wait",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="how long to wait for a database that is away (default: not at all)",
+    )
+    which = restore.add_mutually_exclusive_group()
+    which.add_argument(
+        "--compose",
+        type=Path,
+        metavar="FOLDER",
+        help="bring settings, keys and PINs of an installation in containers back "
+        "into its folder, and make the rest of that (in the image); what is in volumes "
+        "comes back by the service `recovery`",
+    )
+    _add_drill(restore, which)
     restore.set_defaults(run=_said(_restore))
 
 
-def _add_drill(restore: argparse.ArgumentParser) -> None:
-    restore.add_argument(
+def _add_drill(
+    restore: argparse.ArgumentParser, which: "argparse._MutuallyExclusiveGroup"
+) -> None:
+    which.add_argument(
         "--drill",
         action="store_true",
         help="in a scratch folder, which is looked at and removed: nothing of this "
@@ -275,6 +294,8 @@ def _restore(args: argparse.Namespace) -> int:
         else nullcontext() as secrets,
     ):
         work = _drill if args.drill else _bring_back
+        if args.compose:
+            work = _bring_folder_back
         return work(args, backup, secrets)
 
 
@@ -317,8 +338,43 @@ def _list(config: BackupConfig) -> int:
     return 0
 
 
-def _bring_back(args: argparse.Namespace, backup: Path, secrets: Path | None) -> int:
+def _bring_folder_back(
+    args: argparse.Namespace, backup: Path, secrets: Path | None
+) -> int:
+    """Make the folder that `docker compose up` starts from what it was.
+
+    Raises:
+        SettingsError: this is not the image, the secrets are not given, or another
+            file is there.
+    """
     from appliance.operations.backup import restoring  # noqa: PLC0415 (heavy)
+    from appliance.operations.setup import containers  # noqa: PLC0415 (heavy)
+
+    if secrets is None:
+        msg = "restore: --compose brings keys back: give --secrets"
+        raise SettingsError(msg)
+    folder: Path = args.compose
+    restoring.refuse_apart(backup, secrets, args.identity)
+    containers.make_folders(folder)
+    settings_file = folder / containers.SETTINGS
+    is_new = restoring.restore_settings(backup, args.identity, settings_file)
+    say(f"{'made' if is_new else 'kept'}  {settings_file}")
+    put = restoring.restore_secrets(
+        secrets,
+        args.identity,
+        load_settings(settings_file),
+        lambda path: containers.place_in(folder, path),
+    )
+    made = put.about.get("made")
+    say(f"secrets of {made}: {put.files} files made, {put.kept} kept")
+    containers.make(folder, None)
+    say(containers.NEXT_OF_RESTORE)
+    return 0
+
+
+def _bring_back(args: argparse.Namespace, backup: Path, secrets: Path | None) -> int:
+    from appliance.operations.backup import record, restoring  # noqa: PLC0415 (heavy)
+    from appliance.operations.setup import containers, system  # noqa: PLC0415 (heavy)
 
     if secrets is not None:
         restoring.refuse_apart(backup, secrets, args.identity)
@@ -326,10 +382,11 @@ def _bring_back(args: argparse.Namespace, backup: Path, secrets: Path | None) ->
         say(f"made  {args.settings}")
     else:
         say(f"kept  {args.settings}")
+    settings = load_settings(args.settings)
+    if args.wait and restoring.can_ask(settings):
+        record.await_answer(settings, args.wait)
     if secrets is not None:
-        put = restoring.restore_secrets(
-            secrets, args.identity, load_settings(args.settings)
-        )
+        put = restoring.restore_secrets(secrets, args.identity, settings)
         made = put.about.get("made")
         say(f"secrets of {made}: {put.files} files made, {put.kept} kept")
     found = restoring.restore_record(backup, args.identity, args.settings)
@@ -337,6 +394,9 @@ def _bring_back(args: argparse.Namespace, backup: Path, secrets: Path | None) ->
     say(f"record of {made}: {found.files} files made, {found.kept} kept")
     for integrator, sha256 in found.missing:
         say(f"MISSING  {integrator}/{sha256}.pdf")
-    say("now: rubrica setup --no-start; rubrica documents recover; ")
-    say("     rubrica hsm take-over; rubrica setup")
+    if system.COMPOSE.is_dir():  # in the image
+        say(containers.NEXT_OF_RECORD)
+    else:
+        say("now: rubrica setup --no-start; rubrica documents recover; ")
+        say("     rubrica hsm take-over; rubrica setup")
     return 1 if found.missing else 0

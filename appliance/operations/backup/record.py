@@ -9,6 +9,7 @@ import os
 import pwd
 import sqlite3
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -24,6 +25,7 @@ from appliance.storage.rights import OWNER
 
 _LOCKED_S: Final = 30.0
 """How long SQLite's file is waited for, in seconds."""
+_LOOK_AGAIN_S: Final = 0.5
 _NAMED: Final = (
     "SELECT integrator, sha256 FROM document"
     " UNION SELECT integrator, sha256 FROM signed_document"
@@ -77,6 +79,25 @@ def dump(settings: Settings, into: Path) -> None:
         return
     with into.open("wb") as file:
         _run_postgres(settings, ["pg_dump", "--format=custom"], stdout=file.fileno())
+
+
+def await_answer(settings: Settings, wait_s: float) -> None:
+    """Wait for PostgreSQL while it does not let us in; who asks next is told why.
+
+    Args:
+        settings: of the installation.
+        wait_s: seconds, at most.
+    """
+    if settings.database.url == "sqlite":
+        return
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        try:
+            _ask(settings, "SELECT 1")
+        except SettingsError:
+            time.sleep(_LOOK_AGAIN_S)
+        else:
+            return
 
 
 def refuse_full(settings: Settings) -> None:

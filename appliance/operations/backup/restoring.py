@@ -147,40 +147,65 @@ def settings_in(backup: Path, identity: Path) -> bytes:
     raise SettingsError(msg)
 
 
-def restore_secrets(backup: Path, identity: Path, settings: Settings) -> Restored:
+def restore_secrets(
+    backup: Path,
+    identity: Path,
+    settings: Settings,
+    place_of: Callable[[Path], Path | None] | None = None,
+) -> Restored:
     """Put keys, PINs and tokens where the settings name them.
+
+    Args:
+        backup: of the secrets.
+        identity: file with age's private key.
+        settings: of the installation.
+        place_of: where else a file is put than where the settings name it, None for
+            one that is left out; given, tokens are, and no database is asked.
 
     Raises:
         SettingsError: another file is there already, or the database holds
             something; see `reading`.
     """
-    database = settings.database
-    needed = database.password_file, database.root_certificate_file
-    if all(path is None or path.exists() for path in needed):
+    if place_of is None and can_ask(settings):
         # Before anything comes to lie beside what is in use.
         record.refuse_full(settings)
     named = {places.SECRETS + key: path for key, path in places.secret_places(settings)}
     folder = places.token_folder(settings)
+    restored = Restored({})
+
+    def put(path: Path, content: IO[bytes], mode: int) -> None:
+        place = place_of(path) if place_of is not None else path
+        if place is None:
+            copied(content, io.BytesIO())
+        else:
+            _put(restored, place, content, mode)
 
     def take(name: str, content: IO[bytes]) -> None:
         nonlocal folder
         conf = settings.hsm.softhsm_conf
         if name == places.SOFTHSM_CONF and conf is not None:
-            _put(restored, conf, content, 0o600)
+            put(conf, content, 0o600)
             folder = places.token_folder(settings)
+        elif name.startswith(places.TOKENS) and place_of is not None:
+            copied(content, io.BytesIO())
         elif name.startswith(places.TOKENS) and folder is not None:
-            place = folder / name.removeprefix(places.TOKENS)
-            _put(restored, place, content, 0o600)
+            put(folder / name.removeprefix(places.TOKENS), content, 0o600)
         elif name in named:
             is_public = name.endswith(("certificate_file", ".ca_file"))
-            _put(restored, named[name], content, 0o644 if is_public else 0o600)
+            put(named[name], content, 0o644 if is_public else 0o600)
         else:
             msg = f"{name}: the settings name no place for it"
             raise SettingsError(msg)
 
-    restored = Restored({})
     take_all(backup, identity, "secrets", restored, take)
     return restored
+
+
+def can_ask(settings: Settings) -> bool:
+    """Whether what the database asks for is there: a password, an authority."""
+    database = settings.database
+    needed = database.password_file, database.root_certificate_file
+    return all(path is None or path.exists() for path in needed)
 
 
 def restore_record(backup: Path, identity: Path, settings_file: Path) -> Restored:

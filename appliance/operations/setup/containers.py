@@ -56,9 +56,26 @@ now, on the host, in the folder that this one is there:
      docker compose up --detach
      docker compose run --rm operator sample --wait 120 --out contrato-firmado.pdf"""
 """What is done with what was made, for people."""
+NEXT_OF_RESTORE: Final = """\
+now, on the host, in the folder that this one is there:
+     docker compose up --detach database redis sandbox
+     docker compose --profile backup run --rm recovery restore --wait 120 …"""
+"""What is done with a folder that was brought back, for people."""
+NEXT_OF_RECORD: Final = """\
+now: docker compose run --rm migrate
+     docker compose --profile backup run --rm recovery documents recover
+     docker compose run --rm hsm take-over
+     docker compose up --detach"""
+"""What is done once the record is back, for people."""
 _KEYS: Final = ("pepper", "data-key", "document-key", "lookup-key")
 _PRIVATE: Final = ("secrets", "hsm", "work")
 """Folders that no other user of the host may enter."""
+_SEEN: Final = (
+    (Path("/run/secrets"), "secrets"),
+    (Path("/etc/rubrica/hsm"), "hsm"),
+    (Path("/etc/rubrica"), ""),
+)
+"""Where containers see what is in the folder, and where it is there."""
 _DATABASE: Final = "rubrica"
 _ITERATIONS: Final = 4096
 """Of SCRAM: as PostgreSQL has it; what is hashed is random."""
@@ -85,11 +102,8 @@ def make(folder: Path, answers: Answers | None) -> None:
         SettingsError: this is not the image, a key is missing where there are
             settings, or the folder cannot be written to.
     """
-    if not system.COMPOSE.is_dir():
-        msg = f"{system.COMPOSE}: is not there; run setup --compose in the image"
-        raise SettingsError(msg)
     try:
-        _make_folders(folder)
+        make_folders(folder)
         _make_keys(folder, is_new=answers is not None)
         passwords = _make_passwords(folder)
         _make_services(folder, passwords)
@@ -102,13 +116,42 @@ def make(folder: Path, answers: Answers | None) -> None:
         raise SettingsError(msg) from exc
 
 
-def _make_folders(folder: Path) -> None:
+def make_folders(folder: Path) -> None:
+    """Make those of an installation's files, each with its owner.
+
+    Args:
+        folder: that compose.yaml is to stand in.
+
+    Raises:
+        SettingsError: this is not the image.
+        OSError: one cannot be made.
+    """
+    if not system.COMPOSE.is_dir():
+        msg = f"{system.COMPOSE}: is not there; --compose is for the image"
+        raise SettingsError(msg)
     for name in _PRIVATE:
         path = folder / name
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.chown(path, USER, USER)
     (folder / "database").mkdir(exist_ok=True)
     (folder / "database").chmod(0o755)
+
+
+def place_in(folder: Path, path: Path) -> Path | None:
+    """Where a file of the settings is in an installation's folder.
+
+    Args:
+        folder: that compose.yaml stands in.
+        path: as the settings name it, and containers see it.
+
+    Returns:
+        None: it is in a volume, or elsewhere.
+    """
+    path = Path(os.path.normpath(path))
+    for seen, name in _SEEN:
+        if path.is_relative_to(seen):
+            return folder / name / path.relative_to(seen)
+    return None
 
 
 def _make_keys(folder: Path, *, is_new: bool) -> None:
