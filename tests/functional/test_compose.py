@@ -23,10 +23,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tests.parts.composed import (
+    NEXT_VERSION,
     Installation,
     elsewhere,
     figures,
+    newer_clone,
     request_of,
+    run_in,
     write_backup_config,
 )
 from tests.parts.containers import ROOT, ContainerHost, lacking
@@ -343,6 +346,38 @@ def _named(text: str, files: list[Path], folder: Path) -> str:
     for sample, file in zip(samples, files, strict=True):
         text = text.replace(sample, file.name)
     return text.replace("/srv/rubrica", str(folder))
+
+
+def test_upgrade_and_the_way_back(
+    installation: Installation, manual: list[Block]
+) -> None:
+    """An image of a newer version takes over, and the one of before again."""
+    upgrade, back = (
+        next(each.text for each in manual if word in each.text)
+        for word in ("docker tag", ".env")
+    )
+    newer = newer_clone(installation.host.folder / "newer")
+    first, said = installation.sample("con-la-de-antes.pdf")
+    request, old = request_of(said), installation.version("api")
+
+    run_in(installation, upgrade, newer)
+    assert installation.version("api") == NEXT_VERSION != old
+    second, said = installation.sample("con-la-nueva.pdf")
+    assert "certified" not in said
+    assert installation.signed(request) == first
+    request = request_of(said)
+
+    run_in(installation, back, newer)
+    for service in (*_FACES, *_WORKERS):
+        installation.host.wait_until_well(f"rubrica_{service}_1")
+        assert installation.version(service) == old, service
+    third, said = installation.sample("con-la-de-antes-otra-vez.pdf")
+    assert "certified" not in said
+    assert installation.signed(request) == second
+    for each in (first, second, third):
+        assert pdfsig(each)[0].valid
+        assert pyhanko_valid(each, installation.roots())
+    (installation.folder / ".env").unlink()
 
 
 def test_trial_in_one_container(

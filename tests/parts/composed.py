@@ -8,6 +8,9 @@ Source: docs/installing.md, "Containers"; docs/backup.md, "In containers".
 
 import json
 import re
+import shutil
+import subprocess
+import tomllib
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -17,9 +20,11 @@ import httpx
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from tests.parts.containers import ContainerHost
+from tests.parts.containers import ROOT, ContainerHost
 from tests.parts.manual import blocks
 
+NEXT_VERSION: Final = "0.2.0.dev1"
+"""Of `newer_clone`."""
 _MICROSECONDS: Final = len("2026-11-24T09:47:02.435339")
 _FETCH: Final = """
 import asyncio, sys
@@ -167,3 +172,36 @@ def figures(installation: Installation) -> str:
     """What Prometheus is told."""
     address = "http://127.0.0.1:8083/metrics"
     return installation.host.within(lambda: httpx.get(address)).text
+
+
+def newer_clone(place: Path) -> Path:
+    """A clone of this repository, of a version that comes after it.
+
+    Args:
+        place: a folder that is not there.
+    """
+    subprocess.run(["git", "clone", "--quiet", ROOT, place], check=True)
+    libraries = "appliance/web/vendor/files"
+    shutil.copytree(ROOT / libraries, place / libraries)
+    project = tomllib.loads((place / "pyproject.toml").read_text("utf-8"))["project"]
+    for name in ("pyproject.toml", "Containerfile"):
+        text = (place / name).read_text("utf-8")
+        assert project["version"] in text
+        text = text.replace(project["version"], NEXT_VERSION)
+        (place / name).write_text(text, "utf-8")
+    return place
+
+
+def run_in(installation: Installation, text: str, clone: Path) -> None:
+    """Run lines of the manual.
+
+    Args:
+        installation: that they are for.
+        text: the lines.
+        clone: that those which build an image are run in.
+    """
+    for line in text.replace("/srv/rubrica", str(installation.folder)).splitlines():
+        if line.startswith("docker build"):
+            installation.host.build(line, clone)
+        else:
+            installation.run(line)
