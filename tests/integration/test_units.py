@@ -45,6 +45,20 @@ CREDENTIALS: Final = {
     "rubrica-backup.service": set(),
 }
 """Secrets that a unit is handed; the files are root's alone."""
+SHARES: Final = {
+    "rubrica-api.service": (200, "2G", 512, 65536),
+    "rubrica-embed.service": (200, "2G", 512, 65536),
+    "rubrica-signing@.service": (200, "2G", 512, 65536),
+    "rubrica-admin.service": (150, "1G", 512, 65536),
+    "rubrica-chores.service": (100, "2G", 512, 65536),
+    "rubrica-migrate.service": (100, "1G", 512, 65536),
+    "rubrica-metrics.service": (100, "512M", 64, 4096),
+    "rubrica-sandbox.service": (50, "4G", 512, 65536),
+    "rubrica-audit-verify.service": (20, "1G", 512, 65536),
+    "rubrica-backup.service": (20, "1G", 64, 65536),
+}
+"""CPUWeight (systemd's own is 100), MemoryMax, TasksMax, LimitNOFILE. Who waits comes
+first: people, then who keeps their record, then what may take its time."""
 TIMED: Final = ("audit-verify", "backup")
 """Units that a timer starts, once somebody enabled it."""
 SOCKETS: Final = ("api", "embed", "admin", "sandbox")
@@ -125,11 +139,17 @@ def test_unit_has_a_user_of_its_own(unit: str) -> None:
 @pytest.mark.parametrize("unit", SERVICES)
 def test_unit_is_handed_its_own_secrets_alone(unit: str) -> None:
     """By the name that the settings have them by; a worker has no data key."""
-    folder = "/etc/rubrica/secrets"
     lines = (UNITS / unit).read_text("utf-8").splitlines()
     loaded = {line for line in lines if line.startswith("LoadCredential=")}
+    folders = {
+        name: "hsm" if name.endswith(".pin") else "secrets"
+        for name in CREDENTIALS[unit]
+    }
 
-    assert loaded == {f"LoadCredential={n}:{folder}/{n}" for n in CREDENTIALS[unit]}
+    assert loaded == {
+        f"LoadCredential={name}:/etc/rubrica/{folder}/{name}"
+        for name, folder in folders.items()
+    }
 
 
 @pytest.mark.parametrize("role", SOCKETS)
@@ -159,11 +179,16 @@ def test_socket_listens_where_the_documented_settings_say(role: str) -> None:
 
 @pytest.mark.parametrize("unit", SERVICES)
 def test_unit_has_a_share_of_the_machine_alone(unit: str) -> None:
-    """Files, tasks and memory end somewhere, and wrong settings are no loop."""
+    """Processor, memory, tasks and files; and wrong settings are no loop."""
     lines = (UNITS / unit).read_text("utf-8").splitlines()
-    keys = {line.partition("=")[0] for line in lines}
+    given = [line.partition("=")[::2] for line in lines if "=" in line]
+    keys = {key for key, _ in given}
+    wanted = ("CPUWeight", "MemoryMax", "TasksMax", "LimitNOFILE")
 
-    assert {"LimitNOFILE", "TasksMax", "MemoryMax"} <= keys
+    # As often as once: the last one would count.
+    assert sorted(pair for pair in given if pair[0] in wanted) == sorted(
+        (key, str(value)) for key, value in zip(wanted, SHARES[unit], strict=True)
+    )
     is_timed = unit.removeprefix("rubrica-").removesuffix(".service") in TIMED
     assert ("Restart" in keys) is not is_timed
     assert ("RestartPreventExitStatus=78" in lines) is not is_timed
@@ -191,20 +216,28 @@ def test_workers_stop_after_those_who_wait_for_them() -> None:
         assert "After=rubrica-sandbox.service" in lines
 
 
+def make_by(root: Path, conf: str, *program: str) -> None:
+    """Run a tool of systemd's on a file system's root."""
+    command = [*program, f"--root={root}", str(UNITS / conf)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A file system's root with our users and folders, made by systemd's own tools."""
     if os.geteuid() != 0:
         pytest.skip("who is not root can make no users and owners")
     (tmp_path / "etc").mkdir()
-    for program, conf in (
-        (("systemd-sysusers",), "sysusers.conf"),
-        (("systemd-tmpfiles", "--create"), "tmpfiles.conf"),
-    ):
-        command = [*program, f"--root={tmp_path}", str(UNITS / conf)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    make_by(tmp_path, "sysusers.conf", "systemd-sysusers")
+    make_by(tmp_path, "tmpfiles.conf", "systemd-tmpfiles", "--create")
     return tmp_path
+
+
+def users_of(root: Path) -> dict[str, int]:
+    """Numbers of its users."""
+    lines = (root / "etc" / "passwd").read_text("utf-8").splitlines()
+    return {line.split(":")[0]: int(line.split(":")[2]) for line in lines}
 
 
 def test_users_are_in_the_group_that_roles_share(root: Path) -> None:
@@ -220,10 +253,7 @@ def test_users_are_in_the_group_that_roles_share(root: Path) -> None:
 
 def test_folders_keep_roles_apart(root: Path) -> None:
     """What one role alone may have is its own, and cannot be swapped by another."""
-    users = {
-        line.split(":")[0]: int(line.split(":")[2])
-        for line in (root / "etc" / "passwd").read_text("utf-8").splitlines()
-    }
+    users = users_of(root)
 
     def stands(path: str) -> tuple[str, int]:
         found = (root / path).stat()
