@@ -1,7 +1,8 @@
 """`rubrica hsm check`: does this HSM do what the appliance needs, and how fast.
 
-Makes and destroys keys of its own on each token; touches no other. A PIN is
-tried once; the checks that need a login are left out where it fails.
+Makes and destroys keys of its own on each token, where it is to try kinds of keys;
+touches no other. A PIN is tried once; the checks that need a login are left out
+where it fails.
 """
 
 from collections.abc import Callable, Sequence
@@ -82,8 +83,8 @@ def check(
         settings: the installation.
         clock: judges the CA certificate's dates.
         ask: asks an operator for a PIN, where the settings want that.
-        algorithms: kinds of keys to try, at least one; by default all of the
-            profile.
+        algorithms: kinds of keys to try; by default all of the profile. Where there
+            is none no key is made, and the installation's own are looked at alone.
         processes: how many to measure the speed with; by default one, two and
             as many as there are processors.
         rate_s: how long to sign for each figure, in seconds.
@@ -145,16 +146,22 @@ def _look_at_firma(run: _Check, library: Library) -> pkcs11.Session | None:
     if session is None:
         return None
     kind = run.settings.hsm.key_algorithm
-    run.line("resident key", lambda: try_resident(session, kind))
+    if run.algorithms:
+        run.line("resident key", lambda: try_resident(session, kind))
     if not run.profile.resident_only:
-        try:
-            try_wrapped(run.report, session, run.profile, run.algorithms)
-        except (HsmRefusedError, PKCS11Error) as exc:
-            run.report.add("wrapped keys", reason_of(exc), Mark.BAD)
+        if run.algorithms:
+            _try_wrapped(run, session)
         run.line("master key", lambda: check_own.masters(session))
     run.line("worker identity", lambda: check_own.identity(session, run.settings))
     run.line("keep-alive key", lambda: check_own.keep_alive(session))
     return session
+
+
+def _try_wrapped(run: _Check, session: pkcs11.Session) -> None:
+    try:
+        try_wrapped(run.report, session, run.profile, run.algorithms)
+    except (HsmRefusedError, PKCS11Error) as exc:
+        run.report.add("wrapped keys", reason_of(exc), Mark.BAD)
 
 
 def _look_at_member(
@@ -186,7 +193,8 @@ def _look_at_pki(run: _Check, library: Library) -> None:
     if session is None:
         return
     kind = KeyAlgorithm.RSA_2048
-    run.line("keys pki", lambda: try_resident(session, kind))
+    if run.algorithms:
+        run.line("keys pki", lambda: try_resident(session, kind))
     run.line("CA", lambda: check_own.authority(session, run.settings, run.clock))
 
 

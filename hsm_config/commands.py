@@ -45,10 +45,16 @@ def register(
     check = commands.add_parser(
         "check", help="look whether the HSM does what is needed, and how fast"
     )
-    check.add_argument(
+    less = check.add_mutually_exclusive_group()
+    less.add_argument(
         "--quick",
         action="store_true",
         help="try keys of `hsm.key_algorithm` alone, and measure nothing",
+    )
+    less.add_argument(
+        "--own",
+        action="store_true",
+        help="look at this installation's own keys alone: make none, measure nothing",
     )
     check.set_defaults(run=_check)
     record = commands.add_parser(
@@ -123,14 +129,10 @@ def _check(args: argparse.Namespace) -> int:
     from hsm_config.check import check  # noqa: PLC0415 (heavy, when it runs)
 
     def run(settings: Settings) -> int:
+        kinds = () if args.own else (settings.hsm.key_algorithm,)
         report = (
-            check(
-                settings,
-                ask=ask_at_terminal,
-                algorithms=(settings.hsm.key_algorithm,),
-                processes=(),
-            )
-            if args.quick
+            check(settings, ask=ask_at_terminal, algorithms=kinds, processes=())
+            if args.quick or args.own
             else check(settings, ask=ask_at_terminal)
         )
         _say(report.table())

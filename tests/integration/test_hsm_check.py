@@ -46,6 +46,34 @@ def test_check_leaves_no_key_behind(made: HsmInstallation) -> None:
         assert len(list(session.get_objects())) == before
 
 
+def test_check_of_own_keys_makes_none(
+    made: HsmInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is looked at all the same."""
+    shim = made.shimmed(monkeypatch)
+    hsm = made.settings.hsm.model_copy(update={"module": shim.path})
+    settings = made.settings.model_copy(update={"hsm": hsm})
+
+    report = check(settings, algorithms=(), processes=())
+
+    assert report.good
+    own = {"master key", "worker identity", "keep-alive key", "CA"}
+    assert own <= set(report.named(Mark.OK))
+    assert shim.count("C_GenerateKeyPair") == shim.count("C_GenerateKey") == 0
+    assert shim.count("C_Sign") > 0
+
+
+def test_check_of_own_keys_finds_one_missing(made: HsmInstallation) -> None:
+    """Exit code 1, and its line is bad."""
+    with made.raw(TokenRole.FIRMA) as session:
+        objects.destroy(session, objects.KEEP_ALIVE_KEY.cka_id)
+
+    code, said = made.command("check", "--own")
+
+    assert code == 1
+    assert "BAD   keep-alive key" in said
+
+
 def test_check_with_a_wrong_pin_names_it_and_shows_none(made: HsmInstallation) -> None:
     """Exit code 1, the token's line is bad, and no PIN is printed."""
     made.settings.hsm.firma.pin_file.write_text("9182736455\n")
