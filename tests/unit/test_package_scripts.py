@@ -1,9 +1,10 @@
-"""What the package asks for before it is unpacked, of a host with a part of the roles.
+"""What the package asks for before it is unpacked, of files and units of a host.
 
 Source: packaging/debian/preinst.
 """
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,6 +16,8 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 _PACKAGING: Final = _ROOT / "packaging"
 _FRONTS: Final = ("api", "embed", "admin")
 _WORKERS: Final = ("signing@1", "signing@2")
+_SECRETS: Final = ("pepper", "data-key", "document-key", "lookup-key")
+_DOCUMENTS: Final = "/var/lib/rubrica/documents"
 
 pytestmark = pytest.mark.skipif(
     shutil.which("dpkg") is None, reason="dpkg is Debian's (package dpkg)"
@@ -23,14 +26,30 @@ pytestmark = pytest.mark.skipif(
 
 def _script() -> str:
     """The script as the package has it, with no settings or room to ask for."""
-    given = subprocess.run(
-        [str(_PACKAGING / "credentials")], check=True, capture_output=True, text=True
-    ).stdout
+    filled = {
+        "VERSION": "0.3.0",
+        "OLDEST": "0.2.0",
+        "SIZE": "1",
+        "TABLES": "0001",
+        "SETTINGS": "",
+        "CREDENTIALS": _lines("LoadCredential"),
+        "FOLDERS": _lines("ReadWritePaths", "BindReadOnlyPaths", "WorkingDirectory")
+        + " api=/srv/next",
+        "MADE": "/var/lib/rubrica/new",
+        "REQUIRED": _lines("Requires"),
+        "UNITS": "rubrica-api.service rubrica-api.socket rubrica-signing@.service",
+        "PREFLIGHT": (_PACKAGING / "preflight.py").read_text("utf-8"),
+        "AT_WORK": "",
+    }
     text = (_PACKAGING / "debian" / "preinst").read_text("utf-8")
-    filled = {"CREDENTIALS": " ".join(given.split()), "SETTINGS": ""}
-    for name, value in {**filled, "SIZE": "1", "OLDEST": "0.1.0"}.items():
-        text = text.replace(f"@{name}@", value)
-    return text
+    return re.sub(r"@([A-Z_]+)@", lambda found: filled[found[1]], text)
+
+
+def _lines(*keys: str) -> str:
+    """What the units say of some keys, as packaging/build-deb asks for it."""
+    command = [str(_PACKAGING / "unit-lines"), *keys]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return " ".join(done.stdout.split())
 
 
 class Host:
@@ -44,14 +63,24 @@ class Host:
         self.root = root
         self.units = root / "etc/systemd/system"
         self.secrets = root / "etc/rubrica/secrets"
+        self.settings = root / "etc/rubrica/settings.toml"
         self.units.mkdir(parents=True)
         self.secrets.mkdir(parents=True)
-        (root / "etc/rubrica/settings.toml").touch()
+        self.settings.touch()
+        self.make("/srv/next")
+        self.make(_DOCUMENTS)
+
+    def make(self, folder: str) -> Path:
+        """A folder of its own."""
+        made = self.root / folder.removeprefix("/")
+        made.mkdir(parents=True)
+        return made
 
     def mask(self, *units: str) -> None:
         """As systemctl does."""
         for unit in units:
-            (self.units / f"rubrica-{unit}.service").symlink_to("/dev/null")
+            name = unit if "." in unit else f"{unit}.service"
+            (self.units / f"rubrica-{name}").symlink_to("/dev/null")
 
     def enable(self, worker: str) -> None:
         """As systemctl does."""
@@ -60,20 +89,46 @@ class Host:
         unit = "/usr/lib/systemd/system/rubrica-signing@.service"
         (wants / f"rubrica-{worker}.service").symlink_to(unit)
 
-    def lacks(self) -> set[str]:
-        """Names of the secrets that an upgrade is refused for; none if it goes on."""
+    def drop_in(self, role: str, *lines: str) -> None:
+        """As `systemctl edit` does."""
+        folder = self.units / f"rubrica-{role}.service.d"
+        folder.mkdir(exist_ok=True)
+        text = "".join(f"{line}\n" for line in ("[Service]", *lines))
+        (folder / "own.conf").write_text(text)
+
+    def fill(self) -> None:
+        """Have all secrets there."""
+        for name in _SECRETS:
+            (self.secrets / name).touch()
+
+    def refusals(self, before: str = "0.2.0") -> list[str]:
+        """What an upgrade is refused for, a line each; none if it goes on.
+
+        Args:
+            before: the version that is installed.
+        """
         done = subprocess.run(
-            ["sh", "-c", _script(), "preinst", "upgrade", "0.1.0"],
+            ["sh", "-c", _script(), "preinst", "upgrade", before],
             env={**os.environ, "DPKG_ROOT": str(self.root)},
             capture_output=True,
             text=True,
             check=False,
         )
-        first = done.stderr.partition("\n")[0]
-        found = [part.strip() for part in first.split(";")]
-        names = [part.rpartition("/")[2] for part in found if "the file " in part]
-        assert len(names) == len(set(names)), first
-        assert (done.returncode != 0) is bool(names), done.stderr
+        lines = done.stderr.splitlines()
+        found = [line for line in lines if line.startswith("rubrica: lacks ")]
+        remedies = [line for line in lines if re.match(r" +-> \S", line)]
+        assert len(remedies) == len(found), done.stderr
+        assert (done.returncode, "nothing was changed" in done.stderr) == (
+            (1, True) if found else (0, False)
+        ), done.stderr
+        return [line.removeprefix("rubrica: lacks ") for line in found]
+
+    def lacks(self) -> set[str]:
+        """Names of the secrets that an upgrade is refused for, each told once."""
+        found = self.refusals()
+        assert all(line.startswith("the file ") for line in found), found
+        names = [line.rpartition("/")[2] for line in found]
+        assert len(names) == len(set(names)), found
         return set(names)
 
 
@@ -83,9 +138,17 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
+@pytest.fixture
+def whole(host: Host) -> Host:
+    """One that lacks nothing."""
+    host.fill()
+    assert host.refusals() == []
+    return host
+
+
 def test_host_with_all_roles_needs_every_secret(host: Host) -> None:
     """Each is named once, however many units it is for."""
-    assert host.lacks() == {"pepper", "data-key", "document-key", "lookup-key"}
+    assert host.lacks() == {*_SECRETS}
 
 
 def test_host_with_workers_alone_needs_their_key(host: Host) -> None:
@@ -126,9 +189,123 @@ def test_one_worker_that_is_left_needs_its_key(
 def test_secret_that_a_drop_in_hands_over_is_not_asked_for(host: Host) -> None:
     """Its file is elsewhere, and systemd's to find."""
     host.mask("chores", *_WORKERS, "embed", "api")
-    folder = host.units / "rubrica-admin.service.d"
-    folder.mkdir()
-    line = "LoadCredentialEncrypted=data-key:/etc/credstore.encrypted/data-key\n"
-    (folder / "keys.conf").write_text(f"[Service]\n{line}")
+    place = "/etc/credstore.encrypted/data-key"
+    host.drop_in("admin", f"LoadCredentialEncrypted=data-key:{place}")
 
     assert host.lacks() == {"document-key", "lookup-key"}
+
+
+@pytest.mark.parametrize(
+    ("before", "refused"), [("0.1.9", True), ("0.2.0~dev0", True), ("0.2.0", False)]
+)
+def test_release_that_comes_before_is_asked_for(
+    whole: Host, before: str, refused: bool
+) -> None:
+    """One that is too old, by the order of Debian's versions."""
+    wanted = [f"release 0.2.0 installed first, after {before}"] if refused else []
+
+    assert whole.refusals(before) == wanted
+
+
+def test_folder_that_the_installed_version_made_is_asked_for(whole: Host) -> None:
+    """One that is not mounted; none below /run."""
+    conf = whole.make("/usr/lib/tmpfiles.d") / "rubrica.conf"
+    conf.write_text(
+        f"# Type Path\nd {_DOCUMENTS} 2770 root rubrica -\n"
+        "d /var/lib/rubrica/pki 2750 root rubrica -\nd /run/rubrica 3770 root root -\n"
+    )
+
+    (found,) = whole.refusals()
+
+    assert found.startswith("the folder /var/lib/rubrica/pki ")
+    whole.make("/var/lib/rubrica/pki")
+    assert whole.refusals() == []
+
+
+def test_folder_that_a_new_unit_names_is_asked_for(whole: Host) -> None:
+    """Unless its role is of another host, or a drop-in takes its folders back."""
+    (whole.root / "srv/next").rmdir()
+
+    (found,) = whole.refusals()
+
+    assert found.startswith("the folder /srv/next (rubrica-api.service ")
+    whole.drop_in("api", "ReadWritePaths=", "ReadWritePaths=/run/rubrica -/srv/none")
+    assert whole.refusals() == []
+    (whole.units / "rubrica-api.service.d/own.conf").unlink()
+    whole.mask("api")
+    assert whole.refusals() == []
+
+
+def test_folder_of_documents_elsewhere_is_asked_for(whole: Host) -> None:
+    """Of the settings and of a drop-in, once."""
+    whole.settings.write_text('[documents]\npath = "/srv/documents"\n')
+    whole.drop_in("chores", "ReadWritePaths=/srv/documents")
+
+    (found,) = whole.refusals()
+
+    assert found.startswith("the folder /srv/documents ")
+    whole.make("/srv/documents")
+    assert whole.refusals() == []
+
+
+def test_folder_of_backups_is_no_roles(whole: Host) -> None:
+    """It may be mounted for a backup alone."""
+    whole.drop_in("backup", "ReadWritePaths=/backup", "Requires=usb.mount")
+
+    assert whole.refusals() == []
+
+
+@pytest.mark.parametrize("unit", ["rubrica-api.service", "rubrica-signing@1.service"])
+def test_unit_of_ones_own_is_refused(whole: Host, unit: str) -> None:
+    """It hides the new version's, and with it what that hands to the role."""
+    own = whole.units / unit
+    own.write_text("[Service]\nExecStart=/bin/true\n")
+
+    (found,) = whole.refusals()
+
+    assert found.startswith(f"this version's {unit}, which {own} hides")
+    own.unlink()
+    packaged = whole.make("/usr/lib/systemd/system") / unit
+    packaged.write_text("[Service]\nExecStart=/bin/true\n")
+    own.symlink_to(packaged)
+    assert whole.refusals() == []
+
+
+def test_socket_that_is_masked_is_refused(whole: Host) -> None:
+    """Where its role is of this host, which could not start again."""
+    whole.mask("embed.socket")
+
+    (found,) = whole.refusals()
+
+    assert found.startswith("the unit rubrica-embed.socket, which rubrica-embed.")
+    assert found.endswith(": it is masked")
+    whole.mask("embed")
+    assert whole.refusals() == []
+
+
+def test_unit_that_a_drop_in_requires_may_not_be_masked(whole: Host) -> None:
+    """Another package's, such as an HSM's daemon."""
+    (whole.units / "hsmd.service").symlink_to("/dev/null")
+    whole.drop_in("signing@", "Requires=hsmd.service")
+
+    (found,) = whole.refusals()
+
+    assert "hsmd.service" in found
+    assert "rubrica-signing@.service" in found
+
+
+def test_machine_that_was_not_set_up_lacks_release_and_room_alone(host: Host) -> None:
+    """No role runs there, so nothing else is asked for."""
+    host.settings.unlink()
+
+    assert host.refusals() == []
+    assert host.refusals("0.1.0") == ["release 0.2.0 installed first, after 0.1.0"]
+
+
+def test_settings_that_cannot_be_read_are_told(whole: Host) -> None:
+    """In a line."""
+    whole.settings.write_text("data_dir = \n")
+
+    (found,) = whole.refusals()
+
+    assert found.startswith("settings that can be read: ")
