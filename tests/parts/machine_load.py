@@ -85,6 +85,9 @@ class Load:
     machine: Booted
     told: dict[str, Any]
     answers: "dict[int, Future[tuple[int, bytes]]]" = field(default_factory=dict)
+    """By request, in the order of the calls."""
+    headers: dict[int, httpx.Headers] = field(default_factory=dict)
+    """Of the answers that are there, by request."""
 
     @contextmanager
     def calling(self) -> Iterator[None]:
@@ -116,6 +119,7 @@ class Load:
         answer = httpx.post(
             f"{API}/solicitudes/firmar", headers=bearer, json=body, timeout=60
         )
+        self.headers[request] = answer.headers
         if answer.status_code != httpx.codes.OK:
             return answer.status_code, answer.content
         place = answer.json()["documentoFirmado"].removeprefix(PUBLIC)
