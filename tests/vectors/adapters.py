@@ -1,0 +1,592 @@
+"""The product as the vectors see it: the one module of theirs that names its parts.
+
+Each function is given plain JSON and gives plain JSON. Where code moves, the imports
+here move with it; the files of `formats` stay as they are.
+"""
+
+import hashlib
+import io
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from appliance.core.work_owner import WorkOwner
+from appliance.domain import signature_fields
+from appliance.domain.activation import (
+    ActivationBinding,
+    BoundItem,
+    CsrBinding,
+    IssueBinding,
+    credential_aad,
+    epoch_at,
+    epoch_start,
+    key_statement,
+)
+from appliance.domain.api_keys import checksum, new_api_key, read_api_key
+from appliance.domain.audit import AuditEvent, AuditRow, chain, first_break
+from appliance.domain.batch import SignBatch
+from appliance.domain.command import SignParameters
+from appliance.domain.consent import NewItem
+from appliance.domain.document import (
+    FindingKind,
+    Inspection,
+    PageBox,
+    SignatureMark,
+    signed_name,
+)
+from appliance.domain.generation import Generation
+from appliance.domain.hsm import KeyAlgorithm
+from appliance.domain.ids import (
+    ActivationId,
+    CredentialId,
+    IntegratorId,
+    PersonId,
+    RequestId,
+    TaskId,
+)
+from appliance.domain.key_ring import KeyRing
+from appliance.domain.person import Credential
+from appliance.domain.records.activations import Claim, Item
+from appliance.domain.records.people import SigningSecret
+from appliance.domain.request import Signer
+from appliance.domain.stamp_details import StampDetails
+from appliance.domain.vocab import (
+    ActivationState,
+    Environment,
+    EventKind,
+    ItemState,
+    VouchedBy,
+)
+from appliance.operations.backup import fingerprints, names
+from appliance.operations.backup.archive import Tally
+from appliance.services import console, console_tries, cursors, invitations, login, totp
+from appliance.services.api_keys import key_purpose
+from appliance.services.envelope import lock_outer, open_outer, open_seal, seal_to
+from appliance.services.passwords import HashSlots, Passwords
+from appliance.services.revocation_pins import plain
+from appliance.services.signing_password import SigningPasswords, normalize
+from appliance.services.signing_rules import bind
+from appliance.services.throttle import known_indexes
+from appliance.storage import inspections, key_files, packing
+from appliance.storage.document_files import associated, name_of, named_document
+from appliance.storage.login_records import _lock_key
+from appliance.storage.sealed_files import SealedReader, seal
+from appliance.storage.secretbox import LookupKey, SecretBox
+from appliance.storage.tasks import _share
+from appliance.storage.types import Instant, JsonText
+from embed import wire as frame_wire
+from tests.parts.loops import run_apart
+from tests.vectors.kept import Given
+from worker.tasks import cka_id_of
+
+
+def at(text: str) -> datetime:
+    """A time, aware."""
+    return datetime.fromisoformat(text)
+
+
+def raw(digits: str) -> bytes:
+    """Bytes of hexadecimal digits."""
+    return bytes.fromhex(digits)
+
+
+# -- what a signature is bound to ----------------------------------------------
+
+
+def _bound(given: Mapping[str, Any]) -> BoundItem:
+    return BoundItem(
+        RequestId(given["request"]),
+        given["documentSha256"],
+        SignParameters.from_wire(given["parameters"]),
+        StampDetails.from_json(given.get("stamp", {})),
+    )
+
+
+def activation_info(given: Given) -> str:
+    """What an unlock key is sealed to, as the front has it, and the worker."""
+    items = [_bound(each) for each in given["items"]]
+    whose: dict[str, Any] = {
+        "activation": ActivationId(given["activation"]),
+        "person": PersonId(given["person"]),
+        "credential": CredentialId(given["credential"]),
+    }
+    times: dict[str, Any] = {
+        "created": at(given["created"]),
+        "claim_by": at(given["claimBy"]),
+    }
+    direct = ActivationBinding(
+        **whose,
+        key_version=given["keyVersion"],
+        items=tuple(items),
+        factors=tuple(given["factors"]),
+        **times,
+    )
+    *factors, password = given["factors"]
+    assert password == "sign-pwd"
+    front = bind(
+        Signer(whose["person"], "", tuple(factors), times["created"]),
+        cast(
+            "Credential",
+            SimpleNamespace(id=whose["credential"], key_version=given["keyVersion"]),
+        ),
+        whose["activation"],
+        [
+            NewItem(one.request, one.document_sha256, one.params, "", one.details)
+            for one in items
+        ],
+        **times,
+    )
+    worker = Claim(
+        id=whose["activation"],
+        person=whose["person"],
+        credential=whose["credential"],
+        state=ActivationState.KEYING,
+        fence=3,
+        factors=tuple(given["factors"]),
+        **times,
+        key_until=times["claim_by"],
+        items=tuple(
+            Item(
+                seq,
+                one.request,
+                one.document_sha256,
+                one.params,
+                "",
+                ItemState.WAITING,
+                one.details,
+            )
+            for seq, one in enumerate(items)
+        ),
+    ).binding(given["keyVersion"])
+    (info,) = {one.info() for one in (direct, front, worker)}
+    return info.hex()
+
+
+def issue_info(given: Given) -> str:
+    """What the unlock key of a new key pair is sealed to."""
+    return (
+        IssueBinding(
+            TaskId(given["task"]),
+            PersonId(given["person"]),
+            CredentialId(given["credential"]),
+            KeyAlgorithm(given["algorithm"]),
+            VouchedBy(given["vouchedBy"]),
+        )
+        .info()
+        .hex()
+    )
+
+
+def csr_info(given: Given) -> str:
+    """What the unlock key of a certificate signing request is sealed to."""
+    return (
+        CsrBinding(
+            TaskId(given["task"]),
+            PersonId(given["person"]),
+            CredentialId(given["credential"]),
+            given["keyVersion"],
+        )
+        .info()
+        .hex()
+    )
+
+
+def sealed_unlock_key(given: Given) -> str:
+    """An unlock key, sealed to a host by HPKE."""
+    info, unlock = raw(given["info"]), raw(given["unlock"])
+    return seal_to(raw(given["public"]), unlock, info).hex()
+
+
+def opened_unlock_key(given: Given, sealed: str) -> str:
+    """The unlock key again."""
+    return open_seal(raw(given["private"]), raw(sealed), raw(given["info"])).hex()
+
+
+def outer_aad(given: Given) -> bytes:
+    """What `outer` is bound to."""
+    return credential_aad(
+        given["installation"],
+        PersonId(given["person"]),
+        CredentialId(given["credential"]),
+        given["keyVersion"],
+        raw(given["spki"]),
+    )
+
+
+def outer(given: Given) -> dict[str, str]:
+    """A wrapped private key, locked by its owner's password."""
+    aad = outer_aad(given)
+    locked = lock_outer(raw(given["unlock"]), raw(given["inner"]), aad)
+    return {"aad": aad.decode(), "outer": locked.hex()}
+
+
+def outer_opened(given: Given, written: Mapping[str, str]) -> str:
+    """What was locked."""
+    opened = open_outer(raw(given["unlock"]), raw(written["outer"]), outer_aad(given))
+    return opened.hex()
+
+
+def statement(given: Given) -> str:
+    """What the HSM's worker identity signs of an activation key."""
+    return key_statement(
+        given["installation"], given["host"], given["epoch"], raw(given["public"])
+    ).hex()
+
+
+def epoch(given: Given) -> dict[str, object]:
+    """The epoch of a time, and when it begins."""
+    number = epoch_at(at(given["at"]))
+    return {"epoch": number, "begins": epoch_start(number).isoformat()}
+
+
+# -- commands ------------------------------------------------------------------
+
+
+def command_fingerprint(given: Given) -> dict[str, object]:
+    """How a repeated firmar is known; and its parameters as they stand stored."""
+    params = SignParameters.from_wire(given["parameters"])
+    return {
+        "stored": params.to_wire(),
+        "sha256": params.sha256(given["request"]),
+    }
+
+
+def batch_fingerprint(given: Given) -> dict[str, str]:
+    """How a repeated firmar/lote is known, and what it is called."""
+    batch = SignBatch(
+        tuple(RequestId(each) for each in given["requests"]),
+        SignParameters.from_wire(given["parameters"]),
+        b"",
+    )
+    return {"sha256": batch.sha256(), "id": batch.id_for(PersonId(given["person"]))}
+
+
+def stamp_details(given: Given) -> dict[str, Any]:
+    """What a stamp shows besides, as it stands stored."""
+    return StampDetails.from_json(dict(given)).to_json()
+
+
+def frame_init(given: Given) -> str:
+    """How a repeated `svc.init` of a host is known."""
+    return frame_wire.init_order({"page": "p", "init": given["init"]}).sha256
+
+
+# -- the audit -----------------------------------------------------------------
+
+
+def _event(given: Mapping[str, Any]) -> AuditEvent:
+    return AuditEvent(
+        EventKind(given["event"]),
+        given["actor"],
+        given["integrator"],
+        given["request"],
+        given["activation"],
+        given["attempt"],
+        given["detail"],
+    )
+
+
+def audit_chain(given: Given) -> list[dict[str, object]]:
+    """Rows of one writer: each one's place and hash."""
+    rows: list[AuditRow] = []
+    for n, event in enumerate(given["events"], start=1):
+        prev = rows[-1].hash if rows else "0" * 64
+        row = chain(given["writer"], n, prev, at(event["at"]), _event(event))
+        rows.append(row)
+    return [{"n": row.n, "prev": row.prev, "hash": row.hash} for row in rows]
+
+
+def audit_broken_at(given: Given, written: list[Mapping[str, Any]]) -> int | None:
+    """The first row that does not hang on the one before."""
+    return first_break(
+        [
+            AuditRow(
+                given["writer"],
+                row["n"],
+                row["prev"],
+                row["hash"],
+                at(event["at"]),
+                _event(event),
+            )
+            for event, row in zip(given["events"], written, strict=True)
+        ]
+    )
+
+
+# -- secrets at rest -----------------------------------------------------------
+
+
+def ring_of(given: Mapping[str, Any]) -> KeyRing:
+    """Versions of a key."""
+    keys = {int(version): raw(key) for version, key in given["keys"].items()}
+    return KeyRing(given["present"], keys)
+
+
+def sealed_value(given: Given) -> str:
+    """A value in a sealed column."""
+    box = SecretBox(ring_of(given["ring"]))
+    return box.seal(raw(given["secret"]), **given["place"]).hex()
+
+
+def opened_value(given: Given, sealed: str) -> str:
+    """The value again."""
+    box = SecretBox(ring_of(given["ring"]))
+    return box.open(raw(sealed), **given["place"]).hex()
+
+
+def lookup_indexes(given: Given) -> dict[str, Any]:
+    """What stands in the place of values that are looked up."""
+    key = LookupKey(ring_of(given["ring"]))
+    environment = Environment(given["environment"])
+    email, cuil, token = given["email"], given["cuil"], given["token"]
+    return {
+        "email": login.email_indexes(key, email),
+        "login-account": login.account_indexes(key, cuil, email),
+        "known-address": known_indexes(key, given["person"], given["address"]),
+        "console-account": console_tries.account_indexes(key, given["administrator"]),
+        "console-session": console.session_indexes(key, environment, token),
+        "enrolment": invitations.code_indexes(key, token),
+        "api-key": key.indexes(key_purpose(environment), given["apiKey"]),
+        "plain": key.indexes(given["purpose"], given["value"]),
+        "lock": _lock_key(key.index(given["purpose"], given["value"])),
+    }
+
+
+def key_file(given: Given) -> str:
+    """A file of a secret key's versions."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "key")
+        path.touch(0o600)
+        key_files.write_key_ring(path, ring_of(given))
+        return path.read_text("ascii")
+
+
+def read_key_file(_given: Given, text: str) -> dict[str, Any]:
+    """What stands in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "key")
+        path.touch(0o600)
+        path.write_text(text, "ascii")
+        ring = key_files.read_key_ring(path)
+    keys = {str(version): key.hex() for version, key in sorted(ring.keys.items())}
+    return {"present": ring.present, "next": ring.next, "keys": keys}
+
+
+def signing_secret(given: Given) -> dict[str, Any]:
+    """What is kept of a signing password, and the unlock keys that follow from it."""
+    passwords = SigningPasswords(ring_of(given["pepper"]), HashSlots(1))
+    credentials = [CredentialId(each) for each in given["credentials"]]
+    made = run_apart(
+        passwords.derive_new(normalize(given["password"]), credentials, first=True)
+    )
+    return {
+        "salt": made.secret.salt.hex(),
+        "argon2": made.secret.argon2,
+        "pepper_version": made.secret.pepper_version,
+        "verifier_sha256": made.secret.verifier_sha256,
+        "unlock": {name: key.hex() for name, key in made.unlock.items()},
+    }
+
+
+def checked_secret(given: Given, written: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the password is right, and the unlock keys."""
+    passwords = SigningPasswords(ring_of(given["pepper"]), HashSlots(1))
+    kept = SigningSecret(
+        raw(written["salt"]),
+        written["argon2"],
+        written["pepper_version"],
+        written["verifier_sha256"],
+    )
+    credentials = [CredentialId(each) for each in given["credentials"]]
+    check = run_apart(passwords.check(normalize(given["password"]), kept, credentials))
+    unlock = {name: key.hex() for name, key in check.unlock.items()}
+    return {"right": check.right, "unlock": unlock}
+
+
+def login_hash(given: Given) -> str:
+    """What is kept of a login password, or of a revocation PIN."""
+    return run_apart(Passwords(HashSlots(1)).hash(given["password"].encode()))
+
+
+def login_parameters(given: Given) -> str:
+    """The cost that a hash is made at: all of it but salt and value."""
+    return login_hash(given).rpartition("$")[0].rpartition("$")[0]
+
+
+def login_right(given: Given, phc: str) -> bool:
+    """Whether a password is that one."""
+    password = plain(given["typed"]) if "typed" in given else b""
+    password = password or given["password"].encode()
+    return run_apart(Passwords(HashSlots(1)).verify(phc, password))
+
+
+def totp_seed(given: Given) -> dict[str, str]:
+    """The seed of one opening of the form of an enrolment, and what an app reads."""
+    seed = totp.seed_of(given["secret"], given["opening"])
+    uri = totp.provisioning_uri(seed, given["name"], given["issuer"])
+    return {"seed": seed, "uri": uri}
+
+
+def api_key(given: Given) -> dict[str, str]:
+    """A new API key."""
+    made = new_api_key(Environment(given["environment"]))
+    body = made.text[:-6]
+    return {"text": made.text, "hint": made.hint, "checksum": checksum(body)}
+
+
+def api_key_read(given: Given, written: Mapping[str, str]) -> str | None:
+    """The id of an API key."""
+    read = read_api_key(written["text"], Environment(given["environment"]))
+    return None if read is None else read.id
+
+
+# -- documents -----------------------------------------------------------------
+
+
+def _document(given: Given) -> tuple[bytes, IntegratorId, str]:
+    pdf = raw(given["content"]) * given.get("times", 1)
+    return pdf, IntegratorId(given["integrator"]), hashlib.sha256(pdf).hexdigest()
+
+
+def document_file(given: Given) -> dict[str, Any]:
+    """An encrypted document, and where it lies; of a long one its hash."""
+    pdf, integrator, sha256 = _document(given)
+    bound = associated(integrator, sha256)
+    sealed = b"".join(seal([memoryview(pdf)], raw(given["key"]), bound))
+    name = name_of(integrator, sha256)
+    assert named_document(name) == (integrator, sha256)
+    told: dict[str, Any] = {"name": name, "bound": bound.decode()}
+    if len(sealed) > 4096:
+        return {
+            **told,
+            "bytes": len(sealed),
+            "hash": hashlib.sha256(sealed).hexdigest(),
+        }
+    return {**told, "file": sealed.hex()}
+
+
+def document_opened(given: Given, written: Mapping[str, Any]) -> str:
+    """SHA-256 of what is in it."""
+    pdf, integrator, sha256 = _document(given)
+    bound = associated(integrator, sha256)
+    key = raw(given["key"])
+    if "file" not in written:
+        return hashlib.sha256(pdf).hexdigest()
+    sealed = raw(written["file"])
+    reader = SealedReader(io.BytesIO(sealed), len(sealed), key, bound)
+    return hashlib.sha256(b"".join(reader)).hexdigest()
+
+
+def download_name(given: Given) -> str:
+    """How a signed document is called."""
+    return signed_name(given["name"])
+
+
+def inspection_of(given: Mapping[str, Any]) -> Inspection:
+    """An inspection, as the cases have it."""
+    return Inspection(
+        size_bytes=given["size"],
+        pages=tuple(PageBox(*box) for box in given["pages"]),
+        findings=tuple(FindingKind(each) for each in given["findings"]),
+        signatures=given["signatures"],
+        docmdp=given["docmdp"],
+        marks=tuple(SignatureMark(page, tuple(rect)) for page, rect in given["marks"]),
+        signing=signature_fields.from_json(given["signing"]),
+    )
+
+
+def stored_inspection(given: Given) -> str:
+    """An inspection as it stands in its column."""
+    value = inspections.inspection_to_json(inspection_of(given))
+    return str(JsonText().process_bind_param(value, cast("Any", None)))
+
+
+def read_inspection(given: Given, written: str) -> bool:
+    """Whether the same inspection is read back."""
+    value = cast("Any", JsonText().process_result_value(written, cast("Any", None)))
+    return inspections.inspection_from_json(value) == inspection_of(given)
+
+
+# -- what stands in columns ----------------------------------------------------
+
+
+def column_values(given: Given) -> dict[str, Any]:
+    """Values that columns of any table have a form for."""
+    sqlite = cast("Any", SimpleNamespace(name="sqlite"))
+    instant = Instant().process_bind_param(at(given["instant"]), sqlite)
+    return {
+        "json": JsonText().process_bind_param(given["json"], sqlite),
+        "instant": str(instant),
+        "packed": packing.join(tuple(raw(each) for each in given["parts"])).hex(),
+        "share": _share(WorkOwner(given["share"])),
+        "generation": str(Generation(given["number"], given["mark"])),
+        "cka_id": cka_id_of(TaskId(given["task"]), given["attempt"]).hex(),
+    }
+
+
+def column_values_read(_given: Given, written: Mapping[str, Any]) -> dict[str, Any]:
+    """What is read of them."""
+    sqlite = cast("Any", SimpleNamespace(name="sqlite"))
+    stood = datetime.fromisoformat(written["instant"])
+    instant = Instant().process_result_value(stood, sqlite)
+    assert instant is not None
+    return {
+        "json": JsonText().process_result_value(written["json"], sqlite),
+        "instant": instant.isoformat(),
+        "parts": [part.hex() for part in packing.split(raw(written["packed"]))],
+        "generation": list(Generation.parse(written["generation"])),
+    }
+
+
+def console_cursor(given: Given) -> dict[str, str]:
+    """Where the next page of a list of the console begins."""
+    place_of = SimpleNamespace(at=at(given["at"]), writer=given["writer"], n=given["n"])
+    return {
+        "instant": cursors.instant(at(given["at"]), given["id"]),
+        "place": cursors.place(cast("Any", place_of)),
+    }
+
+
+def console_cursor_read(_given: Given, written: Mapping[str, str]) -> dict[str, Any]:
+    """What is read of them."""
+    instant = cursors.read_instant(written["instant"])
+    place_of = cursors.read_place(written["place"])
+    assert instant is not None
+    assert place_of is not None
+    return {
+        "instant": [instant[0].isoformat(), instant[1]],
+        "place": [place_of.at.isoformat(), place_of.writer, place_of.n],
+    }
+
+
+# -- backups -------------------------------------------------------------------
+
+
+def backup_names(given: Given) -> dict[str, Any]:
+    """What backups are called, and what they say of themselves."""
+    mark = names.installation_id(given["mark"])
+    made = at(given["at"])
+    tally = Tally()
+    for name, size in given["members"]:
+        tally.count(name, size)
+    return {
+        "installation": mark,
+        "record": names.BackupName(names.RECORD, mark, made).file,
+        "secrets": names.BackupName(names.SECRETS, mark, made).file,
+        "unmarked": names.BackupName(names.RECORD, None, made).file,
+        "fingerprint": fingerprints._fingerprint(raw(given["key"])),
+        "contents": tally.told(),
+    }
+
+
+def backup_names_read(
+    _given: Given, written: Mapping[str, Any]
+) -> list[list[str | None]]:
+    """What is read of the names."""
+    found = [
+        names.BackupName.of(written[each]) for each in ("record", "secrets", "unmarked")
+    ]
+    return [[one.kind, one.installation, one.made.isoformat()] for one in found if one]
