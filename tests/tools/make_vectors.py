@@ -7,7 +7,11 @@ changes a format on purpose names its file after `--rewrite`.
 
 import argparse
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -15,10 +19,12 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
+from tests.parts.loops import run_apart
 from tests.tools.pdf_samples import make_signer
 from tests.vectors import kept
 from tests.vectors.formats import FORMATS
 from tests.vectors.names import NAMES
+from tests.vectors.scenes import SCENES, play
 from tests.vectors.signature_adapters import KEYS
 
 
@@ -30,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         nargs="+",
         default=[],
         metavar="FILE",
-        choices=[*FORMATS, *NAMES],
+        choices=[*FORMATS, *NAMES, *SCENES],
         help="files that are made anew, by their names without `.json`",
     )
     anew = set(parser.parse_args(argv).rewrite)
@@ -48,11 +54,22 @@ def main(argv: Sequence[str] | None = None) -> int:
             kept.write(path, {"says": form.says, "cases": before | missing})
             _say(f"{path.name}: {', '.join(missing)}")
     for name, look in NAMES.items():
-        path = kept.NAMES / f"{name}.json"
-        if name in anew or not path.exists():
-            kept.write(path, look())
-            _say(path.name)
+        _write(kept.NAMES / f"{name}.json", look, anew)
+    for name in SCENES:
+        _write(kept.WIRE / f"{name}.json", partial(_played, name), anew)
     return 0
+
+
+def _write(path: Path, look: Callable[[], Any], anew: Collection[str]) -> None:
+    if path.stem in anew or not path.exists():
+        kept.write(path, look())
+        _say(path.name)
+
+
+def _played(name: str) -> Any:
+    """What was answered in a scene."""
+    with tempfile.TemporaryDirectory() as folder:
+        return run_apart(play(name, Path(folder)))
 
 
 def _make_keys() -> None:

@@ -21,6 +21,7 @@ Given = Mapping[str, Any]
 FOLDER: Final = Path(__file__).parent
 FORMATS: Final = FOLDER / "formats"
 NAMES: Final = FOLDER / "names"
+WIRE: Final = FOLDER / "wire"
 
 
 @dataclass(frozen=True, slots=True)

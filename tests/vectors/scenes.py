@@ -1,0 +1,371 @@
+"""Conversations with the faces over HTTP, and what was answered.
+
+Each is played on fresh storage with a clock that stands; workers and the sandbox are
+played by fakes. The files of `wire` hold the answers, in order.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pyotp
+
+from appliance.asgi import create_api
+from appliance.domain.errors import (
+    ApplianceError,
+    CheckDigitError,
+    ErrorCode,
+    FieldInvalidError,
+    FieldMissingError,
+    PageOutOfRangeError,
+)
+from appliance.domain.ids import PersonId, RequestId
+from appliance.domain.vocab import RequestState
+from appliance.services.integrators import Integrators
+from appliance.web import problems
+from embed.assets import load_assets
+from tests.fakes import request_view
+from tests.parts.frame_role import ORIGINS, Frame, init_of, open_frame
+from tests.vectors.answers import Randoms, factored, token_parts, told
+from tests.web_parts import CUIL, LOGIN_PASSWORD, Parts, open_parts
+
+Answers = dict[str, Any]
+Scene = Callable[[Path], Coroutine[Any, Any, Answers]]
+_SIGN: Final = {"solicitudId": 7, "password": "clave de firma"}
+_JSON: Final = {"Content-Type": "application/json"}
+_PDF: Final = b"%PDF-1.7\n%one\n%%EOF\n"
+
+
+class _Calls:
+    """Calls of a client, each answer kept under its name."""
+
+    def __init__(self, client: Any, headers: dict[str, str] | None = None) -> None:
+        self._client = client
+        self.headers = headers or {}
+        self.randoms = Randoms()
+        self.answers: Answers = {}
+
+    async def __call__(
+        self, name: str, method: str, path: str, body: Any = None, **headers: str
+    ) -> Any:
+        """Call, and keep the answer."""
+        named = {key.replace("_", "-"): value for key, value in headers.items()}
+        sent = {**self.headers, **named}
+        more: dict[str, Any] = {}
+        if isinstance(body, bytes):
+            more["data"] = body
+        elif body is not None:
+            more["data"] = json.dumps(body).encode()
+            sent = {**_JSON, **sent}
+        answer = await self._client.open(path, method=method, headers=sent, **more)
+        assert name not in self.answers
+        self.answers[name] = await told(answer, self.randoms)
+        return answer
+
+
+@asynccontextmanager
+async def _signer(folder: Path) -> AsyncIterator[tuple[Parts, PersonId, str]]:
+    """The REST API's parts, and a person with a request in each state that is told."""
+    async with open_parts(folder) as parts:
+        who, seed = await parts.add_person()
+        await parts.add_requests(who, 11)
+        states = [
+            (7, RequestState.PENDING),
+            (8, RequestState.IN_PROGRESS),
+            (9, RequestState.SIGNED),
+            (10, RequestState.REJECTED),
+        ]
+        parts.requests.views = [request_view(n, who, state) for n, state in states]
+        yield parts, who, seed
+
+
+async def sign_in(folder: Path) -> Answers:
+    """Signing in, the access token, and what it opens."""
+    async with _signer(folder) as (parts, _, seed):
+        call = _Calls(create_api(parts).test_client(use_cookies=False))
+        login = {"usuario": CUIL, "password": LOGIN_PASSWORD}
+        await call("wrong password", "POST", "/auth/login", {**login, "password": "x"})
+        await call("unknown field", "POST", "/auth/login", {**login, "a": 1})
+        await call("missing field", "POST", "/auth/login", {"usuario": CUIL})
+        answer = await call("login", "POST", "/auth/login", login)
+        token = (await answer.get_json())["loginToken"]
+        await call(
+            "wrong code", "POST", "/auth/otp", {"loginToken": token, "codigo": "1"}
+        )
+        code = pyotp.TOTP(seed).at(parts.clock.now())
+        answer = await call(
+            "code", "POST", "/auth/otp", {"loginToken": token, "codigo": code}
+        )
+        bearer = (await answer.get_json())["access_token"]
+        call.answers["access token"] = token_parts(bearer)
+        await call("keys", "GET", "/.well-known/jwks.json")
+        await call("no bearer", "GET", "/solicitudes")
+        await call(
+            "bad bearer", "GET", "/solicitudes", Authorization=f"Bearer {bearer}x"
+        )
+        await call("list", "GET", "/solicitudes", Authorization=f"Bearer {bearer}")
+        parts.clock.forward(901)
+        await call("expired", "GET", "/solicitudes", Authorization=f"Bearer {bearer}")
+        return call.answers
+
+
+async def requests(folder: Path) -> Answers:
+    """Requests: listed, looked at, downloaded, rejected."""
+    async with _signer(folder) as (parts, who, _):
+        client = create_api(parts).test_client(use_cookies=False)
+        call = _Calls(client, await parts.bearer(who))
+        await call("list", "GET", "/solicitudes")
+        await call("signed ones", "GET", "/solicitudes?estado=firmada")
+        first = await call("a page", "GET", "/solicitudes?limite=1")
+        link = first.headers["Link"].partition(">")[0].rpartition("?")[2]
+        await call("the next page", "GET", f"/solicitudes?{link}")
+        await call("a bad cursor", "GET", "/solicitudes?limite=1&cursor=x")
+        await call("an unknown parameter", "GET", "/solicitudes?a=1")
+        await call("a parameter twice", "GET", "/solicitudes?limite=1&limite=2")
+        await call("a pending one", "GET", "/solicitudes/7")
+        await call("a signed one", "GET", "/solicitudes/9")
+        await call("somebody else's", "GET", "/solicitudes/70")
+        await call("in English", "GET", "/solicitudes/70", Accept_Language="en")
+        await call("an original", "GET", "/solicitudes/7/original")
+        await call("a signed document", "GET", "/solicitudes/9/documento")
+        await call("a fresh link", "GET", "/solicitudes/9/documento", **_ACCEPTS_JSON)
+        await call("not signed yet", "GET", "/solicitudes/7/documento")
+        await call("a bad link", "GET", "/solicitudes/9/documento?clave=x")
+        await call("a preview", "POST", "/solicitudes/7/vista-previa", {"page": 2})
+        await call(
+            "an invisible one",
+            "POST",
+            "/solicitudes/7/vista-previa",
+            {"visible": False},
+        )
+        await call("rejected", "POST", "/solicitudes/7/rechazar", {"motivo": "No"})
+        await call("no reason", "POST", "/solicitudes/7/rechazar", {})
+        await call("no such page", "GET", "/nada")
+        await call("no such method", "DELETE", "/solicitudes")
+        return call.answers
+
+
+_ACCEPTS_JSON: Final = {"Accept": "application/json"}
+
+
+async def signing(folder: Path) -> Answers:
+    """Firmar and firmar/lote, and how they are refused."""
+    async with _signer(folder) as (parts, who, _):
+        client = create_api(parts).test_client(use_cookies=False)
+        call = _Calls(client, await parts.bearer(who))
+        path = "/solicitudes/firmar"
+        await call("signed", "POST", path, _SIGN)
+        await call("as a PDF", "POST", path, _SIGN, Accept="application/pdf")
+        parts.signing.slow = True
+        await call("still going on", "POST", path, _SIGN)
+        await call("no PDF yet", "POST", path, _SIGN, Accept="application/pdf")
+        parts.signing.slow = False
+        for name, changes in _WRONG.items():
+            await call(name, "POST", path, {**_SIGN, **changes})
+        await call("missing fields", "POST", path, {})
+        await call("no object", "POST", path, [])
+        await call("no JSON", "POST", path, b"{", Content_Type="application/json")
+        await call("no media type", "POST", path, b"{}", Content_Type="text/plain")
+        await call("too large", "POST", path, {**_SIGN, "motivo": "x" * 5000})
+        await call("a bad header", "POST", path, _SIGN, If_Match="x")
+        for error in _FAILURES:
+            parts.signing.failure = error
+            await call(f"refused: {error.code}", "POST", path, _SIGN)
+        return call.answers
+
+
+async def batches(folder: Path) -> Answers:
+    """firmar/lote."""
+    async with _signer(folder) as (parts, who, _):
+        client = create_api(parts).test_client(use_cookies=False)
+        call = _Calls(client, await parts.bearer(who))
+        path = "/solicitudes/firmar/lote"
+        batch = {"solicitudIds": [7, 8, 7], "password": "clave de firma"}
+        await call("signed", "POST", path, batch)
+        parts.batch_signing.refused[RequestId(8)] = ApplianceError(ErrorCode.PDF_LOCKED)
+        await call("one refused", "POST", path, batch)
+        parts.batch_signing.open.add(RequestId(7))
+        going = await call("going on", "POST", path, batch)
+        where = going.headers["Location"].rpartition("/")[2]
+        await call("asked again", "GET", f"/solicitudes/lotes/{where}")
+        await call("unknown", "GET", f"/solicitudes/lotes/{'0' * 32}")
+        await call("none", "POST", path, {**batch, "solicitudIds": []})
+        await call(
+            "too many", "POST", path, {**batch, "solicitudIds": [*range(1, 202)]}
+        )
+        return call.answers
+
+
+_WRONG: Final[dict[str, dict[str, Any]]] = {
+    "an unknown field": {"otra": 1},
+    "a request of text": {"solicitudId": "7"},
+    "a short password": {"password": "corta"},
+    "a colour": {"fontColor": "blau"},
+    "a font": {"fontName": "Comic"},
+    "a size": {"fontSize": 73},
+    "half a place": {"x": 1},
+    "a truth of text": {"visible": "true"},
+    "a restriction": {"restriccion": "NADA"},
+    "a long reason": {"motivo": "x" * 121},
+}
+_FAILURES: Final[tuple[ApplianceError, ...]] = (
+    ApplianceError(ErrorCode.SIGN_PASSWORD_WRONG, extras={"attemptsLeft": 9}),
+    ApplianceError(ErrorCode.SIGN_LOCKED),
+    ApplianceError(ErrorCode.RATE_LIMITED, extras={"retryAfter": 7}),
+    ApplianceError(ErrorCode.STEP_UP),
+    ApplianceError(ErrorCode.ALREADY_SIGNED),
+    ApplianceError(ErrorCode.IN_PROGRESS),
+    ApplianceError(ErrorCode.IDEMKEY_CONFLICT),
+    ApplianceError(ErrorCode.DOCUMENT_CHANGED),
+    ApplianceError(ErrorCode.STATE, params={"estado": "cancelada"}),
+    ApplianceError(ErrorCode.STORE_UNAVAILABLE),
+    ApplianceError(ErrorCode.ACTIVATION_EXPIRED),
+    ApplianceError(ErrorCode.HSM_UNAVAILABLE),
+)
+
+
+async def sessions(folder: Path) -> Answers:
+    """The session endpoint, and the faces' small answers."""
+    async with open_parts(folder) as parts:
+        owner = Integrators(
+            parts.store, parts.lookup, parts.clock, parts.settings.environment
+        )
+        await owner.create("operator", "acme", "ACME")
+        key = (await owner.create_key("operator", "acme", "k")).secret
+        call = _Calls(create_api(parts).test_client(use_cookies=False))
+        path = "/api/integration/session/new"
+        good = {"X_Api_Key": key}
+        await call("opened", "POST", f"{path}?id=acme", **good)
+        await call("opened by a body", "POST", f"{path}?id=acme", {}, **good)
+        await call("no key", "POST", f"{path}?id=acme")
+        await call("a bad key", "POST", f"{path}?id=acme", X_Api_Key=f"{key}x")
+        await call("another's id", "POST", f"{path}?id=otra", **good)
+        await call("no id", "POST", path, **good)
+        await call("a live key", "POST", f"{path}?id=acme", X_Api_Key="rbk_live_x")
+        await call("a key in the address", "POST", f"{path}?id=acme&key={key}", **good)
+        await call(
+            "a browser",
+            "POST",
+            f"{path}?id=acme",
+            **good,
+            Origin="https://app.example",
+            Sec_Fetch_Site="cross-site",
+        )
+        await call("alive", "GET", "/healthz")
+        await call("ready", "GET", "/readyz")
+        parts.health.checks = {"database": "STORE_UNAVAILABLE", "hsm": "ok"}
+        await call("not ready", "GET", "/readyz")
+        await call("home", "GET", "/", Accept="application/json")
+        await call("no code", "GET", f"/verificar/{'0' * 26}", **_ACCEPTS_JSON)
+        await call(
+            "preflight",
+            "OPTIONS",
+            "/solicitudes",
+            Origin="https://app.example",
+            Access_Control_Request_Method="GET",
+        )
+        await call("no timestamp", "POST", "/tsa", b"x", Content_Type=_QUERY)
+        await call("no OCSP", "POST", "/pki/ocsp", b"x", Content_Type=_OCSP)
+        return call.answers
+
+
+_QUERY: Final = "application/timestamp-query"
+_OCSP: Final = "application/ocsp-request"
+
+
+async def frame(folder: Path) -> Answers:
+    """The frame's page and its API, until the document is placed."""
+    async with open_frame(folder, load_assets()) as role:
+        call = _Calls(role.client)
+        token = await role.desk.token()
+        page = await role.desk.desk.sessions.page(token, None)
+        someone = await role.desk.add_person()
+        user = {"cuil": "20-26756539-3", "email": someone.email}
+        init = init_of(token, userData=user)
+        body = {"page": page.session_public_id, "init": init}
+        api = "/embed/api"
+        await _pages(role, call, token)
+        answer = await call("init", "POST", f"{api}/init", body)
+        bearer = (await answer.get_json())["bearer"]
+        await call(
+            "a bad init", "POST", f"{api}/init", {**body, "init": {"nonce": "n"}}
+        )
+        call.headers = {"Authorization": f"Bearer {bearer}"}
+        await call("state", "GET", f"{api}/state")
+        await call("identified", "POST", f"{api}/identify", user)
+        await call("a wrong code", "POST", f"{api}/otp", {"code": "000000"})
+        await call(
+            "document",
+            "POST",
+            f"{api}/document",
+            _PDF,
+            Content_Type="application/pdf",
+            X_File_Name="acta%20%C3%B1.pdf",
+        )
+        await call("no PDF", "POST", f"{api}/document", b"x", **_UPLOAD)
+        await call("its bytes", "GET", f"{api}/document")
+        await call("a page of it", "GET", f"{api}/page/1")
+        await call("a page too far", "GET", f"{api}/page/4")
+        await call("the code", "POST", f"{api}/otp", {"code": role.desk.code(someone)})
+        await call("requests", "GET", f"{api}/requests")
+        place = {"corner": "bottomLeft", "page": 1}
+        await call("placed", "POST", f"{api}/place", place)
+        await call("no place", "POST", f"{api}/place", {**place, "page": 0})
+        await call("not signed yet", "GET", f"{api}/completed")
+        await call("a short password", "POST", f"{api}/sign", {**place, "password": ""})
+        await call("renewed by none", "POST", f"{api}/renew", {"sessionToken": "x"})
+        await call("cancelled", "POST", f"{api}/cancel", {"reason": "user"})
+        await call("after that", "GET", f"{api}/state")
+        return call.answers
+
+
+_UPLOAD: Final = {"Content_Type": "application/pdf", "X_File_Name": "a.pdf"}
+
+
+async def _pages(role: Frame, call: _Calls, token: str) -> None:
+    """What the frame's page is served with."""
+    await call("page", "GET", f"/embed/?sessionToken={token}")
+    await call("page of nobody", "GET", f"/embed/?sessionToken={'A' * 43}")
+    assert set(ORIGINS) <= set(
+        call.answers["page"]["headers"]["content-security-policy"].split()
+    ), role
+
+
+async def errors(folder: Path) -> Answers:
+    """Errors that bring more than their code, as members of an answer."""
+    del folder
+    kinds: dict[str, ApplianceError] = {
+        "invalid field": FieldInvalidError("fontSize", "4..72"),
+        "missing field": FieldMissingError("password", "text"),
+        "check digit": CheckDigitError("cuil", "XX-XXXXXXXX-X"),
+        "page": PageOutOfRangeError(3, 2),
+    }
+    return {
+        f"{name}, {lang}": problems.problem(error, "0" * 24, lang)
+        for name, error in kinds.items()
+        for lang in ("es", "en")
+    }
+
+
+SCENES: Final[dict[str, Scene]] = {
+    "batches": batches,
+    "errors-with-more": errors,
+    "frame": frame,
+    "requests": requests,
+    "sessions": sessions,
+    "sign-in": sign_in,
+    "signing": signing,
+}
+"""By the name of the file."""
+
+
+async def play(name: str, folder: Path) -> Answers:
+    """A scene, as its file holds it.
+
+    Args:
+        name: of the scene.
+        folder: empty, for what it stores.
+    """
+    return factored(await SCENES[name](folder))
