@@ -4,7 +4,10 @@ import base64
 import binascii
 import json
 import re
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any, Final
 
 _RANDOM: Final = re.compile(
@@ -14,8 +17,19 @@ _RANDOM: Final = re.compile(
     r"|(?P<bearer>\b[0-9a-f]{24}\.[\w-]{43}(?![\w-]))"
     r"|(?P<secret>(?<![\w-])[\w-]{43}(?![\w-]))"
     r"|(?P<id>\b[0-9a-f]{24}\b)"
+    r"|(?P<phc>(?<=\$)[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}(?![A-Za-z0-9+/]))"
+    r"|(?P<code>\b[0-9A-HJKMNP-TV-Z]{26}\b)"
+    r"|(?P<hint>rbk_test_…\w{4})"
+    r"|(?P<hash>\b[0-9a-f]{64}\b)"
     r"|(?P<batch>(?<=/lotes/)[0-9a-f]{32}\b|(?<=\")[0-9a-f]{32}(?=\"))"
 )
+_NOT_OURS: Final = frozenset({"sqlite_sequence", "alembic_version"})
+_SHORT: Final = 16
+"""Bytes of a blob that tests put there themselves."""
+_DER: Final = frozenset({"certificate", "chain", "der"})
+"""Columns of certificates, whose length a random serial number changes."""
+_ECDSA: Final = range(67, 73)
+"""Bytes that one on P-256 has, in DER."""
 _LEFT_OUT: Final = frozenset({"date", "content-length", "server"})
 
 
@@ -24,9 +38,21 @@ class Randoms:
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
+        self._known: dict[str, str] = {}
+
+    def know(self, word: str, name: str) -> None:
+        """Have a random word that looks like any other be told by a name.
+
+        Args:
+            word: as it comes.
+            name: of it.
+        """
+        self._known[word] = f"<{name}>"
 
     def named(self, text: str) -> str:
         """A text, its random words by name; the same word has one name."""
+        for word, name in self._known.items():
+            text = text.replace(word, name)
         return _RANDOM.sub(self._name, text)
 
     def _name(self, found: re.Match[str]) -> str:
@@ -85,6 +111,45 @@ def factored(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_one(answer: Any) -> bool:
     return isinstance(answer, dict) and "headers" in answer
+
+
+def recorded(folder: Path, randoms: Randoms) -> dict[str, Any]:
+    """All rows of a record on SQLite, table by table, as they were written.
+
+    Blobs are told by their length, the audit's own hashes by name as all are.
+
+    Args:
+        folder: the data folder of the installation.
+        randoms: names of the words that were told before.
+    """
+    (file,) = folder.glob("*.db")
+    tables: dict[str, Any] = {}
+    with closing(sqlite3.connect(file)) as database:
+        names = database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+        ).fetchall()
+        for (table,) in names:
+            found = database.execute(f'SELECT * FROM "{table}"')  # noqa: S608 (our own)
+            columns = [column[0] for column in found.description]
+            rows = [
+                {
+                    name: "DER" if name in _DER else _cell(value, randoms)
+                    for name, value in zip(columns, row, strict=True)
+                    if value is not None
+                }
+                for row in found
+            ]
+            if rows and table not in _NOT_OURS:
+                tables[table] = rows
+    return tables
+
+
+def _cell(value: Any, randoms: Randoms) -> Any:
+    if isinstance(value, bytes) and len(value) in _ECDSA:
+        return "a signature on P-256"
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes" if len(value) > _SHORT else value.hex()
+    return randoms.named(value) if isinstance(value, str) else value
 
 
 def token_parts(token: str) -> list[dict[str, Any]]:

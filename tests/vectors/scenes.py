@@ -6,13 +6,14 @@ played by fakes. The files of `wire` hold the answers, in order.
 
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pyotp
 
 from appliance.asgi import create_api
+from appliance.domain.command import SignParameters
 from appliance.domain.errors import (
     ApplianceError,
     CheckDigitError,
@@ -26,9 +27,13 @@ from appliance.domain.vocab import RequestState
 from appliance.services.integrators import Integrators
 from appliance.web import problems
 from embed.assets import load_assets
+from tests.core_parts import core_settings, open_core_parts
 from tests.fakes import request_view
 from tests.parts.frame_role import ORIGINS, Frame, init_of, open_frame
-from tests.vectors.answers import Randoms, factored, token_parts, told
+from tests.parts.held import hold
+from tests.parts.migrated import lay_tables
+from tests.parts.signing_front import open_front
+from tests.vectors.answers import Randoms, factored, recorded, token_parts, told
 from tests.web_parts import CUIL, LOGIN_PASSWORD, Parts, open_parts
 
 Answers = dict[str, Any]
@@ -108,6 +113,7 @@ async def sign_in(folder: Path) -> Answers:
         await call("list", "GET", "/solicitudes", Authorization=f"Bearer {bearer}")
         parts.clock.forward(901)
         await call("expired", "GET", "/solicitudes", Authorization=f"Bearer {bearer}")
+        call.answers["record"] = recorded(folder, call.randoms)
         return call.answers
 
 
@@ -132,7 +138,9 @@ async def requests(folder: Path) -> Answers:
         await call("a signed document", "GET", "/solicitudes/9/documento")
         await call("a fresh link", "GET", "/solicitudes/9/documento", **_ACCEPTS_JSON)
         await call("not signed yet", "GET", "/solicitudes/7/documento")
-        await call("a bad link", "GET", "/solicitudes/9/documento?clave=x")
+        await call(
+            "a bad link, and a bearer", "GET", "/solicitudes/9/documento?clave=x"
+        )
         await call("a preview", "POST", "/solicitudes/7/vista-previa", {"page": 2})
         await call(
             "an invisible one",
@@ -157,7 +165,8 @@ async def signing(folder: Path) -> Answers:
         call = _Calls(client, await parts.bearer(who))
         path = "/solicitudes/firmar"
         await call("signed", "POST", path, _SIGN)
-        await call("as a PDF", "POST", path, _SIGN, Accept="application/pdf")
+        done = {**_SIGN, "solicitudId": 9}
+        await call("as a PDF", "POST", path, done, Accept="application/pdf")
         parts.signing.slow = True
         await call("still going on", "POST", path, _SIGN)
         await call("no PDF yet", "POST", path, _SIGN, Accept="application/pdf")
@@ -235,6 +244,7 @@ async def sessions(folder: Path) -> Answers:
         await owner.create("operator", "acme", "ACME")
         key = (await owner.create_key("operator", "acme", "k")).secret
         call = _Calls(create_api(parts).test_client(use_cookies=False))
+        call.randoms.know(key.split("_")[2], "key id")
         path = "/api/integration/session/new"
         good = {"X_Api_Key": key}
         await call("opened", "POST", f"{path}?id=acme", **good)
@@ -268,6 +278,7 @@ async def sessions(folder: Path) -> Answers:
         )
         await call("no timestamp", "POST", "/tsa", b"x", Content_Type=_QUERY)
         await call("no OCSP", "POST", "/pki/ocsp", b"x", Content_Type=_OCSP)
+        call.answers["record"] = recorded(folder, call.randoms)
         return call.answers
 
 
@@ -279,6 +290,7 @@ async def frame(folder: Path) -> Answers:
     """The frame's page and its API, until the document is placed."""
     async with open_frame(folder, load_assets()) as role:
         call = _Calls(role.client)
+        call.randoms.know(role.desk.key.split("_")[2], "key id")
         token = await role.desk.token()
         page = await role.desk.desk.sessions.page(token, None)
         someone = await role.desk.add_person()
@@ -314,10 +326,11 @@ async def frame(folder: Path) -> Answers:
         await call("placed", "POST", f"{api}/place", place)
         await call("no place", "POST", f"{api}/place", {**place, "page": 0})
         await call("not signed yet", "GET", f"{api}/completed")
-        await call("a short password", "POST", f"{api}/sign", {**place, "password": ""})
+        await call("signed unseen", "POST", f"{api}/sign", {**place, "password": "x"})
         await call("renewed by none", "POST", f"{api}/renew", {"sessionToken": "x"})
         await call("cancelled", "POST", f"{api}/cancel", {"reason": "user"})
         await call("after that", "GET", f"{api}/state")
+        call.answers["record"] = recorded(folder, call.randoms)
         return call.answers
 
 
@@ -331,6 +344,47 @@ async def _pages(role: Frame, call: _Calls, token: str) -> None:
     assert set(ORIGINS) <= set(
         call.answers["page"]["headers"]["content-security-policy"].split()
     ), role
+
+
+async def credentials(folder: Path) -> Answers:
+    """A person's certificates, and what they may ask for them."""
+    async with open_parts(folder) as parts:
+        who, _ = await parts.add_person()
+        held = await hold(parts.store, who, CUIL, parts.clock.now())
+        client = create_api(parts).test_client(use_cookies=False)
+        call = _Calls(client, await parts.bearer(who))
+        await call("list", "GET", "/credenciales")
+        (element,) = call.answers["list"]["body"]
+        serial = f"{held.certificate.serial_number:x}"
+        assert element["numeroDeSerie"] == serial
+        element["numeroDeSerie"] = "its serial number"
+        path = f"/credenciales/{held.id}"
+        await call("unknown", "GET", f"/credenciales/{'0' * 36}/certificado")
+        await call("no chain", "POST", f"{path}/cadena", {"certificados": "x"})
+        await call("no reason", "POST", f"{path}/revocar", {"motivo": "x"})
+        await call("no password", "POST", f"{path}/csr", {})
+        await call("a PIN", "POST", "/credenciales/pin-de-revocacion", {})
+        call.answers["a PIN"]["body"] = sorted(call.answers["a PIN"]["body"])
+        return call.answers
+
+
+async def record_of_signing(folder: Path) -> Answers:
+    """What stands recorded after signatures, refusals, and a wrong password."""
+    settings = core_settings(folder)
+    await lay_tables(settings)
+    async with open_core_parts(settings) as core, open_front(core) as front:
+        first, second, third = [await front.new_request() for _ in range(3)]
+        params = SignParameters(reason="Conforme", x=10, y=20)
+        await front.signed(front.command(first, params, key="k"))
+        assert await front.code(front.command(second, password=b"otra palabra"))
+        call = front.start(front.command(second))
+        await front.rung(2)
+        await front.hand_back(ErrorCode.PDF_LOCKED)
+        with suppress(ApplianceError):
+            await call
+        await core.add_activation(front.signer, items=2)
+        assert third
+        return {"record": recorded(folder, Randoms())}
 
 
 async def errors(folder: Path) -> Answers:
@@ -351,8 +405,10 @@ async def errors(folder: Path) -> Answers:
 
 SCENES: Final[dict[str, Scene]] = {
     "batches": batches,
+    "credentials": credentials,
     "errors-with-more": errors,
     "frame": frame,
+    "record-of-signing": record_of_signing,
     "requests": requests,
     "sessions": sessions,
     "sign-in": sign_in,
