@@ -48,6 +48,19 @@ def release(folder: Path, version: str) -> Path:
     """
     known = tomllib.loads((ROOT / "packaging/releases.toml").read_text("utf-8"))
     (commit,) = (r["commit"] for r in known["release"] if r["version"] == version)
+    return committed(folder, commit)
+
+
+def committed(folder: Path, commit: str) -> Path:
+    """The files of a commit, from this repository's history.
+
+    Args:
+        folder: an empty one.
+        commit: its whole id.
+
+    Raises:
+        AssertionError: this clone does not have it.
+    """
     archive = ["git", "-C", str(ROOT), "archive", commit]
     with subprocess.Popen(archive, stdout=subprocess.PIPE) as files:
         subprocess.run(["tar", "-xC", str(folder)], stdin=files.stdout, check=True)
