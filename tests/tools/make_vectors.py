@@ -20,10 +20,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.parts.loops import run_apart
+from tests.parts.places import short_folder
 from tests.tools.pdf_samples import make_signer
 from tests.vectors import kept
 from tests.vectors.formats import FORMATS
 from tests.vectors.names import NAMES
+from tests.vectors.part_adapters import PARTS, Part
 from tests.vectors.scenes import SCENES, play
 from tests.vectors.signature_adapters import KEYS
 
@@ -36,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         nargs="+",
         default=[],
         metavar="FILE",
-        choices=[*FORMATS, *NAMES, *SCENES],
+        choices=[*FORMATS, *NAMES, *SCENES, *PARTS],
         help="files that are made anew, by their names without `.json`",
     )
     anew = set(parser.parse_args(argv).rewrite)
@@ -57,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _write(kept.NAMES / f"{name}.json", look, anew)
     for name in SCENES:
         _write(kept.WIRE / f"{name}.json", partial(_played, name), anew)
+    for name, part in PARTS.items():
+        _write(kept.PARTS / f"{name}.json", partial(_used, part), anew)
     return 0
 
 
@@ -70,6 +74,14 @@ def _played(name: str) -> Any:
     """What was answered in a scene."""
     with tempfile.TemporaryDirectory() as folder:
         return run_apart(play(name, Path(folder)))
+
+
+def _used(part: Part) -> Any:
+    """What a real part makes, and what is read of it."""
+    with short_folder() as first, short_folder() as second:
+        made = run_apart(part.make(first))
+        used = run_apart(part.use(second, made))
+    return {"says": part.says, "made": made, "used": used}
 
 
 def _make_keys() -> None:

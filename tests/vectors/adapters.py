@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from appliance.core.work_owner import WorkOwner
 from appliance.domain import signature_fields
 from appliance.domain.activation import (
     ActivationBinding,
@@ -37,7 +36,6 @@ from appliance.domain.document import (
     SignatureMark,
     signed_name,
 )
-from appliance.domain.generation import Generation
 from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.ids import (
     ActivationId,
@@ -60,9 +58,7 @@ from appliance.domain.vocab import (
     ItemState,
     VouchedBy,
 )
-from appliance.operations.backup import fingerprints, names
-from appliance.operations.backup.archive import Tally
-from appliance.services import console, console_tries, cursors, invitations, login, totp
+from appliance.services import console, console_tries, invitations, login, totp
 from appliance.services.api_keys import key_purpose
 from appliance.services.envelope import lock_outer, open_outer, open_seal, seal_to
 from appliance.services.passwords import HashSlots, Passwords
@@ -70,17 +66,15 @@ from appliance.services.revocation_pins import plain
 from appliance.services.signing_password import SigningPasswords, normalize
 from appliance.services.signing_rules import bind
 from appliance.services.throttle import known_indexes
-from appliance.storage import inspections, key_files, packing
+from appliance.storage import inspections, key_files
 from appliance.storage.document_files import associated, name_of, named_document
 from appliance.storage.login_records import _lock_key
 from appliance.storage.sealed_files import SealedReader, seal
 from appliance.storage.secretbox import LookupKey, SecretBox
-from appliance.storage.tasks import _share
-from appliance.storage.types import Instant, JsonText
+from appliance.storage.types import JsonText
 from embed import wire as frame_wire
 from tests.parts.loops import run_apart
 from tests.vectors.kept import Given
-from worker.tasks import cka_id_of
 
 
 def at(text: str) -> datetime:
@@ -508,85 +502,3 @@ def read_inspection(given: Given, written: str) -> bool:
     """Whether the same inspection is read back."""
     value = cast("Any", JsonText().process_result_value(written, cast("Any", None)))
     return inspections.inspection_from_json(value) == inspection_of(given)
-
-
-# -- what stands in columns ----------------------------------------------------
-
-
-def column_values(given: Given) -> dict[str, Any]:
-    """Values that columns of any table have a form for."""
-    sqlite = cast("Any", SimpleNamespace(name="sqlite"))
-    instant = Instant().process_bind_param(at(given["instant"]), sqlite)
-    return {
-        "json": JsonText().process_bind_param(given["json"], sqlite),
-        "instant": str(instant),
-        "packed": packing.join(tuple(raw(each) for each in given["parts"])).hex(),
-        "share": _share(WorkOwner(given["share"])),
-        "generation": str(Generation(given["number"], given["mark"])),
-        "cka_id": cka_id_of(TaskId(given["task"]), given["attempt"]).hex(),
-    }
-
-
-def column_values_read(_given: Given, written: Mapping[str, Any]) -> dict[str, Any]:
-    """What is read of them."""
-    sqlite = cast("Any", SimpleNamespace(name="sqlite"))
-    stood = datetime.fromisoformat(written["instant"])
-    instant = Instant().process_result_value(stood, sqlite)
-    assert instant is not None
-    return {
-        "json": JsonText().process_result_value(written["json"], sqlite),
-        "instant": instant.isoformat(),
-        "parts": [part.hex() for part in packing.split(raw(written["packed"]))],
-        "generation": list(Generation.parse(written["generation"])),
-    }
-
-
-def console_cursor(given: Given) -> dict[str, str]:
-    """Where the next page of a list of the console begins."""
-    place_of = SimpleNamespace(at=at(given["at"]), writer=given["writer"], n=given["n"])
-    return {
-        "instant": cursors.instant(at(given["at"]), given["id"]),
-        "place": cursors.place(cast("Any", place_of)),
-    }
-
-
-def console_cursor_read(_given: Given, written: Mapping[str, str]) -> dict[str, Any]:
-    """What is read of them."""
-    instant = cursors.read_instant(written["instant"])
-    place_of = cursors.read_place(written["place"])
-    assert instant is not None
-    assert place_of is not None
-    return {
-        "instant": [instant[0].isoformat(), instant[1]],
-        "place": [place_of.at.isoformat(), place_of.writer, place_of.n],
-    }
-
-
-# -- backups -------------------------------------------------------------------
-
-
-def backup_names(given: Given) -> dict[str, Any]:
-    """What backups are called, and what they say of themselves."""
-    mark = names.installation_id(given["mark"])
-    made = at(given["at"])
-    tally = Tally()
-    for name, size in given["members"]:
-        tally.count(name, size)
-    return {
-        "installation": mark,
-        "record": names.BackupName(names.RECORD, mark, made).file,
-        "secrets": names.BackupName(names.SECRETS, mark, made).file,
-        "unmarked": names.BackupName(names.RECORD, None, made).file,
-        "fingerprint": fingerprints._fingerprint(raw(given["key"])),
-        "contents": tally.told(),
-    }
-
-
-def backup_names_read(
-    _given: Given, written: Mapping[str, Any]
-) -> list[list[str | None]]:
-    """What is read of the names."""
-    found = [
-        names.BackupName.of(written[each]) for each in ("record", "secrets", "unmarked")
-    ]
-    return [[one.kind, one.installation, one.made.isoformat()] for one in found if one]

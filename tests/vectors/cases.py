@@ -427,6 +427,24 @@ COLUMNS: Final[Cases] = {
         "attempt": 1,
     },
 }
+QUESTIONS: Final[Cases] = {
+    "all that may be asked": {
+        "imprint": "ab" * 64,
+        "digest": "sha512",
+        "nonce": 2**70 + 1,
+        "certificates": False,
+        "null": True,
+        "until": ODD,
+    },
+    "the least": {
+        "imprint": "cd" * 32,
+        "digest": "sha256",
+        "nonce": None,
+        "certificates": True,
+        "null": False,
+        "until": NOON,
+    },
+}
 CURSORS: Final[Cases] = {"a row": {"at": ODD, "id": A, "writer": D, "n": 12}}
 BACKUPS: Final[Cases] = {
     "an installation's": {

@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.vectors import adapters as do
 from tests.vectors import cases, signature_cases
+from tests.vectors import column_adapters as column
 from tests.vectors import process_adapters as process
 from tests.vectors import signature_adapters as sign
 from tests.vectors.kept import Format
@@ -132,20 +133,26 @@ FORMATS: Final = {
         "JSON and times of any column; credential.chain; hsm_task.share; "
         "installation.value; credential.cka_id.",
         cases.COLUMNS,
-        write=do.column_values,
-        read=do.column_values_read,
+        write=column.column_values,
+        read=column.column_values_read,
+    ),
+    "timestamp-task": Format(
+        "hsm_task.input of a `timestamp` task.",
+        cases.QUESTIONS,
+        write=column.timestamp_task,
+        read=column.timestamp_question,
     ),
     "console-cursor": Format(
         "`cursor` of the console's lists.",
         cases.CURSORS,
-        write=do.console_cursor,
-        read=do.console_cursor_read,
+        write=column.console_cursor,
+        read=column.console_cursor_read,
     ),
     "backup-names": Format(
         "Names of backups, fingerprints of keys in about.json, contents.json.",
         cases.BACKUPS,
-        write=do.backup_names,
-        read=do.backup_names_read,
+        write=column.backup_names,
+        read=column.backup_names_read,
     ),
     "sandbox-messages": Format(
         "What sandbox and client say to each other.",

@@ -22,6 +22,7 @@ FOLDER: Final = Path(__file__).parent
 FORMATS: Final = FOLDER / "formats"
 NAMES: Final = FOLDER / "names"
 WIRE: Final = FOLDER / "wire"
+PARTS: Final = FOLDER / "parts"
 
 
 @dataclass(frozen=True, slots=True)

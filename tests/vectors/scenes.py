@@ -8,11 +8,12 @@ import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pyotp
 
 from appliance.asgi import create_api
+from appliance.domain.certificates import CertificateRecord
 from appliance.domain.command import SignParameters
 from appliance.domain.errors import (
     ApplianceError,
@@ -21,18 +22,46 @@ from appliance.domain.errors import (
     FieldInvalidError,
     FieldMissingError,
     PageOutOfRangeError,
+    TsaUnavailableError,
 )
-from appliance.domain.ids import PersonId, RequestId
-from appliance.domain.vocab import RequestState
+from appliance.domain.hsm import DigestAlgorithm, KeyAlgorithm
+from appliance.domain.ids import CredentialId, PersonId, RequestId, TaskId, new_id
+from appliance.domain.key_ring import KeyRing
+from appliance.domain.timestamps import IssuedTimestamp
+from appliance.domain.vocab import (
+    CertificateKind,
+    RequestState,
+    RevocationReason,
+    TaskKind,
+    VouchedBy,
+)
+from appliance.services.attempts import Attempts
+from appliance.services.certificates import Certificates
+from appliance.services.csr import CsrWork, SigningRequests
+from appliance.services.hsm_tasks import HsmTasks, issue_binding, submit_issue
 from appliance.services.integrators import Integrators
+from appliance.services.passwords import HashSlots
+from appliance.services.publishing import Publishing
+from appliance.services.revocation import Revocations
+from appliance.services.shielding import Shielded
+from appliance.services.signing_password import SigningPasswords
+from appliance.services.timestamps import Timestamps, TimestampWork
+from appliance.settings import SigningSettings
 from appliance.web import problems
 from embed.assets import load_assets
-from tests.core_parts import core_settings, open_core_parts
-from tests.fakes import request_view
+from tests.core_parts import (
+    PASSWORD,
+    CoreParts,
+    core_settings,
+    new_credential,
+    open_core_parts,
+)
+from tests.fakes import FakeDoorbell, FakeTasks, request_view
 from tests.parts.frame_role import ORIGINS, Frame, init_of, open_frame
 from tests.parts.held import hold
 from tests.parts.migrated import lay_tables
 from tests.parts.signing_front import open_front
+from tests.parts.signing_host import INSTALLATION
 from tests.vectors.answers import Randoms, factored, recorded, token_parts, told
 from tests.web_parts import CUIL, LOGIN_PASSWORD, Parts, open_parts
 
@@ -387,6 +416,79 @@ async def record_of_signing(folder: Path) -> Answers:
         return {"record": recorded(folder, Randoms())}
 
 
+async def record_of_tasks(folder: Path) -> Answers:
+    """What each kind of HSM task is recorded as, for whichever worker takes it."""
+    settings = core_settings(folder)
+    await lay_tables(settings)
+    async with open_core_parts(settings) as core, open_front(core) as front:
+        store, clock, person = core.store, core.clock, front.signer.person
+        async with store.read() as records:
+            held = await records.credentials.active(person)
+        assert held is not None
+        passwords = SigningPasswords(KeyRing.of(b"p" * 32), HashSlots(1))
+        attempts = Attempts(store, passwords, clock, SigningSettings(), INSTALLATION)
+        asks = SigningRequests(
+            store, attempts, front.host.hosts(store, clock), clock, Shielded()
+        )
+        await asks.ask(front.signer, held.id, PASSWORD)
+        await Certificates(store, clock).renew(held.id, "operator")
+        binding = issue_binding(
+            TaskId(new_id()), person, VouchedBy.OFFICER, KeyAlgorithm.RSA_3072
+        )
+        async with store.write() as records:
+            await submit_issue(records, binding, (), clock)
+        await Publishing(store, clock, settings.pki, "test").submit()
+        nobody = FakeTasks()
+        nobody.failure = ApplianceError(ErrorCode.HSM_UNAVAILABLE)
+        tsa = Timestamps(store, clock, cast("HsmTasks", nobody), FakeDoorbell())
+        with suppress(TsaUnavailableError):
+            await tsa.stamp(b"i" * 32, DigestAlgorithm.SHA256)
+        revoked = await hold(store, person, "20267565393", core.now)
+        async with store.write() as records:
+            await Revocations(store, clock).submit(
+                records, revoked.id, RevocationReason.KEY_COMPROMISE, "operator"
+            )
+        randoms = Randoms()
+        asked = recorded(folder, randoms)
+        await _worked_off(core, person)
+        answered = recorded(folder, randoms)
+        return {
+            "asked": {table: asked[table] for table in ("hsm_task", "task_seal")},
+            "answered": {
+                table: answered[table] for table in ("hsm_task", "audit_event")
+            },
+        }
+
+
+async def _worked_off(core: CoreParts, person: PersonId) -> None:
+    """Have a worker answer what it can without an HSM, and give the rest up."""
+    store, clock, slot = core.store, core.clock, "signing/h/1"
+    tasks = HsmTasks(store, clock, slot, "p")
+    for kind in TaskKind:
+        claim = await tasks.claim_next((kind,))
+        assert claim is not None
+        match kind:
+            case TaskKind.CSR:
+                await CsrWork(store, slot).made(claim, "a request in PEM")
+            case TaskKind.TIMESTAMP:
+                issued = IssuedTimestamp(b"token", 5, clock.now())
+                await TimestampWork(store, clock, slot).stamped(claim, issued)
+            case TaskKind.ISSUE:
+                made = new_credential(person, id=CredentialId(claim.id))
+                record = CertificateRecord(
+                    "05",
+                    CertificateKind.SIGNER,
+                    "0" * 40,
+                    made.id,
+                    made.certificate,
+                    made.not_before,
+                    made.not_after,
+                )
+                await tasks.issued(claim, made, record)
+            case _:
+                await tasks.failed(claim, "CERTIFICATE_STATE")
+
+
 async def errors(folder: Path) -> Answers:
     """Errors that bring more than their code, as members of an answer."""
     del folder
@@ -409,6 +511,7 @@ SCENES: Final[dict[str, Scene]] = {
     "errors-with-more": errors,
     "frame": frame,
     "record-of-signing": record_of_signing,
+    "record-of-tasks": record_of_tasks,
     "requests": requests,
     "sessions": sessions,
     "sign-in": sign_in,

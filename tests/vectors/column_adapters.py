@@ -1,0 +1,137 @@
+"""The product as the vectors of columns, cursors and backups see it.
+
+As `tests.vectors.adapters`, for what stands in many places.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+from appliance.core.work_owner import WorkOwner
+from appliance.domain.generation import Generation
+from appliance.domain.hsm import DigestAlgorithm
+from appliance.domain.ids import TaskId
+from appliance.domain.records.tasks import TaskClaim
+from appliance.domain.timestamps import TimestampQuestion
+from appliance.domain.vocab import TaskKind
+from appliance.operations.backup import fingerprints, names
+from appliance.operations.backup.archive import Tally
+from appliance.services import cursors
+from appliance.services.timestamps import TimestampWork, _given
+from appliance.storage import packing
+from appliance.storage.tasks import _share
+from appliance.storage.types import Instant, JsonText
+from tests.vectors.adapters import at, raw
+from tests.vectors.kept import Given
+from worker.tasks import cka_id_of
+
+# -- what stands in columns ----------------------------------------------------
+
+
+def column_values(given: Given) -> dict[str, Any]:
+    """Values that columns of any table have a form for."""
+    sqlite = cast("Any", SimpleNamespace(name="sqlite"))
+    instant = Instant().process_bind_param(at(given["instant"]), sqlite)
+    return {
+        "json": JsonText().process_bind_param(given["json"], sqlite),
+        "instant": str(instant),
+        "packed": packing.join(tuple(raw(each) for each in given["parts"])).hex(),
+        "share": _share(WorkOwner(given["share"])),
+        "generation": str(Generation(given["number"], given["mark"])),
+        "cka_id": cka_id_of(TaskId(given["task"]), given["attempt"]).hex(),
+    }
+
+
+def column_values_read(_given: Given, written: Mapping[str, Any]) -> dict[str, Any]:
+    """What is read of them."""
+    sqlite = cast("Any", SimpleNamespace(name="sqlite"))
+    stood = datetime.fromisoformat(written["instant"])
+    instant = Instant().process_result_value(stood, sqlite)
+    assert instant is not None
+    return {
+        "json": JsonText().process_result_value(written["json"], sqlite),
+        "instant": instant.isoformat(),
+        "parts": [part.hex() for part in packing.split(raw(written["packed"]))],
+        "generation": list(Generation.parse(written["generation"])),
+    }
+
+
+def console_cursor(given: Given) -> dict[str, str]:
+    """Where the next page of a list of the console begins."""
+    place_of = SimpleNamespace(at=at(given["at"]), writer=given["writer"], n=given["n"])
+    return {
+        "instant": cursors.instant(at(given["at"]), given["id"]),
+        "place": cursors.place(cast("Any", place_of)),
+    }
+
+
+def console_cursor_read(_given: Given, written: Mapping[str, str]) -> dict[str, Any]:
+    """What is read of them."""
+    instant = cursors.read_instant(written["instant"])
+    place_of = cursors.read_place(written["place"])
+    assert instant is not None
+    assert place_of is not None
+    return {
+        "instant": [instant[0].isoformat(), instant[1]],
+        "place": [place_of.at.isoformat(), place_of.writer, place_of.n],
+    }
+
+
+def timestamp_task(given: Given) -> str:
+    """The input of a `timestamp` task, as it stands in its column."""
+    question = TimestampQuestion(
+        raw(given["imprint"]),
+        DigestAlgorithm(given["digest"]),
+        given["nonce"],
+        certificates=given["certificates"],
+        null_parameters=given["null"],
+    )
+    told = _given(question, at(given["until"]))
+    return str(JsonText().process_bind_param(told, cast("Any", None)))
+
+
+def timestamp_question(given: Given, written: str) -> dict[str, Any]:
+    """What a worker reads of it."""
+    told = cast("Any", JsonText().process_result_value(written, cast("Any", None)))
+    clock = cast("Any", SimpleNamespace(now=lambda: at(given["until"])))
+    work = TimestampWork(cast("Any", None), clock, "test")
+    claim = TaskClaim(TaskId("t"), TaskKind.TIMESTAMP, told, 1)
+    question = work.question(claim)
+    return {
+        "imprint": question.imprint.hex(),
+        "digest": question.digest.value,
+        "nonce": question.nonce,
+        "certificates": question.certificates,
+        "null": question.null_parameters,
+    }
+
+
+# -- backups -------------------------------------------------------------------
+
+
+def backup_names(given: Given) -> dict[str, Any]:
+    """What backups are called, and what they say of themselves."""
+    mark = names.installation_id(given["mark"])
+    made = at(given["at"])
+    tally = Tally()
+    for name, size in given["members"]:
+        tally.count(name, size)
+    return {
+        "installation": mark,
+        "record": names.BackupName(names.RECORD, mark, made).file,
+        "secrets": names.BackupName(names.SECRETS, mark, made).file,
+        "unmarked": names.BackupName(names.RECORD, None, made).file,
+        "fingerprint": fingerprints._fingerprint(raw(given["key"])),
+        "contents": tally.told(),
+    }
+
+
+def backup_names_read(
+    _given: Given, written: Mapping[str, Any]
+) -> list[list[str | None]]:
+    """What is read of the names."""
+    found = [
+        names.BackupName.of(written[each]) for each in ("record", "secrets", "unmarked")
+    ]
+    return [[one.kind, one.installation, one.made.isoformat()] for one in found if one]
