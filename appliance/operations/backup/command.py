@@ -308,7 +308,7 @@ def _refuse_missing(args: argparse.Namespace) -> None:
     needed = [args.backup, args.identity]
     needed += [args.secrets] if args.secrets or args.drill else []
     for given in needed:
-        if given is None or (isinstance(given, Path) and not given.is_file()):
+        if given is None or (isinstance(given, Path) and not given.exists()):
             why = "; a drill needs it" if args.drill else ""
             msg = f"{given or '--secrets'}: is not there{why}"
             raise SettingsError(msg)
