@@ -96,7 +96,7 @@ def test_outside_the_image_it_is_refused(
     """There is no compose.yaml to write."""
     monkeypatch.setattr(system, "COMPOSE", tmp_path / "nowhere")
 
-    with pytest.raises(SettingsError, match="in the image"):
+    with pytest.raises(SettingsError, match="--compose is for the image"):
         containers.make(tmp_path, _answers({}))
 
 
