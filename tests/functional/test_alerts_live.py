@@ -5,10 +5,8 @@
 
 import re
 import shutil
-import signal
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -21,6 +19,7 @@ from tests.parts.appliance import Appliance
 from tests.parts.places import short_folder
 from tests.parts.prometheus import Prometheus
 from tests.parts.redis import RedisServer
+from tests.parts.role_faults import stopped
 from tests.pdfs import one_page
 
 _RULES: Final = Path(__file__).resolve().parents[2] / "docs/samples/rubrica-alerts.yaml"
@@ -78,20 +77,6 @@ def prometheus(
         running.until('rubrica_signing_workers{hsm="ready"} == 2')
         running.until_quiet()
         yield running
-
-
-@contextmanager
-def stopped(appliance: Appliance, *roles: str) -> Iterator[None]:
-    """Have roles hang for the time of a block."""
-    processes = [one for role in roles for one in appliance.children(role)]
-    assert len(processes) == len(roles)
-    for one in processes:
-        one.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for one in processes:
-            one.send_signal(signal.SIGCONT)
 
 
 def test_every_role_is_scraped(prometheus: Prometheus) -> None:
