@@ -1,5 +1,6 @@
 """Free ports and short private folders for what a test starts."""
 
+import secrets
 import shutil
 import socket
 import tempfile
@@ -7,13 +8,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_BELOW_EPHEMERAL = range(15_000, 32_000)
+"""Ports that no kernel gives to whoever connects or asks for any port."""
+_found: set[int] = set()
+
 
 def free_port() -> int:
-    """Find a TCP port on 127.0.0.1 that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Find a TCP port on 127.0.0.1 that nobody listens on, each time another one.
+
+    It is below the ephemeral ports (`ip_local_port_range`): of those a client that
+    connects takes one at any time, and the kernel itself names the same one twice
+    as long as nobody listens there.
+    """
+    while True:
+        port = secrets.choice(_BELOW_EPHEMERAL)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in _found:
+            _found.add(port)
+            return port
 
 
 @contextmanager
