@@ -19,6 +19,8 @@ from tests.parts.redis import RedisServer
 from tests.parts.softhsm import SoftHsm
 
 pytest_plugins = (
+    "tests.parts.tiers",
+    "tests.parts.durations",
     "tests.parts.grouping",
     "tests.parts.passed",
     "tests.core_parts",

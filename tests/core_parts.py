@@ -55,6 +55,7 @@ from appliance.storage.engines import open_engines
 from appliance.storage.migrate import migrate
 from appliance.storage.store import SqlStore
 from tests.fakes import NOON, FakeDoorbell, FakeOutcomes, MovingClock
+from tests.parts.emptied import EmptiedDatabase
 from tests.parts.loops import run_apart
 from tests.parts.migrated import lay_tables
 from tests.parts.postgres import PostgresServer
@@ -420,6 +421,38 @@ def migrated_url(
     postgres_server.drop_database(name)
 
 
+@pytest.fixture(scope="session")
+def emptied_databases(
+    postgres_server: PostgresServer,
+) -> Iterator[list[EmptiedDatabase]]:
+    """Migrated databases that no test uses at the moment; who takes one returns it."""
+    kept: list[EmptiedDatabase] = []
+    yield kept
+    for database in kept:
+        database.close()
+        postgres_server.drop_database(database.name)
+
+
+@pytest.fixture
+def emptied_url(
+    postgres_server: PostgresServer,
+    migrated_database: str,
+    emptied_databases: list[EmptiedDatabase],
+) -> Iterator[str]:
+    """URL of a migrated PostgreSQL database as migrations leave it, used before."""
+    if emptied_databases:
+        database = emptied_databases.pop()
+    else:
+        name = postgres_server.create_database(migrated_database)
+        database = EmptiedDatabase(postgres_server.url(name))
+    yield database.url
+    if database.empty():
+        emptied_databases.append(database)
+    else:
+        database.close()
+        postgres_server.drop_database(database.name)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def each_url(request: pytest.FixtureRequest) -> str:
     """The setting `database.url` of a fresh database, of each kind.
@@ -428,7 +461,7 @@ def each_url(request: pytest.FixtureRequest) -> str:
     """
     if request.param == "sqlite":
         return "sqlite"
-    url: str = request.getfixturevalue("migrated_url")
+    url: str = request.getfixturevalue("emptied_url")
     return url
 
 
@@ -442,9 +475,9 @@ async def sqlite_core(tmp_path: Path) -> AsyncIterator[CoreParts]:
 
 
 @pytest.fixture
-async def postgres_core(tmp_path: Path, migrated_url: str) -> AsyncIterator[CoreParts]:
+async def postgres_core(tmp_path: Path, emptied_url: str) -> AsyncIterator[CoreParts]:
     """A fresh record on PostgreSQL."""
-    async with open_core_parts(core_settings(tmp_path, migrated_url)) as parts:
+    async with open_core_parts(core_settings(tmp_path, emptied_url)) as parts:
         yield parts
 
 

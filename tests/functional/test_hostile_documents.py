@@ -25,7 +25,7 @@ from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.bystander import Bystander
 from tests.parts.places import short_folder
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.alone
 
 MOST: Final = 2.0
 """How many times its quiet time somebody else's signature may take."""

@@ -23,7 +23,7 @@ from tests.parts.bystander import Bystander, Integrator, watched_memory
 from tests.parts.places import short_folder
 from tests.parts.slow_pages import transparent_groups
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.alone
 
 MOST: Final = 2.0
 """How many times its quiet time somebody else's work may take."""

@@ -18,6 +18,8 @@ from tests.fakes import NOON
 from tests.parts.command_place import CommandPlace, make_place
 from tests.parts.console import open_site
 
+pytestmark = pytest.mark.storage
+
 ROW, WRITER = tables.audit_event, tables.audit_writer
 
 

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from appliance.domain.certificates import CertificateRecord
 from appliance.domain.ids import CredentialId, TaskId, new_id
 from appliance.domain.records import Records
@@ -36,6 +38,8 @@ from appliance.storage.store import SqlStore
 from tests.core_parts import CoreParts
 from tests.fakes import NOON, FixedDocumentKeys
 from tests.parts.held import hold
+
+pytestmark = pytest.mark.storage
 
 DAY = timedelta(days=1)
 MANY = 12

@@ -16,6 +16,8 @@ from appliance.services.key_use import CertificateChangedError
 from tests.core_parts import DIGEST, MADE, CoreParts
 from tests.parts.claims import TERMS, claim, claimed, ended
 
+pytestmark = pytest.mark.storage
+
 A, S = ActivationState, IntentState
 
 

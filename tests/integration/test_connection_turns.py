@@ -9,6 +9,8 @@ from appliance.core.work_owner import working_for
 from appliance.domain.errors import ApplianceError, ErrorCode
 from tests.core_parts import CoreParts
 
+pytestmark = pytest.mark.storage
+
 _PATIENCE_S = 20
 
 

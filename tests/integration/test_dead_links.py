@@ -44,7 +44,7 @@ LOOKED_AT_MOST_S = 4.5
 """Cancelling a statement over a dead link takes two seconds more."""
 
 pytestmark = [
-    pytest.mark.full,
+    pytest.mark.alone,
     pytest.mark.skipif(not can_make_networks(), reason="it takes root and iproute2"),
 ]
 

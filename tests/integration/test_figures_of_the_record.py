@@ -8,7 +8,6 @@ rule reads go where the rule fires, and back. The table stands in
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import cast
-from urllib.parse import urlsplit
 
 import pytest
 from cryptography import x509
@@ -50,7 +49,7 @@ from tests.parts.outside_ca import (
     spki_of,
     usage,
 )
-from tests.parts.postgres import PostgresServer
+from tests.parts.postgres import PostgresServer, database_name
 from tests.parts.small_disk import fill, small_disk
 from worker.stamp import StampFonts
 
@@ -321,7 +320,7 @@ async def test_database_goes_away_and_comes_back(
     tmp_path: Path, migrated_url: str, postgres_server: PostgresServer
 ) -> None:
     """RubricaDatabaseAway: and nothing that it said is told meanwhile."""
-    name = urlsplit(migrated_url).path.strip("/")
+    name = database_name(migrated_url)
     away = (f"ALTER DATABASE {name} ALLOW_CONNECTIONS false", CUT.format(name))
     async with open_core_parts(core_settings(tmp_path, migrated_url)) as core:
         ups, known = [], []

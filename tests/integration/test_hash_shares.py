@@ -113,7 +113,7 @@ async def test_who_leaves_frees_the_place() -> None:
         await slots.run(lambda: None)
 
 
-@pytest.mark.full
+@pytest.mark.alone
 @pytest.mark.parametrize("flood", ["logins", "frames"])
 async def test_real_checks_pass_by_a_flood(flood: str) -> None:
     """Argon2 as it is: others' hashes that end during a check are few.

@@ -12,6 +12,8 @@ from appliance.bootstrap import heartbeat
 from appliance.domain.records.tasks import WorkerStatus
 from tests.parts.console import Site, open_site
 
+pytestmark = pytest.mark.storage
+
 SOON_S = 5
 
 

@@ -30,6 +30,8 @@ from worker.hsm.session import HsmSession
 from worker.served import Served
 from worker.tasks import TOKENS, TaskRunner
 
+pytestmark = pytest.mark.storage
+
 
 def worker(core: CoreParts, slot: str = "signing/h/1") -> HsmTasks:
     """A worker's transactions."""

@@ -8,7 +8,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from tests.parts.appliance import Appliance
-from tests.parts.postgres import PostgresServer
+from tests.parts.postgres import PostgresServer, database_name
 from tests.parts.redis import RedisServer
 from tests.parts.softhsm import SoftHsm
 
@@ -17,7 +17,7 @@ def test_postgres_database_is_fresh(
     postgres_server: PostgresServer, postgres_url: str
 ) -> None:
     """A test's database holds no table, and can be written to."""
-    name = postgres_url.split("/")[3].partition("?")[0]
+    name = database_name(postgres_url)
 
     count = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
     assert postgres_server.execute(count, name) == "0"

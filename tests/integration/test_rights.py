@@ -31,6 +31,8 @@ from tests.parts.next_version import NEXT, NOW, next_versions
 from tests.parts.separate_users import SeparateUsers
 from tests.parts.stores import desk_settings
 
+pytestmark = pytest.mark.storage
+
 _Result = TypeVar("_Result")
 _EVENT = AuditEvent(EventKind.REQUEST_VIEWED, "system")
 

@@ -168,7 +168,7 @@ async def ask_on(kept: PagePictures, page: int) -> None:
         await asyncio.sleep(_ASK_AGAIN_S)
 
 
-@pytest.mark.full
+@pytest.mark.alone
 @pytest.mark.parametrize("at_once", [16, 40])
 async def test_one_sessions_slow_pictures_delay_nobodys_upload(at_once: int) -> None:
     """Who asks for too many is told at once; another's upload is as quick as ever."""

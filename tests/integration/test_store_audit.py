@@ -11,6 +11,8 @@ from appliance.storage.engines import open_engines
 from appliance.storage.store import SqlStore
 from tests.core_parts import CoreParts
 
+pytestmark = pytest.mark.storage
+
 
 def event(number: int = 1) -> AuditEvent:
     """An event that names a request."""

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from appliance.domain.certificates import CertificateRecord, Crl, OcspAnswer
 from appliance.domain.ids import CredentialId, PersonId, TaskId, new_id
 from appliance.domain.records.tasks import TaskClaim
@@ -14,6 +16,8 @@ from appliance.domain.vocab import (
     TaskState,
 )
 from tests.core_parts import CoreParts
+
+pytestmark = pytest.mark.storage
 
 ISSUER = "a" * 40
 DAY = timedelta(days=1)

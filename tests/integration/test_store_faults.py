@@ -21,15 +21,12 @@ from appliance.storage.migrate import migrate
 from appliance.storage.store import SqlStore
 from tests.core_parts import CoreParts, core_settings, open_core_parts
 from tests.parts.played_sandbox import PlayedSandbox
-from tests.parts.postgres import PostgresServer
+from tests.parts.postgres import PostgresServer, database_name
+
+pytestmark = pytest.mark.storage
 
 EVENT = AuditEvent(EventKind.REQUEST_VIEWED, "system")
 CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
-
-
-def database_name(url: str) -> str:
-    """The database that a URL names."""
-    return url.partition("@/")[2].partition("?")[0]
 
 
 async def code_of(store: SqlStore, *, write: bool) -> ErrorCode | None:

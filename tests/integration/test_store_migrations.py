@@ -26,6 +26,8 @@ from tests.core_parts import CoreParts, core_settings
 from tests.parts.command_place import CommandPlace, make_place
 from tests.parts.next_version import LATER, NEXT, NOW, next_versions
 
+pytestmark = pytest.mark.storage
+
 MIGRATE = """
 import asyncio, sys
 from pathlib import Path

@@ -9,6 +9,8 @@ from appliance.domain.records.people import Integrator, NewPerson
 from appliance.domain.vocab import CredentialState, PersonState, VouchedBy
 from tests.core_parts import CoreParts, cheap_secret
 
+pytestmark = pytest.mark.storage
+
 
 def somebody(cuil: str, email_index: str) -> NewPerson:
     """A person to be recorded."""

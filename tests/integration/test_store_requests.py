@@ -21,6 +21,8 @@ from appliance.domain.request import LEGAL_MOVES, LISTED
 from appliance.domain.vocab import RequestState
 from tests.core_parts import A4, CoreParts, signed_view
 
+pytestmark = pytest.mark.storage
+
 SHA256 = "ab" * 32
 INSPECTION = Inspection(
     size_bytes=1234,

@@ -32,6 +32,8 @@ from tests.core_parts import A4, CERTIFICATE, DIGEST, MADE, CoreParts, signed_vi
 from tests.fakes import PDF, FixedDocumentKeys
 from tests.parts.played_sandbox import PlayedSandbox
 
+pytestmark = pytest.mark.storage
+
 R = RequestState
 TWICE_SIGNED = Inspection(2000, (A4,), (), signatures=1, docmdp=None)
 

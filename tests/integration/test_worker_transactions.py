@@ -10,6 +10,8 @@ from appliance.domain.vocab import ActivationState, IntentState, ItemState, Requ
 from tests.core_parts import CERTIFICATE, DIGEST, MADE, CoreParts, signed_view
 from tests.parts.claims import ended
 
+pytestmark = pytest.mark.storage
+
 A, S = ActivationState, IntentState
 
 

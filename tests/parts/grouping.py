@@ -7,11 +7,15 @@ Elsewhere the tests of one file share that file's fixtures. xdist's own groups
 that pytest 9.2 does not read, and hands out each test by itself.
 """
 
-from pathlib import PurePath
-from typing import Any
+import tomllib
+from pathlib import Path, PurePath
+from typing import Any, Final
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+SLOWEST: Final = Path(__file__).resolve().parents[1] / "slowest.toml"
+"""Seconds by group, of those that take long (`tests.tools.slowest` writes it)."""
 
 _WHOLE = ("e2e", "functional")
 """Folders of `tests` whose tests stay together, but for these:"""
@@ -58,8 +62,23 @@ def group_of(node_id: str) -> str:
     return _TOGETHER.get(path.name, whole[0])
 
 
+def slowest_first(items: list[pytest.Item]) -> None:
+    """Order tests by how long their group takes; within a group nothing changes."""
+    seconds = tomllib.loads(SLOWEST.read_text("utf-8"))
+    items.sort(key=lambda item: -seconds.get(group_of(item.nodeid), 0))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Begin with the slowest groups, where processes share the tests."""
+    if hasattr(config, "workerinput"):
+        slowest_first(items)
+
+
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """Hands out whole groups, in the order of the collection: the long ones first."""
+    """Hands out whole groups, in the order of the collection: see `slowest_first`."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)

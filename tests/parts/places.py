@@ -1,5 +1,6 @@
 """Free ports and short private folders for what a test starts."""
 
+import os
 import secrets
 import shutil
 import socket
@@ -7,7 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
+SCRATCH: Final = Path(os.environ.get("RUBRICA_TEST_SCRATCH", "/tmp"))  # noqa: S108 (private folders in it)
+"""Where what is made for a moment lies; `./check` names a file system in memory."""
 _BELOW_EPHEMERAL = range(15_000, 32_000)
 """Ports that no kernel gives to whoever connects or asks for any port."""
 _found: set[int] = set()
@@ -38,7 +42,7 @@ def short_folder() -> Iterator[Path]:
 
     A socket's path may have 107 bytes; pytest's own folders come close to it.
     """
-    folder = Path(tempfile.mkdtemp(prefix="rbk-", dir="/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="rbk-", dir=SCRATCH))
     try:
         yield folder
     finally:

@@ -85,6 +85,11 @@ def _run(folder: Path, *command: str | Path) -> None:
         raise RuntimeError(f"{command}: {done.stdout.decode(errors='replace')}")
 
 
+def database_name(url: str) -> str:
+    """The database that a URL names, as `PostgresServer.url` makes it."""
+    return urlsplit(url).path.strip("/")
+
+
 @dataclass(frozen=True, slots=True)
 class PostgresServer:
     """A running server.

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from tests.parts.places import SCRATCH
+
 _VARIABLE: Final = "RUBRICA_TEST_PREPARED"
 """Environment variable with the run's folder; the processes of a run inherit it."""
 
@@ -24,7 +26,7 @@ def begin_run() -> Callable[[], None]:
     """
     if _VARIABLE in os.environ:
         return lambda: None
-    folder = tempfile.mkdtemp(prefix="rbk-prepared-", dir="/tmp")
+    folder = tempfile.mkdtemp(prefix="rbk-prepared-", dir=SCRATCH)
     os.environ[_VARIABLE] = folder
 
     def end() -> None:

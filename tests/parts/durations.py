@@ -1,0 +1,63 @@
+"""A pytest plugin that writes down what each test took.
+
+`--durations-to FILE` gets one JSON object a line, the slowest test first: its id and
+the seconds of its set-up, call and tear-down together. With xdist the controller
+writes, which hears of every worker's tests.
+"""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+
+class Durations:
+    """Adds up and writes the file at the end.
+
+    Args:
+        path: the file to write.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Hear of one phase of one test."""
+        self._seconds[report.nodeid] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        """Write all."""
+        slowest = sorted(self._seconds.items(), key=lambda entry: -entry[1])
+        lines = (
+            json.dumps({"test": test, "seconds": round(seconds, 3)})
+            for test, seconds in slowest
+        )
+        self._path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+
+def read_durations(path: Path) -> dict[str, float]:
+    """Seconds by test, as a run wrote them; none where there is no such file.
+
+    Raises:
+        ValueError: it is not such a file.
+    """
+    if not path.exists():
+        return {}
+    told = map(json.loads, path.read_text("utf-8").splitlines())
+    return {entry["test"]: entry["seconds"] for entry in told}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--durations-to`."""
+    parser.addoption(
+        "--durations-to", type=Path, metavar="FILE", help="write what each test took"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start to listen, where it is asked for and not in an xdist worker."""
+    path = config.getoption("--durations-to")
+    if path is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations(path), "rubrica-durations")
