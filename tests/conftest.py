@@ -16,6 +16,7 @@ from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.places import short_folder
 from tests.parts.postgres import URL_VARIABLE, PostgresServer
 from tests.parts.redis import RedisServer
+from tests.parts.shared_compiling import share_compiling
 from tests.parts.softhsm import SoftHsm
 
 pytest_plugins = (
@@ -29,6 +30,8 @@ pytest_plugins = (
 
 # As the command line has it: what a test makes is its owner's alone.
 os.umask(0o077)
+
+share_compiling()
 
 # How long an example takes says more of the machine than of the code.
 hypothesis.settings.register_profile(
