@@ -32,6 +32,8 @@ from tests.parts.s3 import SECRET_KEY, S3Server
 from tests.parts.server_certificates import make_authority
 from tests.parts.small_disk import small_disk
 
+pytestmark = pytest.mark.full
+
 NOW: Final = datetime(2026, 11, 24, 8, 32, 6, tzinfo=UTC)
 OURS: Final = "0123456789ab"
 NAME: Final = BackupName(RECORD, OURS, NOW)

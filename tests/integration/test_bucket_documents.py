@@ -40,6 +40,8 @@ from tests.parts.places import free_port
 from tests.parts.s3 import SECRET_KEY, S3Server
 from tests.parts.server_certificates import make_authority
 
+pytestmark = pytest.mark.full
+
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
 PDF = b"%PDF-1.7\n" + bytes(range(256)) * 100
 SHA256 = hashlib.sha256(PDF).hexdigest()

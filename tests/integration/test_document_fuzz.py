@@ -26,6 +26,8 @@ from tests.parts.sandbox import SandboxServer, running_sandbox
 from tests.tools import faulty
 from worker.stamp import StampFonts
 
+pytestmark = pytest.mark.full
+
 ORIGINALS = [
     *(make() for make in pdfs.READABLE.values()),
     *(make() for make in faulty.FORMS.values()),

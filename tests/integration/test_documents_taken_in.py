@@ -35,6 +35,8 @@ from tests.tools.pdf_samples import SoftwareSigner, make_plan, sign
 from tests.tools.pdf_validation import assert_valid
 from worker.stamp import StampFonts
 
+pytestmark = pytest.mark.full
+
 REFUSED = {
     "empty": (b"", ErrorCode.DOCUMENT_EMPTY, 422),
     "html": (pdfs.NOT_PDF["html"], ErrorCode.PDF_MALFORMED, 422),

@@ -33,6 +33,8 @@ from worker.pdf import Validated, add_dss, check, prepare
 from worker.sandbox.mending_metadata import is_xmp
 from worker.stamp import StampFonts
 
+pytestmark = pytest.mark.full
+
 FILES = faulty.made()
 AS_THEY_ARE = {
     "form-fields-that-are-no-array",

@@ -18,6 +18,8 @@ from tests.core_parts import CoreParts
 from tests.fakes import FixedDocumentKeys
 from tests.parts.small_disk import fill, small_disk
 
+pytestmark = pytest.mark.full
+
 ONE = IntegratorId("00000000-0000-4000-8000-000000000001")
 MIB = 1_048_576
 RESERVE = 2 * MIB

@@ -23,6 +23,8 @@ from tests.web_parts import Parts
 from worker.outside.guarded_http import GuardedHttp, host_of
 from worker.outside.http_client import BadAnswerError
 
+pytestmark = pytest.mark.full
+
 HOSTILE = [
     "http://[",
     "http://a]b/",

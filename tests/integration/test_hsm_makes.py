@@ -29,6 +29,8 @@ from tests.parts.hsm import HsmInstallation
 from tests.parts.nss import NssTokens
 from worker.hsm.connection import HsmStatus
 
+pytestmark = pytest.mark.full
+
 MESSAGE = b"what is signed"
 DIGEST = hashlib.sha256(MESSAGE).digest()
 WRAPS = {

@@ -6,7 +6,7 @@ import pytest
 
 from tests.parts.opencryptoki import OpenCryptoki, why_not
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+pytestmark = [pytest.mark.full, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 
 def test_check_refuses_an_hsm_whose_unwrapped_keys_can_be_read(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ from tests.parts.pkcs11_shim import Pkcs11Shim
 from worker.hsm.connection import HsmStatus
 from worker.hsm.session import HsmSession
 
+pytestmark = pytest.mark.full
+
 DIGEST = hashlib.sha256(b"a document").digest()
 UNKNOWN = KeyReference(TokenRole.FIRMA, b"\x03nobody's")
 SESSION_HANDLE_INVALID, DEVICE_REMOVED = 0xB3, 0x32

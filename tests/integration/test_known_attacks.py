@@ -15,6 +15,8 @@ from tests.parts.attacks import ATTACKS, update
 from tests.parts.sandbox import SandboxServer, running_sandbox
 from tests.signers import signed, software_signer
 
+pytestmark = pytest.mark.full
+
 UNREADABLE = {"SWA: shifted range"}
 """Attacks that move the table of objects away, so that there is nothing to read."""
 

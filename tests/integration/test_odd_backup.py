@@ -15,6 +15,8 @@ from appliance.operations.backup.restoring import Restored, refuse_apart, take_a
 from appliance.settings import SettingsError
 from tests.integration.test_backup_setup import settings_with
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def key(tmp_path: Path) -> Path:

@@ -20,6 +20,8 @@ from appliance.operations.backup.names import RECORD, BackupName
 from appliance.settings import SettingsError
 from tests.parts.served import Served
 
+pytestmark = pytest.mark.full
+
 NOW: Final = datetime(2026, 11, 24, 8, 32, 6, tzinfo=UTC)
 NAME: Final = BackupName(RECORD, "0123456789ab", NOW)
 CONTENT: Final = b"what lies there"

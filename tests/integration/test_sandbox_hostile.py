@@ -13,6 +13,8 @@ from tests.parts.attacks import update
 from tests.parts.sandbox import SandboxServer, running_sandbox
 from tests.parts.unreadable import UNREADABLE
 
+pytestmark = pytest.mark.full
+
 JAVASCRIPT = b"<</S/JavaScript/JS(app.alert(1))>>"
 LINK = b"<</Type/Annot/Subtype/Link/Rect[0 0 9 9]/A %s>>"
 

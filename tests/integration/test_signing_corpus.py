@@ -31,9 +31,12 @@ REFUSED = {
 LEFT_OPEN = {"issue15557.pdf"}
 """It lets each program draw its empty field, and PDFium does so until it is signed."""
 
-pytestmark = pytest.mark.skipif(
-    not FILES, reason="the shared corpus does not stand beside the project"
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        not FILES, reason="the shared corpus does not stand beside the project"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,8 @@ from worker.stamp import load_fonts
 from worker.timestamps.internal import InternalTsa
 from worker.upkeep import LevelUpkeep
 
+pytestmark = pytest.mark.full
+
 L = SignatureLevel
 YEAR = dt.timedelta(days=365)
 DAY = dt.timedelta(days=1)
