@@ -63,6 +63,8 @@ masked, another one runs."""
 _ASKING: Final = frozenset({"health", "ready", "sample"})
 """Commands that ask a role where it listens, as others do: their unit's way out leads
 there only where that is a loopback address."""
+_ASK_DATABASE: Final = (MIGRATE, "api", "embed", "admin", "chores", "signing")
+"""Roles with a user of the database, the one that may most first."""
 _CREDENTIALS: Final = ("LoadCredential", "LoadCredentialEncrypted", "SetCredential")
 _WAYS: Final = ("IPAddressDeny", "IPAddressAllow")
 _VALUES: Final = frozenset({"--settings"})
@@ -84,6 +86,7 @@ def main() -> int:
     role = role_of(arguments)
     if os.geteuid() != 0 or role is None:
         os.execv(program, [program, *arguments])  # noqa: S606 (no shell is meant)
+    role = of_this_host(arguments, role)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     held = not _ASKING.intersection(command_of(arguments)[:1])
     options = unit_options(role, terminal=terminal, held=held)
@@ -120,6 +123,21 @@ def role_of(arguments: Sequence[str]) -> str | None:
         if found in ROLES:
             return ROLES[found]
     return None
+
+
+def of_this_host(arguments: Sequence[str], role: str) -> str:
+    """The role, or where it is masked, another one that may do a command too.
+
+    What the database says of its tables every role with a user there may ask, also on
+    a host that migrates nothing and has no password of `rubrica-migrate`.
+
+    Args:
+        arguments: after `rubrica`.
+        role: whose work it is.
+    """
+    if command_of(arguments)[:2] != ["database", "check"]:
+        return role
+    return next((each for each in _ASK_DATABASE if unit_text(each)), role)
 
 
 def command_of(arguments: Sequence[str]) -> list[str]:

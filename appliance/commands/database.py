@@ -80,10 +80,31 @@ def register(commands: "Subparsers[argparse.ArgumentParser]") -> None:
         help="tell what `rubrica migrate` would change; changes nothing",
         epilog="Exit status: 0, nothing; 1, each in a line; 75, the database is away.",
     )
+    check.add_argument(
+        "--knows",
+        metavar="VERSION",
+        type=_table_version,
+        help="tell instead whether a Rúbrica that knows tables of no newer version "
+        "may use them, before it is gone back to; 1, it may not",
+    )
     check.set_defaults(run=_check)
 
 
+def _table_version(text: str) -> str:
+    """A version of the tables, in digits.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError(text)
+    return text
+
+
 def _check(args: argparse.Namespace) -> int:
+    if args.knows is not None:
+        return run_async(lambda settings: _look_for(settings, args.knows), args)
+
     async def work(settings: Settings) -> int:
         from appliance.storage.migrate import look  # noqa: PLC0415 (heavy)
         from appliance.storage.store import store_faults  # noqa: PLC0415 (heavy)
@@ -100,6 +121,27 @@ def _check(args: argparse.Namespace) -> int:
         return 1 if amiss else 0
 
     return run_async(work, args)
+
+
+async def _look_for(settings: Settings, knows: str) -> int:
+    """Tell whether a Rúbrica that knows no newer version may use the tables."""
+    from appliance.storage.engines import open_engines  # noqa: PLC0415 (heavy)
+    from appliance.storage.store import store_faults  # noqa: PLC0415 (heavy)
+    from appliance.storage.table_version import (  # noqa: PLC0415 (heavy)
+        table_version,
+    )
+
+    with store_faults():
+        engines = open_engines(settings)
+        try:
+            async with engines.reader.connect() as connection:
+                found = await table_version(connection)
+        finally:
+            await engines.dispose()
+    refusal = found.refusal_of(knows)
+    said = f"tables of version {found.version}, which one that knows {knows} may use"
+    say(refusal or said)
+    return 1 if refusal else 0
 
 
 def _roles(args: argparse.Namespace) -> int:

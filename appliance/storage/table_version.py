@@ -67,10 +67,26 @@ class TableVersion:
     @property
     def refusal(self) -> str:
         """What is told where they are too new."""
+        return self._refusal("this one", newest())
+
+    def refusal_of(self, knows: str) -> str:
+        """What is told where they are too new for a Rúbrica; else nothing.
+
+        Args:
+            knows: the newest version of tables that it knows, in digits.
+        """
+        version, oldest = _number(self.version), _number(self.oldest_reader)
+        if self.version is None or (version is not None and version <= int(knows)):
+            return ""  # it migrates them, or they are its own
+        if version is not None and oldest is not None and oldest <= int(knows):
+            return ""
+        return self._refusal("that one", knows)
+
+    def _refusal(self, who: str, knows: str) -> str:
         needed = self.oldest_reader or self.version
         return (
             f"database: its tables are of version {self.version}, for a Rúbrica that "
-            f"knows {needed} at the least, and this one knows {newest()}: install the "
+            f"knows {needed} at the least, and {who} knows {knows}: install the "
             "Rúbrica that made them, or a newer one"
         )
 

@@ -42,6 +42,17 @@ def signs(appliance: Appliance) -> bool:
         return b"/ByteRange" in signed_pdf(client, person, request)
 
 
+def may_go_back(appliance: Appliance, knows: str) -> tuple[int, str]:
+    """What a package asks before an earlier version is gone back to: status, words."""
+    done = appliance.rubrica("database", "check", "--knows", knows)
+    return done.returncode, done.stdout
+
+
+def told_of(version: str, knows: str) -> str:
+    """What is told of tables that may be used."""
+    return f"tables of version {version}, which one that knows {knows} may use\n"
+
+
 @pytest.mark.full
 def test_tables_of_the_next_version(own: Appliance) -> None:
     """Usable ones are worked on, before a restart and after; others are refused."""
@@ -57,6 +68,7 @@ def test_tables_of_the_next_version(own: Appliance) -> None:
     done = own.rubrica("database", "check")
     told = f"tables of version {NEXT}, which this one may use\n"
     assert (done.returncode, done.stdout) == (0, told)
+    assert may_go_back(own, NOW) == (0, told_of(NEXT, NOW))
     own.stop()
     own.start()
     assert signs(own)
@@ -86,3 +98,6 @@ def test_tables_of_the_next_version(own: Appliance) -> None:
         assert refusal in done.stderr
     done = own.rubrica("database", "check")
     assert (done.returncode, done.stdout) == (1, refusal + "\n")
+    refusal = refusal.replace("this one knows", "that one knows")
+    assert may_go_back(own, NOW) == (1, f"{refusal}\n")
+    assert may_go_back(own, NEXT) == (0, told_of(LATER, NEXT))

@@ -310,6 +310,59 @@ def test_host_with_a_part_of_the_roles_is_upgraded(machine: Booted, part: Part) 
     assert "AMISS" not in machine.run("rubrica doctor").stdout
 
 
+_EARLIER: Final = "0.1.5"
+_MAKE_EARLIER: Final = f"""\
+dpkg-deb -R /tmp/rubrica_*.deb /srv/earlier
+version=$(dpkg-deb --field /tmp/rubrica_*.deb Version)
+sed -i "s/$version/{_EARLIER}/g" /srv/earlier/DEBIAN/control /srv/earlier/DEBIAN/preinst
+dpkg-deb -Znone --build /srv/earlier /tmp/earlier.deb
+"""
+"""Pack this version again as an earlier one, which asks what this one asks."""
+_BACK: Final = "DEBIAN_FRONTEND=noninteractive apt-get install --yes --allow-downgrades"
+
+
+_STATE: Final = (
+    "UPDATE alembic_version SET version_num = :'version';"
+    "UPDATE table_compatibility SET oldest_reader = :'oldest'"
+)
+
+
+def _tables_are(machine: Booted, version: str, oldest: str) -> None:
+    """Have the database say so, as a later version does that migrated it."""
+    stated = f"-v version={version} -v oldest={oldest}"
+    machine.run(f'runuser -u postgres -- psql -q rubrica {stated} <<<"{_STATE}"')
+
+
+def test_way_back_that_goes_too_far_is_refused(machine: Booted) -> None:
+    """Before a file is changed, where nothing is migrated too; no further is let."""
+    state = "dpkg-query -W -f '${Version} ${db:Status-Status}' rubrica; dpkg -V rubrica"
+    tables = "SELECT version_num || ' ' || oldest_reader FROM alembic_version,"
+    ask = f'runuser -u postgres -- psql -qAt rubrica -c "{tables} table_compatibility"'
+    stated = machine.run(ask).stdout.split()
+    before = machine.run(state).stdout
+    machine.run(_MAKE_EARLIER)
+    machine.run("systemctl mask rubrica-migrate 2>&1")
+
+    _tables_are(machine, "9999", "9998")
+    refused = machine.run(f"{_BACK} /tmp/earlier.deb 2>&1", check=False)
+    kept = machine.run(state).stdout
+    _tables_are(machine, "9999", stated[0])
+    let = machine.run(f"{_BACK} /tmp/earlier.deb 2>&1").stdout
+    earlier = machine.run(state).stdout
+    _tables_are(machine, *stated)
+    machine.run("systemctl unmask rubrica-migrate 2>&1; dpkg -i /tmp/rubrica_*.deb")
+
+    assert refused.returncode != 0
+    lacks = f"rubrica: lacks tables that {_EARLIER} may use: database: its tables are"
+    assert lacks in refused.stdout
+    assert "that one knows" in refused.stdout
+    assert "nothing was changed" in refused.stdout
+    assert kept == before
+    assert earlier.startswith(f"{_EARLIER} installed"), let
+    assert "nobody could look" not in let
+    assert "valid" in machine.run("rubrica sample").stdout
+
+
 def test_purge_keeps_keys_and_documents(machine: Booted) -> None:
     """Roles and program go; what nothing brings back stays, and is told."""
     told = machine.run(

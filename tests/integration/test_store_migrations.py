@@ -154,8 +154,24 @@ def test_who_may_use_which_tables(
     version: str | None, oldest: str | None, standing: Standing
 ) -> None:
     """By the tables' own version, and the oldest that they say may use them."""
+    found = TableVersion(version, oldest)
+
     assert newest() == NOW
-    assert TableVersion(version, oldest).standing is standing
+    assert found.standing is standing
+    # One that goes back to this version is told the same beforehand.
+    assert bool(found.refusal_of(NOW)) is (standing is Standing.TOO_NEW)
+
+
+@pytest.mark.parametrize(
+    ("oldest", "knows", "refused"),
+    [(NOW, NOW, False), (NEXT, NOW, True), (NEXT, NEXT, False), (None, LATER, False)],
+)
+def test_who_may_be_gone_back_to(oldest: str | None, knows: str, refused: bool) -> None:
+    """Who knows the oldest version that is stated, or the tables' own."""
+    told = TableVersion(LATER, oldest).refusal_of(knows)
+
+    assert bool(told) is refused
+    assert (f"and that one knows {knows}:" in told) is refused
 
 
 def test_every_migration_states_who_may_use_its_tables() -> None:

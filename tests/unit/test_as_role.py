@@ -211,6 +211,42 @@ def test_command_reaches_what_its_unit_reaches(
     assert ways.intersection(ran) == (ways if held else set())
 
 
+@pytest.mark.parametrize(
+    ("line", "masked", "user"),
+    [
+        ("database check --knows 0001", ("migrate",), "rubrica-api"),
+        ("database check", ("migrate", "api", "embed", "admin"), "rubrica-chores"),
+        ("database check", (), "rubrica-migrate"),
+        ("database roles", ("migrate",), "rubrica-migrate"),
+    ],
+)
+def test_tables_are_asked_for_by_a_role_that_is_of_this_host(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    masked: tuple[str, ...],
+    user: str,
+) -> None:
+    """Where nothing is migrated there need be no password of who does it elsewhere."""
+    patterns = "|".join(f"rubrica-{role}.service" for role in masked) or "none"
+    told = tmp_path / "systemctl"
+    told.write_text(
+        "#!/bin/sh\n"
+        f"case $2 in {patterns}) echo '# Unit '$2' is masked.';;\n"
+        f"*) cat {_ROOT}/systemd/$2;; esac\n"
+    )
+    told.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("sys.argv", ["rubrica", *line.split()])
+    ran: list[str] = []
+    monkeypatch.setattr("os.execvp", lambda _, words: ran.extend(words))
+
+    as_role()
+
+    assert f"--property=User={user}" in ran
+
+
 def test_first_worker_that_is_masked_leaves_the_others_unit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -309,3 +309,50 @@ def test_settings_that_cannot_be_read_are_told(whole: Host) -> None:
     (found,) = whole.refusals()
 
     assert found.startswith("settings that can be read: ")
+
+
+_KNOWS: Final = """\
+#!/bin/sh
+[ "$*" = "database check --knows 0001" ] || exit 9
+{says}
+exit {status}
+"""
+"""What is installed, as far as a way back asks it."""
+
+
+@pytest.mark.parametrize(
+    ("status", "says", "refused", "told"),
+    [
+        (0, "echo tables of version 0003, which it may use", False, ""),
+        (1, "echo database: its tables are of version 0003", True, "of version 0003"),
+        # What broke says nothing on its output, and neither does a database's absence.
+        (1, "echo Traceback >&2", False, "nobody could look"),
+        (75, "echo away >&2", False, "nobody could look"),
+        (78, "", False, "nobody could look"),
+    ],
+)
+def test_way_back_asks_whether_the_tables_may_be_used(
+    host: Host, status: int, says: str, refused: bool, told: str
+) -> None:
+    """The installed version is asked, by its command; what keeps it refuses nothing."""
+    commands = host.make("/commands")
+    (commands / "rubrica").write_text(_KNOWS.format(says=says, status=status))
+    (commands / "rubrica").chmod(0o755)
+    # As on a machine that runs, with nothing of ours but the settings.
+    script = _script().replace("/etc/rubrica", str(host.settings.parent))
+    script = script.replace("/run/systemd/system", str(host.units))
+    path = f"{commands}:{os.environ['PATH']}"
+
+    done = subprocess.run(
+        ["sh", "-c", script, "preinst", "upgrade", "0.4.0"],
+        env={**os.environ, "PATH": path, "DPKG_ROOT": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, "nothing was changed" in done.stderr) == (
+        (1, True) if refused else (0, False)
+    ), done.stderr
+    assert told in done.stderr
+    assert bool(done.stderr) is bool(told)
