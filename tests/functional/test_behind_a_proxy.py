@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import httpx
@@ -19,6 +19,7 @@ from tests.parts.proxies import PROXIES
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
 TRIES = 4
 MB = 1_000_000
+_BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8"
 
 
 @dataclass(frozen=True)
@@ -174,19 +175,52 @@ def test_refusals_pass_unchanged(place: Place) -> None:
     assert "frame-ancestors" in page.headers["Content-Security-Policy"]
 
 
-def test_service_that_is_away_is_told_in_its_own_form(place: Place) -> None:
-    """With when to come again, and not as a page of the proxy's."""
+@pytest.fixture
+def away(place: Place) -> Iterator[Place]:
+    """The service does not run."""
     place.appliance.stop()
-    try:
-        with place.client(API) as client:
-            answer = client.get("/healthz")
-    finally:
-        place.appliance.start()
+    yield place
+    place.appliance.start()
 
-    assert answer.status_code == 503
-    assert answer.headers["Content-Type"] == "application/problem+json"
-    assert answer.headers["Retry-After"] == "5"
-    assert answer.json()["code"] == "OVERLOADED"
+
+def told_twice(place: Place, ask: Callable[[httpx.Client], httpx.Response]) -> None:
+    """A browser gets a page in both languages, a caller the service's own form."""
+    for host in (API, FRAME, CONSOLE):
+        with place.client(host) as client:
+            client.headers["Accept"] = _BROWSER
+            page = ask(client)
+            client.headers["Accept"] = "*/*"
+            call = ask(client)
+
+        assert page.status_code == call.status_code
+        assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert re.search(r'<html lang="es">.*<h1>.*<div lang="en"><h2>', page.text)
+        assert call.headers["Content-Type"] == "application/problem+json"
+        assert call.json()["status"] == call.status_code
+        for answer in (page, call):
+            assert answer.headers["Cache-Control"] == "no-store"
+            assert answer.headers["Vary"] == "Accept"
+
+
+def test_service_that_is_away_is_told_in_its_own_form(away: Place) -> None:
+    """With when to come again, and not as a page of the proxy's."""
+    answers = []
+
+    def ask(client: httpx.Client) -> httpx.Response:
+        answers.append(client.get("/healthz"))
+        return answers[-1]
+
+    told_twice(away, ask)
+
+    assert {answer.status_code for answer in answers} == {503}
+    assert {answer.headers["Retry-After"] for answer in answers} == {"5"}
+    assert {answer.json()["code"] for answer in answers[1::2]} == {"OVERLOADED"}
+    assert all("El servicio no responde" in answer.text for answer in answers[::2])
+
+
+def test_file_that_is_too_large_is_told_to_browsers_too(place: Place) -> None:
+    """Of a form as of a call, before the service sees it."""
+    told_twice(place, lambda client: client.post("/", content=b" " * (70 * MB)))
 
 
 def test_nothing_is_upgraded(place: Place) -> None:

@@ -50,7 +50,8 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    {more}
+    # Debian's nginx.conf has this; what is said again in one place counts twice.
+    ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;
     include {folder}/rubrica.conf;
 }}
 """
@@ -116,12 +117,13 @@ def nginx_before(
         assert before in text
         text = text.replace(before, after)
     (folder / "rubrica.conf").write_text(text)
-    (folder / "nginx.conf").write_text(_MAIN.format(folder=folder, more=""))
+    (folder / "nginx.conf").write_text(_MAIN.format(folder=folder))
     command = ["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")]
     with (folder / "out").open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out)
     try:
         wait_listening(process, port, folder)
+        assert "[warn]" not in (folder / "out").read_text()
         yield Proxy(port, tls)
     finally:
         process.terminate()
