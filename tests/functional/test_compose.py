@@ -25,7 +25,6 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from tests.parts.composed import (
     NEXT_VERSION,
     Installation,
-    elsewhere,
     figures,
     newer_clone,
     request_of,
@@ -34,7 +33,7 @@ from tests.parts.composed import (
 )
 from tests.parts.containers import ROOT, ContainerHost, lacking
 from tests.parts.harm import until
-from tests.parts.manual import Block, blocks
+from tests.parts.manual import blocks, run_block, run_lines, script, typed_lines
 from tests.validators import pdfsig, pyhanko_valid
 
 _API: Final = "http://127.0.0.1:8080"
@@ -78,12 +77,6 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def manual() -> list[Block]:
-    """What the manual says."""
-    return blocks("Containers")
-
-
-@pytest.fixture(scope="module")
 def host() -> Iterator[ContainerHost]:
     """A machine with podman."""
     with ContainerHost.made() as made:
@@ -91,20 +84,27 @@ def host() -> Iterator[ContainerHost]:
 
 
 @pytest.fixture(scope="module")
-def installation(manual: list[Block], host: ContainerHost) -> Iterator[Installation]:
-    """The first block of the manual, line by line."""
-    lines = manual[0].text.splitlines()
+def installation(host: ContainerHost) -> Iterator[Installation]:
+    """The first block of the manual, line by line, but for the document."""
     folder = host.folder / "srv"
-    made = Installation(host, folder, lines)
-    build, place, setup, up, _ = (
-        each.replace("/srv/rubrica", str(folder)) for each in lines
+    place = ("/srv/rubrica", str(folder))
+    lines = typed_lines(script("installing.md", "Containers", 0))
+    made = Installation(host, folder, [line.replace(*place) for line in lines])
+
+    def run(line: str) -> None:
+        if line.startswith("docker build"):
+            host.build(line, ROOT)
+        elif line.startswith("mkdir"):
+            host.run(line)
+        else:
+            if line.startswith("docker compose up"):
+                # Made while packages of Debian can still be fetched.
+                host.build("docker compose build", folder)
+            made.run(line)
+
+    run_lines(
+        "installing.md", "Containers", 0, run, place, without=("docker compose run",)
     )
-    host.build(build, ROOT)
-    host.run(place)
-    made.run(setup)
-    # The database's image is made while packages of Debian can still be fetched.
-    host.build("docker compose build", folder)
-    made.run(up)
     yield made
     made.run("docker compose down --volumes")
 
@@ -156,7 +156,10 @@ def test_image_says_what_it_is(installation: Installation) -> None:
 
 def test_five_commands_to_a_signed_document(installation: Installation) -> None:
     """By the API, on PostgreSQL, Redis and SoftHSM, valid for two validators."""
-    signed, told = installation.sample("contrato-firmado.pdf")
+    told = run_block(
+        "installing.md", "Containers", 0, installation.run, only="docker compose run"
+    )
+    signed = (installation.folder / "work/contrato-firmado.pdf").read_bytes()
 
     assert len(installation.lines) <= 5
     assert "signed through the API" in told
@@ -287,13 +290,18 @@ def test_lost_installation_comes_back(installation: Installation) -> None:
     """Folder and volumes are lost; what is left is two files elsewhere and a key."""
     host, folder = installation.host, installation.folder
     given = blocks("In containers", "backup.md")
-    make, back_up, place, restore = (b.text for b in given if b.language == "sh")
     (override,) = (b.text for b in given if b.language == "yaml")
     places = {
         "/backup/record": host.folder / "record",
         "/elsewhere/secrets": host.folder / "secrets",
     }
-    host.run(elsewhere(make, places))
+    run_block(
+        "backup.md",
+        "In containers",
+        0,
+        host.run,
+        *((name, str(path)) for name, path in places.items()),
+    )
     for name, path in places.items():
         override = override.replace(f"- {name}:", f"- {path}:")
     (folder / "compose.override.yaml").write_text(override)
@@ -306,7 +314,7 @@ def test_lost_installation_comes_back(installation: Installation) -> None:
     before, told = installation.sample("antes.pdf")
     request, roots = request_of(told), installation.roots()
 
-    told = installation.run(back_up)
+    told = run_block("backup.md", "In containers", 1, installation.run)
 
     files = [next(path.glob("*.tar.age")) for path in places.values()]
     assert all(each.stat().st_mode & 0o077 == 0 for each in files)
@@ -319,10 +327,12 @@ def test_lost_installation_comes_back(installation: Installation) -> None:
     for each in (*files, key):
         shutil.copy(each, carried)
 
-    host.run(_named(place, files, folder), carried)
-    lines = _named(restore, files, folder).splitlines()
-    said = {line: installation.run(line) for line in lines}
-    again = next(line for line in lines if " recovery restore " in line)
+    named = _named(files, folder)
+    run_block(
+        "backup.md", "In containers", 2, lambda text: host.run(text, carried), *named
+    )
+    said = run_lines("backup.md", "In containers", 3, installation.run, *named)
+    again = next(line for line in said if " recovery restore " in line)
     key_again = f"cp {carried}/* work; chown 10001:10001 work/*"
     refused = installation.run(f"{key_again}; {again} || echo status $?")
 
@@ -340,34 +350,31 @@ def test_lost_installation_comes_back(installation: Installation) -> None:
         assert pyhanko_valid(document, roots)
 
 
-def _named(text: str, files: list[Path], folder: Path) -> str:
-    """Lines of the manual with two backups' names, and an installation's folder."""
+def _named(files: list[Path], folder: Path) -> list[tuple[str, str]]:
+    """What stands in the manual for two backups' names and the folder."""
     samples = ("rubrica-ID-TIME.tar.age", "rubrica-secrets-ID-TIME.tar.age")
-    for sample, file in zip(samples, files, strict=True):
-        text = text.replace(sample, file.name)
-    return text.replace("/srv/rubrica", str(folder))
+    names = [file.name for file in files]
+    return [*zip(samples, names, strict=True), ("/srv/rubrica", str(folder))]
 
 
-def test_upgrade_and_the_way_back(
-    installation: Installation, manual: list[Block]
-) -> None:
+def test_upgrade_and_the_way_back(installation: Installation) -> None:
     """An image of a newer version takes over, and the one of before again."""
-    upgrade, back = (
-        next(each.text for each in manual if word in each.text)
-        for word in ("docker tag", ".env")
-    )
+    place = ("/srv/rubrica", str(installation.folder))
     newer = newer_clone(installation.host.folder / "newer")
     first, said = installation.sample("con-la-de-antes.pdf")
     request, old = request_of(said), installation.version("api")
 
-    run_in(installation, upgrade, newer)
+    def run(line: str) -> None:
+        run_in(installation, line, newer)
+
+    run_lines("installing.md", "Stop, upgrade, back up", 0, run, place)
     assert installation.version("api") == NEXT_VERSION != old
     second, said = installation.sample("con-la-nueva.pdf")
     assert "certified" not in said
     assert installation.signed(request) == first
     request = request_of(said)
 
-    run_in(installation, back, newer)
+    run_lines("installing.md", "Stop, upgrade, back up", 1, run, place)
     for service in (*_FACES, *_WORKERS):
         installation.host.wait_until_well(f"rubrica_{service}_1")
         assert installation.version(service) == old, service
@@ -380,20 +387,21 @@ def test_upgrade_and_the_way_back(
     (installation.folder / ".env").unlink()
 
 
-def test_trial_in_one_container(
-    installation: Installation, manual: list[Block]
-) -> None:
+def test_trial_in_one_container(installation: Installation) -> None:
     """All roles, SQLite and a demo CA, by the manual's lines, on the same ports."""
-    (text,) = [each.text for each in manual if "trial.yaml" in each.text]
-    lines = text.splitlines()
-    assert len(lines) <= 5
     installation.run("docker compose down")
 
-    for line in lines:
-        told = installation.host.run(line, ROOT)
+    told = run_lines(
+        "installing.md",
+        "A look at it, in one container",
+        0,
+        lambda line: installation.host.run(line, ROOT),
+    )
+    assert len(told) <= 5
 
     trial = "rubrica-trial_trial_1"
-    assert "demo" in told
+    first, *_, last = told
+    assert "demo" in told[last]
     assert installation.host.is_well(trial)
     out = installation.folder / "prueba.pdf"
     installation.run(
@@ -405,5 +413,5 @@ def test_trial_in_one_container(
     assert pyhanko_valid(out.read_bytes(), [root.public_bytes(Encoding.DER)])
     status = installation.host.within(lambda: httpx.get(f"{_API}/readyz").status_code)
     assert status == 200
-    first = lines[0].removesuffix("up --detach")
+    first = first.removesuffix("up --detach")
     installation.host.run(f"{first}down --volumes", ROOT)

@@ -22,7 +22,7 @@ import pytest
 
 from tests import pdfs
 from tests.parts.booted import Booted, can_boot
-from tests.parts.manual import Block, blocks, packages
+from tests.parts.manual import blocks, packages, run_block, script
 from tests.parts.wheels import fetch, pip_configuration
 from tests.validators import pdfsig
 
@@ -50,27 +50,27 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def manual() -> list[Block]:
-    """What the manual says."""
-    return blocks(_HEADING)
-
-
-@pytest.fixture(scope="module")
-def machine(
-    manual: list[Block], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Booted]:
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Booted]:
     """A machine on which the manual's five steps were run."""
     folder = tmp_path_factory.mktemp("machine")
-    steps = [block.text for block in manual if block.language == "sh"]
-    with Booted.made(folder, packages(steps[0])) as booted:
+    first = script("installing.md", _HEADING, 0)
+    with Booted.made(folder, packages(first)) as booted:
         _bring(booted.root)
-        settings = next(b.text for b in manual if b.language == "toml")
-        booted.run(_without_network(steps[0]))
-        booted.run(steps[1])
+        settings = next(b.text for b in blocks(_HEADING) if b.language == "toml")
+        run = booted.run
+        run_block(
+            "installing.md",
+            "First installation, with systemd",
+            0,
+            run,
+            # Without what was fetched beforehand: the machine has no network.
+            without=("apt-get install", "python3 -m venv /tmp/npm", "/tmp/npm/"),  # noqa: S108 (the manual's)
+        )
+        run_block("installing.md", "First installation, with systemd", 1, run)
         (booted.root / "etc/rubrica/settings.toml").write_text(settings)
         (booted.root / "etc/rubrica/settings.toml").chmod(0o644)
-        for step in steps[2:4]:
-            booted.run(step)
+        run_block("installing.md", "First installation, with systemd", 2, run)
+        run_block("installing.md", "First installation, with systemd", 3, run)
         yield booted
 
 
@@ -93,13 +93,6 @@ def _bring(root: Path) -> None:
     # What tests make is their own alone; what an operator unpacks is not.
     made = [root / "opt", root / "etc/pip.conf"]
     subprocess.run(["chmod", "-R", "a+rX", *made], check=True)
-
-
-def _without_network(step: str) -> str:
-    """The first step without what was fetched beforehand."""
-    joined = step.replace("\\\n", " ")
-    there = ("apt-get install", "python3 -m venv /tmp/npm", "/tmp/npm/")  # noqa: S108
-    return "\n".join(line for line in joined.splitlines() if not line.startswith(there))
 
 
 def test_every_role_runs(machine: Booted) -> None:
@@ -251,11 +244,6 @@ def test_a_document_is_signed_and_verified(machine: Booted, signer: Signer) -> N
 
 def test_roles_restart_while_callers_sign(machine: Booted, signer: Signer) -> None:
     """One after the other, as for an upgrade: nobody is refused, nothing is lost."""
-    (upgrade,) = [
-        block.text
-        for block in blocks("Stop, restart, upgrade", "running.md")
-        if "rubrica migrate" in block.text
-    ]
     requests = signer.ask(_MANY)
     signed: list[bytes] = []
     over = threading.Event()
@@ -267,7 +255,7 @@ def test_roles_restart_while_callers_sign(machine: Booted, signer: Signer) -> No
     at_work = threading.Thread(target=go_on)
     at_work.start()
     try:
-        machine.run(upgrade)
+        run_block("running.md", "Stop, restart, upgrade", 0, machine.run)
     finally:
         over.set()
         at_work.join()

@@ -7,20 +7,25 @@ Source: docs/installing.md, "First installation".
 """
 
 import re
+import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import httpx
 import pytest
 
 from tests.parts.booted import Booted, can_boot
-from tests.parts.manual import Block, blocks, packages
-from tests.parts.packaged import built, debian_with
+from tests.parts.manual import blocks, packages, run_block, script, typed_lines
+from tests.parts.packaged import debian_with, in_checkout
+from tests.parts.s3 import ACCESS_KEY, SECRET_KEY, S3Server
+from tests.parts.server_certificates import make_authority
 
 _API: Final = "http://127.0.0.1:8080"
-_BESIDE: Final = ("nginx", "openssl", "age")
+_BESIDE: Final = ("nginx", "openssl", "age", "awscli", "openssh-server", "procps")
 
 pytestmark = [
     pytest.mark.long,
@@ -31,23 +36,25 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def manual() -> list[Block]:
-    """What the manual says."""
-    return blocks("First installation")
-
-
-@pytest.fixture(scope="module")
-def machine(
-    manual: list[Block], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Booted]:
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Booted]:
     """A machine with the package beside PostgreSQL, Redis, SoftHSM and nginx."""
     folder = tmp_path_factory.mktemp("package")
-    package = built(folder)
-    install = next(b.text for b in manual if "rubrica_*.deb" in b.text)
-    named = [each for each in packages(install) if not each.startswith("/")]
+    place = ("/tmp", str(folder))  # noqa: S108 (the manual's)
+    told = run_block("installing.md", "First installation", 0, in_checkout, place)
+    package = Path(told.strip())
+    named = [
+        each
+        for each in packages(script("installing.md", "First installation", 1))
+        if each[0] != "/"
+    ]
     (folder / "machine").mkdir()
     with debian_with(folder / "machine", package, [*named, *_BESIDE]) as booted:
         yield booted
+
+
+def in_root(machine: Booted) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Runs lines in root's own folder."""
+    return lambda lines: machine.run(f"cd /root && {lines}")
 
 
 def test_package_has_what_it_should(machine: Booted) -> None:
@@ -74,15 +81,10 @@ def test_package_has_what_it_should(machine: Booted) -> None:
     assert not [name for name in names if re.search(r"/(pip|setuptools|wheel)/", name)]
 
 
-def test_five_commands_to_a_signed_document(
-    machine: Booted, manual: list[Block]
-) -> None:
+def test_five_commands_to_a_signed_document(machine: Booted) -> None:
     """Installed, set up by answers, behind nginx with TLS."""
-    scripts = [block.text for block in manual if block.language == "sh"]
-    install = next(text for text in scripts if "rubrica_*.deb" in text)
-    setup = next(text for text in scripts if "--answers" in text)
-    proxy = next(text for text in scripts if "nginx" in text and "ln -s" in text)
-    answers = next(block.text for block in manual if block.language == "toml")
+    given = blocks("First installation")
+    answers = next(block.text for block in given if block.language == "toml")
     (machine.root / "root/answers.toml").write_text(answers)
     machine.run(
         "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=firma.example"
@@ -91,17 +93,21 @@ def test_five_commands_to_a_signed_document(
         " -out /etc/ssl/firma.example.pem 2>&1"
     )
 
-    machine.run(install.splitlines()[0])
-    told = machine.run(f"cd /root && {setup}").stdout
-    machine.run(proxy)
+    run_block(
+        "installing.md", "First installation", 1, machine.run, only="apt-get install"
+    )
+    told = run_block("installing.md", "First installation", 2, in_root(machine)).stdout
+    run_block("installing.md", "First installation", 3, machine.run)
 
     assert "signed through the API" in told
     *_, verified, backups = told.rstrip().splitlines()
     assert verified.endswith("valid")
     assert backups.startswith("no backups yet: /etc/rubrica/backup.toml")
-    assert len(install.splitlines()[:1] + setup.splitlines() + proxy.splitlines()) <= 5
+    typed = [script("installing.md", "First installation", each) for each in (1, 2, 3)]
+    assert sum(len(typed_lines(each)) for each in typed) - 1 <= 5  # setup once
     answer = machine.run(
-        "curl -s --cacert /etc/ssl/firma.example.pem"
+        "curl -s --retry 30 --retry-all-errors --retry-delay 1"
+        " --cacert /etc/ssl/firma.example.pem"
         " --resolve firma.example:443:127.0.0.1 https://firma.example/readyz"
     ).stdout
     assert '"status":"ok"' in answer.replace(" ", "") or '"ready"' in answer, answer
@@ -119,7 +125,9 @@ def test_setup_again_changes_nothing(machine: Booted) -> None:
     )
     before = machine.run(look).stdout
 
-    told = machine.run("rubrica setup </dev/null").stdout
+    told = run_block(
+        "installing.md", "First installation", 1, machine.run, only="rubrica setup"
+    ).stdout
 
     assert machine.run(look).stdout == before
     assert "made " not in told
@@ -175,29 +183,24 @@ def test_doctor_finds_what_setup_mends(machine: Booted) -> None:
 def test_backup_is_made_and_tried_out(machine: Booted) -> None:
     """By the manual's lines; one that fails is a unit that failed, and told."""
     given = blocks("Every day", "backup.md")
-    folders, start = (block.text for block in given if block.language == "sh")
-    (config,) = (block.text for block in given if block.language == "toml")
-    (drill,) = (b.text for b in blocks("Try it", "backup.md") if b.language == "sh")
-    machine.run(f"cd /root && {_text('Make one', 'age-keygen')}")
+    config = next(block.text for block in given if block.language == "toml")
+    run_block("backup.md", "Make one", 0, in_root(machine))
     key = machine.run("age-keygen -y /root/rubrica-backup.key").stdout.strip()
-    machine.run(folders)
-    machine.run(_text("Make one", "rubrica backup").replace("age1…", key))
+    run_block("backup.md", "Every day", 0, machine.run)
+    run_block("backup.md", "Make one", 1, machine.run, ("age1…", key))
     (machine.root / "etc/rubrica/backup.toml").write_text(config.replace("age1…", key))
     (machine.root / "etc/rubrica/backup.toml").chmod(0o644)
 
-    machine.run(start)
+    run_block("backup.md", "Every day", 1, machine.run)
     machine.run("systemctl enable --now rubrica-audit-verify.timer")
     machine.run("systemctl start rubrica-audit-verify.service")
 
     timers = machine.run("systemctl list-timers --no-legend 'rubrica-*'").stdout
     assert "rubrica-backup.timer" in timers
     assert "rubrica-audit-verify.timer" in timers
-    record = "$(ls /backup/record/*.tar.age | tail -n 1)"
-    secrets = "$(ls /elsewhere/secrets/*.tar.age | tail -n 1)"
-    drill = drill.replace("rubrica-secrets-ID-TIME.tar.age", secrets)
-    told = machine.run(
-        f"cd /root && {drill.replace('rubrica-ID-TIME.tar.age', record)}"
-    )
+    record = ("rubrica-ID-TIME.tar.age", f"$(ls {_RECORD} | tail -n 1)")
+    secrets = ("rubrica-secrets-ID-TIME.tar.age", f"$(ls {_SECRETS} | tail -n 1)")
+    told = run_block("backup.md", "Try it", 0, in_root(machine), record, secrets)
     assert "can be brought back" in told.stdout
     assert "signatures: 0" not in told.stdout
     machine.run("mv /backup/record /backup/away")
@@ -210,10 +213,63 @@ def test_backup_is_made_and_tried_out(machine: Booted) -> None:
     assert "AMISS" not in machine.run("rubrica doctor --only units").stdout
 
 
-def _text(heading: str, word: str) -> str:
-    """The block below a heading of the page on backups that has a word in it."""
-    (found,) = (b.text for b in blocks(heading, "backup.md") if word in b.text)
-    return found
+_RECORD: Final = "/backup/record/*.tar.age"
+_SECRETS: Final = "/elsewhere/secrets/*.tar.age"
+
+
+def test_one_file_of_the_secrets_comes_back(machine: Booted) -> None:
+    """Out of the archive by hand, as it was: bytes, owner and mode."""
+    key = "/etc/rubrica/secrets/lookup-key"
+    look = f"sha256sum {key}; stat -c '%U %a' {key}"
+    before = machine.run(look).stdout
+    machine.run(f"rm {key}")
+    newest = ("rubrica-secrets-TIME.tar.age", f"$(ls {_SECRETS} | tail -n 1)")
+    identity = ("rubrica-backup.key", "/root/rubrica-backup.key")
+
+    run_block("backup.md", "One file of the secrets", 0, machine.run, newest, identity)
+
+    assert machine.run(look).stdout == before
+
+
+def test_users_and_tables_made_again_stay_as_they_are(machine: Booted) -> None:
+    """The database's, by an administrator of PostgreSQL."""
+    run_block("database.md", "Set it up", 0, machine.run)
+
+    assert "AMISS" not in machine.run("rubrica doctor --only database").stdout
+
+
+_PKI: Final = "/var/lib/rubrica/pki"
+
+
+def test_certificate_of_the_ca_is_made_anew(machine: Booted) -> None:
+    """The CA's, then with the root's; each of the key that there is."""
+    renewed = [
+        run_block(
+            "key-ceremony.md",
+            "A new certificate of the CA or the root",
+            0,
+            machine.run,
+        ).stdout
+    ]
+    machine.run(f"rm {_PKI}/ca-before.pem")
+    run_block(
+        "key-ceremony.md",
+        "A new certificate of the CA or the root",
+        1,
+        lambda line: machine.run(f"cd {_PKI} && {line}"),
+    )
+    renewed.append(
+        machine.run(f"cd {_PKI} && mv ca.pem ca-2.pem; rubrica hsm init").stdout
+    )
+
+    assert ["made  CA certificate" in told for told in renewed] == [True, True]
+    assert ["made  root certificate" in told for told in renewed] == [False, True]
+    assert not any(
+        f"made  {key} key" in told for told in renewed for key in ("CA", "root")
+    )
+    machine.run("rubrica hsm check; rubrica hsm renew-tsa")
+    run_block("running.md", "Stop, restart, upgrade", 0, machine.run)
+    assert "valid" in machine.run("rubrica sample").stdout
 
 
 def test_upgrade_without_a_file_is_refused_before_anything(machine: Booted) -> None:
@@ -361,6 +417,125 @@ def test_way_back_that_goes_too_far_is_refused(machine: Booted) -> None:
     assert earlier.startswith(f"{_EARLIER} installed"), let
     assert "nobody could look" not in let
     assert "valid" in machine.run("rubrica sample").stdout
+
+
+_SECOND: Final = """\
+systemctl disable --quiet --now ssh 2>/dev/null
+mkdir -p /run/second/up /run/second/work /mnt/second
+mount -t overlay second /mnt/second \
+  -o lowerdir=/,upperdir=/run/second/up,workdir=/run/second/work
+cd /mnt/second
+rm -r etc/rubrica etc/systemd/system/rubrica-*.d var/lib/rubrica/pki
+mount --rbind /dev dev
+mkdir -p run/sshd root/.ssh /root/.ssh
+ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
+cp /root/.ssh/id_ed25519.pub root/.ssh/authorized_keys
+chmod 700 root/.ssh
+echo 'StrictHostKeyChecking accept-new' >/root/.ssh/config
+echo '127.0.0.2 second' >>/etc/hosts
+chroot . /usr/sbin/sshd -o ListenAddress=127.0.0.2 -o UsePAM=no -o PidFile=/second.pid
+"""
+"""A host by that name whose root lets this machine's in: this machine's own files,
+written elsewhere, and nothing of an installation."""
+_SECOND_AWAY: Final = """\
+kill $(cat /mnt/second/second.pid)
+umount -R -l /mnt/second
+"""
+_SHARED: Final = "etc/rubrica etc/systemd/system/rubrica-*.d var/lib/rubrica/pki"
+
+
+def test_second_host_gets_what_is_shared(machine: Booted) -> None:
+    """By ssh: the same files, with their owners and modes."""
+    drop_in = "/etc/systemd/system/rubrica-api.service.d/own.conf"
+    machine.run(f"install -D -m 644 /dev/stdin {drop_in} <<<'[Service]'")
+    look = (
+        f"find {_SHARED} -printf '%p %y %m %U %G %l\\n' | sort;"
+        f"find {_SHARED} -type f -exec sha256sum {{}} + | sort"
+    )
+    machine.run(_SECOND)
+
+    run_block("scaling.md", "A second host", 0, machine.run)
+
+    first, second = (
+        machine.run(f"cd {root} && {look}").stdout for root in ("/", "/mnt/second")
+    )
+    machine.run(f"{_SECOND_AWAY} rm {drop_in}; systemctl daemon-reload")
+    assert second == first
+    assert "etc/rubrica/secrets/pepper" in second
+    assert "etc/systemd/system/rubrica-api.service.d/own.conf" in second
+
+
+_IN_BUCKET: Final = """
+[documents]
+url = "s3://{bucket}/rubrica"
+endpoint = "https://s3.example:{port}"
+region = "us-east-1"
+access_key_file = "/etc/rubrica/secrets/documents-access-key"
+secret_key_file = "/etc/rubrica/secrets/documents-secret-key"
+root_certificate_file = "/etc/rubrica/s3-ca.pem"
+"""
+_S3_KEY: Final = f"""\
+export AWS_ACCESS_KEY_ID={ACCESS_KEY} AWS_SECRET_ACCESS_KEY={SECRET_KEY}
+export AWS_CA_BUNDLE=/etc/rubrica/s3-ca.pem
+"""
+_BRING_KEY: Final = f"""\
+cd /etc/rubrica/secrets && umask 077
+echo {ACCESS_KEY} >documents-access-key
+echo {SECRET_KEY} >documents-secret-key
+cp /etc/rubrica/settings.toml /root/settings.toml
+echo 127.0.0.1 s3.example >>/etc/hosts
+"""
+
+
+def test_documents_move_into_a_bucket_and_back(machine: Booted, tmp_path: Path) -> None:
+    """By copies alone; what was signed before opens after, in either place."""
+    authority = make_authority(tmp_path)
+    tls = authority.certify(tmp_path, "s3.example")
+    shutil.copy(authority.certificate, machine.root / "etc/rubrica/s3-ca.pem")
+    (machine.root / "etc/rubrica/s3-ca.pem").chmod(0o644)
+    machine.run(_BRING_KEY)
+
+    def typed(lines: str) -> str:
+        return machine.run(f"{_S3_KEY}{lines}").stdout
+
+    with ExitStack() as stack:
+        running = S3Server.running(tmp_path, tls)
+        server = machine.within(lambda: stack.enter_context(running))
+        bucket = machine.within(server.new_bucket)
+        place = ("s3://documents/", f"s3://{bucket}/")
+        at = ("s3.example:9000", f"s3.example:{server.port}")
+
+        run_block("storage.md", "From a folder into a bucket", 0, typed, place, at)
+        settings = machine.root / "etc/rubrica/settings.toml"
+        more = _IN_BUCKET.format(bucket=bucket, port=server.port)
+        settings.write_text(settings.read_text() + more)
+        machine.run("mv /var/lib/rubrica/documents /var/lib/rubrica/before")
+        machine.run("install -d -o root -g rubrica -m 2770 /var/lib/rubrica/documents")
+        moved = machine.run("rubrica setup </dev/null; rubrica doctor --deep").stdout
+        there = machine.run("find /var/lib/rubrica/documents -name '*.pdf'").stdout
+
+        machine.run("systemctl stop rubrica.target")
+        run_block("storage.md", "From a folder into a bucket", 1, typed, place, at)
+    machine.run(
+        "cp /root/settings.toml /etc/rubrica/settings.toml;"
+        "rm /etc/systemd/system/rubrica-*.service.d/documents.conf;"
+        "rm /etc/rubrica/secrets/documents-*"
+    )
+    back = machine.run("rubrica setup </dev/null; rubrica doctor --deep").stdout
+    opened = machine.run(
+        "rubrica backup --to /backup/record --secrets-to /elsewhere/secrets"
+        " --recipient $(age-keygen -y /root/rubrica-backup.key);"
+        f"rubrica restore --drill --backup $(ls {_RECORD} | tail -n 1)"
+        f" --secrets $(ls {_SECRETS} | tail -n 1) --identity /root/rubrica-backup.key"
+    ).stdout
+
+    assert there == ""
+    for told in (moved, back):
+        assert "valid" in told
+        assert "AMISS" not in told
+    assert re.search(r"documents: (\d+) of \1 opened", opened), opened
+    kept = machine.run("ls -R /var/lib/rubrica/before | grep -c '[.]pdf$'").stdout
+    assert int(re.findall(r"documents: (\d+) of", opened)[0]) > int(kept) > 0
 
 
 def test_purge_keeps_keys_and_documents(machine: Booted) -> None:

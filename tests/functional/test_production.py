@@ -19,7 +19,7 @@ import pyotp
 import pytest
 
 from tests.parts.booted import Booted, can_boot
-from tests.parts.manual import blocks, packages
+from tests.parts.manual import blocks, packages, run_block, script
 from tests.parts.nginx import Proxy
 from tests.parts.packaged import built, debian_with
 
@@ -92,8 +92,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Booted]:
     """A machine with the package and with servers that are as good as elsewhere."""
     folder = tmp_path_factory.mktemp("production")
     package = built(folder)
-    manual = blocks("First installation")
-    install = next(b.text for b in manual if "rubrica_*.deb" in b.text)
+    install = script("installing.md", "First installation", 1)
     named = [each for each in packages(install) if not each.startswith("/")]
     (folder / "machine").mkdir()
     with debian_with(
@@ -128,13 +127,16 @@ def test_two_runs_and_the_sql_between_them(machine: Booted) -> None:
     assert "rubrica-signing: " in first.stderr
     assert "/etc/rubrica/database-roles.sql" in first.stderr
     assert machine.run(_ACTIVE).stdout == ""
-    (psql,) = (b.text for b in blocks(_HEADING) if b.language == "sh")
-    assert psql.strip() in first.stderr
     machine.run(
         "install -o postgres -m 600 -t /var/lib/postgresql"
-        " /etc/rubrica/database-roles.sql;"
-        f"cd /var/lib/postgresql && runuser -u postgres -- {psql}"
+        " /etc/rubrica/database-roles.sql"
     )
+
+    def as_postgres(line: str) -> None:
+        assert line in first.stderr
+        machine.run(f"cd /var/lib/postgresql && runuser -u postgres -- {line}")
+
+    run_block("installing.md", "PostgreSQL and Redis on other hosts", 0, as_postgres)
 
     written = machine.run(f"{_SETUP} --no-start").stdout
     assert "6 users get in, TLS verify-full" in written

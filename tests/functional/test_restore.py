@@ -7,6 +7,7 @@ Source: docs/backup.md.
 """
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -23,6 +24,7 @@ from tests.parts.machine_load import (
     assert_each_signed_once,
     prepared,
 )
+from tests.parts.manual import run_block, run_lines
 from tests.parts.packaged import built, debian_with
 
 _INSTALL: Final = "DEBIAN_FRONTEND=noninteractive apt-get install --yes 2>&1"
@@ -32,10 +34,6 @@ mkdir -p /backup/record /elsewhere/secrets
 age-keygen -o /root/rubrica-backup.key 2>/dev/null
 rubrica backup --to /backup/record --secrets-to /elsewhere/secrets \\
   --recipient "$(age-keygen -y /root/rubrica-backup.key)" --keep 30
-"""
-_RESTORE: Final = """
-rubrica restore --backup /root/record/*.tar.age --secrets /root/secrets/*.tar.age \\
-  --identity /root/rubrica-backup.key
 """
 _REQUESTS: Final = 300
 _STATES: Final = "SELECT state, count(*) FROM signature_request GROUP BY state"
@@ -104,25 +102,27 @@ def test_another_machine_takes_its_place(first: Booted, second: Booted) -> None:
 
     second.run("cp -a /root/documents/. /var/lib/rubrica/documents/")
     second.run("chown -R root:rubrica /var/lib/rubrica/documents")
-    refused = second.run(_RESTORE, check=False)
+    refused = _restored(second, check=False)
     assert refused.returncode == 78
     assert "rubrica database roles" in refused.stderr
     assert "Traceback" not in refused.stderr
-    second.run(
-        "rubrica database roles | runuser -u postgres -- psql --set ON_ERROR_STOP=1"
-    )
-    restored = second.run(_RESTORE).stdout
-    written = second.run("rubrica setup --no-start").stdout
+    run_block("backup.md", "Bring it back", 1, second.run)
+    restored = _restored(second).stdout
     active = "systemctl list-units --no-legend --state=active 'rubrica*'"
+
+    def run(line: str) -> str:
+        if line == "rubrica hsm take-over":
+            assert second.run(active).stdout == ""
+            # Before anybody signs there: setup and doctor make a sample each.
+            assert _states(second) == _states(first)
+        return second.run(line).stdout
+
+    said = run_lines("backup.md", "Bring it back", 2, run)
+    written, recovered = (
+        said[f"rubrica {each}"] for each in ("setup --no-start", "documents recover")
+    )
+    told = said["rubrica doctor --deep"]
     assert "nothing was started" in written
-    assert second.run(active).stdout == ""
-    recovered = second.run("rubrica documents recover").stdout
-    # Before anybody signs there: setup and doctor make a sample each.
-    assert _states(second) == _states(first)
-    second.run("rubrica hsm take-over")
-    second.run("rubrica setup")
-    second.run("rubrica audit verify")
-    told = second.run("rubrica doctor --deep").stdout
 
     print(restored, recovered, told)  # noqa: T201 (the figures that -rP shows)
     assert "AMISS" not in told
@@ -133,6 +133,21 @@ def test_another_machine_takes_its_place(first: Booted, second: Booted) -> None:
     with again.calling():
         until(lambda: len(again.answers) >= 50)
     assert_each_signed_once(again, 50)
+
+
+def _restored(
+    machine: Booted, *, check: bool = True
+) -> "subprocess.CompletedProcess[str]":
+    """Run the manual's line, on what was carried there."""
+    return run_block(
+        "backup.md",
+        "Bring it back",
+        0,
+        lambda line: machine.run(line, check=check),
+        ("rubrica-ID-TIME.tar.age", "/root/record/*.tar.age"),
+        ("rubrica-secrets-ID-TIME.tar.age", "/root/secrets/*.tar.age"),
+        ("rubrica-backup.key", "/root/rubrica-backup.key"),
+    )
 
 
 def _states(machine: Booted) -> dict[str, str]:

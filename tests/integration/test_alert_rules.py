@@ -16,6 +16,7 @@ import pytest
 
 from appliance.core.metrics import FAMILIES
 from appliance.operations.metrics.exposition import OF_FILES
+from tests.parts.manual import fenced
 
 _DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 RULES: Final = _DOCS / "samples" / "rubrica-alerts.yaml"
@@ -389,6 +390,20 @@ def run(*arguments: str, folder: Path | None = None) -> None:
 def test_rules_are_rules() -> None:
     """As promtool reads them."""
     run("check", "rules", str(RULES))
+
+
+def test_configuration_of_the_manual_is_one(tmp_path: Path) -> None:
+    """As promtool reads it, rules included: those of the package."""
+    (text,) = (
+        block.text
+        for block in fenced((_DOCS / "metrics.md").read_text("utf-8"))
+        if block.language == "yaml"
+    )
+    installed = "/opt/rubrica/docs/samples/rubrica-alerts.yaml"
+    assert text.count(installed) == 1
+    (tmp_path / "prometheus.yml").write_text(text.replace(installed, str(RULES)))
+
+    run("check", "config", str(tmp_path / "prometheus.yml"))
 
 
 def test_every_alert_has_a_case() -> None:

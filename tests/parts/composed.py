@@ -132,18 +132,6 @@ def _certificate(told: str) -> bytes:
     return str(found).encode()
 
 
-def elsewhere(text: str, places: dict[str, Path]) -> str:
-    """A text of the manual with folders of the test's own.
-
-    Args:
-        text: of the manual.
-        places: those folders, by the manual's.
-    """
-    for name, path in places.items():
-        text = text.replace(name, str(path))
-    return text
-
-
 def write_backup_config(path: Path, key: Path) -> None:
     """Write `backup.toml` as the manual has it, for a key.
 
@@ -192,16 +180,15 @@ def newer_clone(place: Path) -> Path:
     return place
 
 
-def run_in(installation: Installation, text: str, clone: Path) -> None:
-    """Run lines of the manual.
+def run_in(installation: Installation, line: str, clone: Path) -> None:
+    """Run a line of the manual.
 
     Args:
-        installation: that they are for.
-        text: the lines.
-        clone: that those which build an image are run in.
+        installation: that it is for.
+        line: it.
+        clone: that one which builds an image is run in.
     """
-    for line in text.replace("/srv/rubrica", str(installation.folder)).splitlines():
-        if line.startswith("docker build"):
-            installation.host.build(line, clone)
-        else:
-            installation.run(line)
+    if line.startswith("docker build"):
+        installation.host.build(line, clone)
+    else:
+        installation.run(line)

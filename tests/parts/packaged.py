@@ -36,6 +36,16 @@ def built(folder: Path, source: Path = ROOT) -> Path:
     return Path(done.stdout.strip())
 
 
+def in_checkout(script: str) -> str:
+    """Run lines of the manual in this checkout; what they said."""
+    command = ["bash", "-euo", "pipefail", "-c", script]
+    done = subprocess.run(
+        command, cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def release(folder: Path, version: str) -> Path:
     """The files of a release, from this repository's history.
 

@@ -9,10 +9,11 @@ Processes load `shim.path` and have `shim.environment`; rules hold for all of th
 from the next call on.
 """
 
+import json
 import mmap
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,13 @@ FUNCTIONS: Final = (
     "C_GenerateRandom",
 )
 """What is counted and may be disturbed, in the order of the C source."""
+_VARIABLES: Final = """\
+#include <stdlib.h>
+__attribute__((constructor)) static void set(void)
+{{
+{lines}
+}}
+"""
 _RULES: Final = 4096
 _WORD: Final = 8
 Action = Literal["code", "lose", "delay", "hang", "abort"]
@@ -56,11 +64,24 @@ class Signed:
     data: bytes
 
 
-def build(folder: Path) -> Path:
-    """Compile the shim into a folder; the path of the module."""
-    path = folder / "pkcs11-shim.so"
+def build(folder: Path, variables: Mapping[str, str] | None = None) -> Path:
+    """Compile the shim into a folder; the path of the module.
+
+    Args:
+        folder: existing.
+        variables: what it has without its process's environment.
+    """
+    path, sources = folder / "pkcs11-shim.so", [_SOURCE]
+    if variables is not None:
+        own = folder / "variables.c"
+        lines = (
+            f"setenv({json.dumps(k)}, {json.dumps(v)}, 1);"
+            for k, v in variables.items()
+        )
+        own.write_text(_VARIABLES.format(lines="\n".join(lines)))
+        sources.append(own)
     subprocess.run(
-        ["gcc", "-shared", "-fPIC", "-O2", f"-I{_HEADERS}", "-o", path, _SOURCE],
+        ["gcc", "-shared", "-fPIC", "-O2", f"-I{_HEADERS}", "-o", path, *sources],
         check=True,
     )
     return path

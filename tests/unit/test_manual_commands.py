@@ -1,14 +1,17 @@
 """Commands that the manual tells an operator to type: they are there, and are run.
 
-What runs the blocks of the pages on installing, running and backups is listed here,
-block by block: a test that takes it from the manual, or one that has the same command.
+Who runs a line says so itself, by `run_block` or `run_lines` of `tests.parts.manual`,
+which take it from the manual and run it at once. Those calls are read here: a line that
+is in none of them has to be told below, with why.
 """
 
+import ast
 import contextlib
 import io
-import itertools
 import re
 import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -16,54 +19,20 @@ from typing import Final
 import pytest
 
 from appliance.commands import command_parser
-from tests.parts.manual import DOCS, fenced
+from tests.parts.manual import DOCS, fenced, script, scripts, typed_lines
 
-TESTS: Final = DOCS.parent / "tests" / "functional"
+TESTS: Final = DOCS.parent / "tests"
 PAGES: Final = sorted(path.name for path in DOCS.glob("*.md"))
-_PACKAGE: Final = "test_package.py::test_five_commands_to_a_signed_document"
-_BACKUP: Final = "test_package.py::test_backup_is_made_and_tried_out"
-_RESTORE: Final = "test_restore.py::test_another_machine_takes_its_place"
-_CONTAINERS_RESTORE: Final = "test_compose.py::test_lost_installation_comes_back"
-_CONTAINERS_UPGRADE: Final = "test_compose.py::test_upgrade_and_the_way_back"
-RUN_BY: Final[dict[str, list[tuple[str, str]]]] = {
-    "installing.md": [
-        ("packaging/build-deb", "test_package.py::machine"),
-        ("apt-get install", _PACKAGE),
-        ("rubrica setup", _PACKAGE),
-        ("ln -s", _PACKAGE),
-        ("psql", "test_production.py::test_two_runs_and_the_sql_between_them"),
-        ("apt-get install", "test_installation.py::machine"),
-        ("cd /opt/rubrica", "test_installation.py::machine"),
-        ("rubrica database roles", "test_installation.py::machine"),
-        ("rubrica hsm init", "test_installation.py::machine"),
-        ("docker build", "test_compose.py::installation"),
-        ("docker tag", _CONTAINERS_UPGRADE),
-        ("cd /srv/rubrica", _CONTAINERS_UPGRADE),
-        ("docker compose", "test_compose.py::test_trial_in_one_container"),
-    ],
-    "running.md": [
-        ("rubrica audit verify", _RESTORE),
-        (
-            "rubrica migrate",
-            "test_installation.py::test_roles_restart_while_callers_sign",
-        ),
-    ],
-    "backup.md": [
-        ("age-keygen", _BACKUP),
-        ("rubrica backup", _BACKUP),
-        ("install -d", _BACKUP),
-        ("systemctl start", _BACKUP),
-        ("rubrica restore", _RESTORE),
-        ("rubrica database", _RESTORE),
-        ("rubrica setup --no-start", _RESTORE),
-        ("install -d", _CONTAINERS_RESTORE),
-        ("docker compose", _CONTAINERS_RESTORE),
-        ("install -d", _CONTAINERS_RESTORE),
-        ("cd /srv/rubrica", _CONTAINERS_RESTORE),
-        ("rubrica restore", _BACKUP),
-    ],
+CALLERS: Final = frozenset({"api.md", "embedding.md"})
+"""Pages for who writes programs: what they send, and no operator types."""
+_BY_HAND: Final = ("installing.md", "First installation, with systemd", 0)
+NOT_RUN: Final[dict[tuple[str, str, int, str], str]] = {
+    (*_BY_HAND, "apt-get install"): "no network: what it names is there beforehand",
+    (*_BY_HAND, "python3 -m venv /tmp/npm"): "no network for npm",
+    (*_BY_HAND, "/tmp/npm/"): "the same; test_vendor.py fetches",  # noqa: S108 (the same)
 }
-"""By page: how each block of `sh` begins, and the test or fixture that runs it."""
+"""Page, heading, number of the block and how the line begins: why no test runs it."""
+_TAKES: Final = frozenset({"run_block", "run_lines"})
 _BETWEEN: Final = frozenset("();<>|&")
 """Of which a shell's operators are made."""
 _WORD: Final = re.compile("[a-z][a-z-]*")
@@ -140,25 +109,157 @@ def test_command_that_is_none_is_noticed(words: str) -> None:
     assert bool(_LACKING.search(told)) == (words == "audit")
 
 
-@pytest.mark.parametrize("page", RUN_BY)
-def test_every_block_is_run_by_a_test(page: str) -> None:
-    """One that takes it from the manual, or has the same commands in it."""
-    scripts = blocks_of(page)
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A call that takes lines of the manual and runs them."""
 
-    assert len(scripts) == len(RUN_BY[page])
-    for script, (begins, test) in zip(scripts, RUN_BY[page], strict=True):
-        assert script.startswith(begins), script
-        file, _, name = test.partition("::")
-        source = (TESTS / file).read_text("utf-8")
-        assert f"def {name}(" in source, test
-        for words in () if "blocks(" in source else commands_in(script):
-            command = " ".join(itertools.takewhile(_WORD.fullmatch, _plain(words)))
-            assert f"rubrica {command}" in source, (test, words)
+    page: str
+    heading: str
+    number: int
+    only: str
+    without: tuple[str, ...]
+    where: str
+    """File and function."""
+
+    def lines(self) -> list[str]:
+        """Those that it runs."""
+        lines = typed_lines(script(self.page, self.heading, self.number))
+        left_out = self.without or ("\n",)
+        return [
+            x for x in lines if x.startswith(self.only) if not x.startswith(left_out)
+        ]
 
 
-def _plain(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words that name a command, as far as they are alike everywhere."""
-    return words[: 1 if words[0] in {"backup", "restore", "setup"} else 2]
+def calls_of(source: str, where: str) -> Iterator[Run]:
+    """The calls of a file that take lines of the manual.
+
+    Args:
+        source: of the file.
+        where: its name.
+
+    Raises:
+        AssertionError: one is in no test and no fixture, nor in what one of them calls,
+            or does not say as it is what it takes.
+    """
+    functions = {
+        each.name: each
+        for each in ast.parse(source).body
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    named = {
+        name: {x.id for x in ast.walk(each) if isinstance(x, ast.Name)} & set(functions)
+        for name, each in functions.items()
+    }
+    reached = {name for name, each in functions.items() if _is_run(each)}
+    while more := {x for name in reached for x in named[name]} - reached:
+        reached |= more
+    for name, function in functions.items():
+        for call in filter(_takes, ast.walk(function)):
+            assert isinstance(call, ast.Call)
+            assert name in reached, f"{where}: no test calls {name}"
+            yield _run_of(call, f"{where}::{name}")
+
+
+def _is_run(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether pytest runs it: a test, or a fixture."""
+    marks = " ".join(map(ast.unparse, function.decorator_list))
+    return function.name.startswith("test_") or "pytest.fixture" in marks
+
+
+def _takes(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in _TAKES
+    )
+
+
+def _run_of(call: ast.Call, where: str) -> Run:
+    told = {x.arg: x.value for x in call.keywords if x.arg in {"only", "without"}}
+    try:
+        page, heading, number = map(ast.literal_eval, call.args[:3])
+        values = {name: ast.literal_eval(value) for name, value in told.items()}
+    except ValueError:
+        msg = f"{where}, line {call.lineno}: say it as it is"
+        raise AssertionError(msg) from None
+    only, without = values.get("only", ""), values.get("without", ())
+    return Run(page, heading, number, only, without, where)
+
+
+@cache
+def runs() -> tuple[Run, ...]:
+    """Of all tests."""
+    found: list[Run] = []
+    for path in sorted(TESTS.glob("*/test_*.py")):
+        source = path.read_text("utf-8")
+        if path.name != Path(__file__).name and any(x in source for x in _TAKES):
+            found += calls_of(source, path.name)
+    return tuple(found)
+
+
+def test_only_tests_take_lines_of_the_manual() -> None:
+    """A part that took one would say of no test that it ran it."""
+    for path in TESTS.glob("parts/*.py"):
+        source = path.read_text("utf-8")
+        assert path.name == "manual.py" or not any(f"{x}(" in source for x in _TAKES)
+
+
+@pytest.mark.parametrize("page", sorted(set(PAGES) - CALLERS))
+def test_every_line_is_run_by_a_test(page: str) -> None:
+    """Taken from the manual; what none runs is told, and why."""
+    seen: dict[str, int] = {}
+    for heading, text in scripts(page):
+        number = seen.setdefault(heading, 0)
+        seen[heading] += 1
+        taken = [
+            run
+            for run in runs()
+            if (run.page, run.heading, run.number) == (page, heading, number)
+        ]
+        done = {line for run in taken for line in run.lines()}
+        for line in typed_lines(text):
+            why = [
+                begins
+                for (*block, begins) in NOT_RUN
+                if block == [page, heading, number] and line.startswith(begins)
+            ]
+            assert (line in done) is not bool(why), (heading, number, line)
+
+
+def test_what_no_test_runs_is_in_the_manual_and_little() -> None:
+    """Each of it is a line's beginning there, and has a reason."""
+    for (page, heading, number, begins), why in NOT_RUN.items():
+        lines = typed_lines(script(page, heading, number))
+        assert [line for line in lines if line.startswith(begins)], begins
+        assert why
+    assert len(NOT_RUN) == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("def helper():\n    run_block('a.md', 'H', 0, run)", "no test calls helper"),
+        ("def test_a():\n    run_block(page, 'H', 0, run)", "say it as it is"),
+        ("def test_a():\n    run_block('a.md', 'H', 0, run, only=x)", "say it as it"),
+    ],
+)
+def test_call_that_could_lie_is_refused(source: str, told: str) -> None:
+    """In a function that nobody runs, or of a block that only a run would tell."""
+    with pytest.raises(AssertionError, match=told):
+        list(calls_of(source, "x.py"))
+
+
+def test_call_in_what_a_test_calls_counts() -> None:
+    """Through any number of functions of the same file."""
+    source = (
+        "def last():\n    run_lines('a.md', 'H', 2, run, without=('x', 'y'))\n"
+        "def first():\n    last()\n"
+        "def test_a():\n    first()\n"
+    )
+
+    assert list(calls_of(source, "x.py")) == [
+        Run("a.md", "H", 2, "", ("x", "y"), "x.py::last")
+    ]
 
 
 def test_manual_begins_with_where_to_find_what() -> None:
@@ -192,9 +293,3 @@ def test_links_to_pages_lead_somewhere(page: str) -> None:
 def _anchor(heading: str) -> str:
     """A heading's, as Git hosts make it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
-def test_places_are_there() -> None:
-    """Where this test looks."""
-    assert {*RUN_BY, "operations.md"} <= set(PAGES)
-    assert Path(TESTS / "test_package.py").is_file()
