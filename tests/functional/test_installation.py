@@ -22,7 +22,7 @@ import pytest
 
 from tests import pdfs
 from tests.parts.booted import Booted, can_boot
-from tests.parts.manual import blocks, packages, run_block, script
+from tests.parts.manual import DOCS, blocks, packages, run_block, script
 from tests.parts.wheels import fetch, pip_configuration
 from tests.validators import pdfsig
 
@@ -265,6 +265,40 @@ def test_roles_restart_while_callers_sign(machine: Booted, signer: Signer) -> No
     assert len(signed) == _MANY - len(requests) > 1
     assert all(pdfsig(document)[0].valid for document in signed)
     assert machine.run("systemctl --failed --no-legend").stdout == ""
+
+
+_LOOKS: Final = (
+    *("systemctl status", "systemctl list-timers", "systemctl --failed"),
+    *("journalctl -", "curl ", "ls -l /run", "df", "timedatectl", "rubrica doctor"),
+    *("rubrica hsm check", "rubrica timestamps try", "rubrica levels", "rubrica ready"),
+    *("rubrica database check", "rubrica documents check", "rubrica request audit"),
+)
+"""How commands begin by which one looks at what is wrong, and changes nothing."""
+_FILLED: Final = {"ROLE": "api", "NUMBER": "1", "audit ID": "audit 1"}
+_UNKNOWN: Final = re.compile(
+    "could not be found|nrecognized option|nvalid option|not found|usage: rubrica"
+)
+
+
+def test_what_trouble_is_looked_at_with_is_there(machine: Booted) -> None:
+    """Each command of the pages for trouble that looks, run as it stands there."""
+    pages = [(DOCS / name).read_text("utf-8") for name in ("trouble.md", "alerts.md")]
+    named = sorted(
+        {
+            each
+            for each in re.findall("`([^`\n]+)`", "\n".join(pages))
+            if each.startswith(_LOOKS)
+        }
+    )
+    assert len(named) > 20
+
+    for line in named:
+        for name, value in _FILLED.items():
+            line = line.replace(name, value)  # noqa: PLW2901 (as one fills it in)
+        done = machine.run(f"SYSTEMD_PAGER= {line} | cat", check=False)
+
+        assert not _UNKNOWN.search(done.stdout + done.stderr), (line, done.stderr)
+        assert done.returncode not in {2, 126, 127}, (line, done.stderr)
 
 
 def test_stop_is_in_order_and_waited_for(machine: Booted) -> None:
