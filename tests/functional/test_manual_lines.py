@@ -3,14 +3,10 @@
 They are taken from it, and run by a shell in which `rubrica` is this checkout's.
 """
 
-import os
 import re
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 import pytest
 from cryptography import x509
@@ -22,59 +18,12 @@ from tests import pdfs
 from tests.functional.calls import signed_pdf
 from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.manual import run_block, run_lines
+from tests.parts.operator_shell import OperatorShell
 from tests.parts.outside_ca import OutsideCa, bundle, der
 from tests.parts.places import short_folder
-from tests.parts.rubrica import command_line
 from tests.validators import pyhanko_valid
 
-_TYPED: Final = "una clave de la consola\n"
-"""Somebody's password, where a command asks for one."""
-
 pytestmark = pytest.mark.full
-
-
-@dataclass(frozen=True)
-class Shell:
-    """An operator's, in a folder of its own.
-
-    Args:
-        appliance: that it is for.
-        folder: an empty one.
-    """
-
-    appliance: Appliance
-    folder: Path
-    variables: dict[str, str]
-
-    @classmethod
-    def of(cls, appliance: Appliance, folder: Path) -> "Shell":
-        """One in which `rubrica` is of an appliance."""
-        program, *words = command_line("--settings", str(appliance.settings_file))
-        quoted = " ".join(f"'{word}'" for word in (program, *words))
-        (folder / "bin").mkdir()
-        (folder / "bin/rubrica").write_text(f'#!/bin/sh\nexec {quoted} "$@"\n')
-        (folder / "bin/rubrica").chmod(0o755)
-        variables = {
-            **os.environ,
-            "PATH": f"{folder}/bin:{os.environ['PATH']}",
-            "BASE": appliance.base_url,
-            "WEB_URL": appliance.base_url,
-        }
-        return cls(appliance, folder, variables)
-
-    def run(self, script: str) -> str:
-        """Run it to a good end; what it said."""
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", script],
-            cwd=self.folder,
-            env=self.variables,
-            input=_TYPED,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
-        return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +37,9 @@ def own() -> Iterator[Appliance]:
 
 
 @pytest.fixture
-def shell(own: Appliance, tmp_path: Path) -> Shell:
+def shell(own: Appliance, tmp_path: Path) -> OperatorShell:
     """Of an operator of that appliance."""
-    return Shell.of(own, tmp_path)
+    return OperatorShell.of(own, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +61,7 @@ def certificate_of(own: Appliance, person: TestPerson) -> tuple[int, str]:
     return credential["id"], found.public_bytes(Encoding.PEM).decode()
 
 
-def test_administrators(shell: Shell) -> None:
+def test_administrators(shell: OperatorShell) -> None:
     """Made, listed, kept out, let in, and helped with what they lost."""
     shell.run("rubrica console-user create eva")  # the last one stays
     shown = run_block("console.md", "Start it", 0, shell.run)
@@ -127,7 +76,7 @@ def test_administrators(shell: Shell) -> None:
     assert "new password" in said["rubrica console-user passwd marta"]
 
 
-def test_integrator_with_key_domain_and_session(shell: Shell) -> None:
+def test_integrator_with_key_domain_and_session(shell: OperatorShell) -> None:
     """From nothing to a session, and a person who is to sign there."""
     told = run_lines("integrators.md", "API keys", 0, shell.run)
     (key,) = re.findall(r"rbk_test_\w+", "".join(told.values()))
@@ -141,7 +90,7 @@ def test_integrator_with_key_domain_and_session(shell: Shell) -> None:
     assert f"{shell.appliance.base_url}/alta/" in invited
 
 
-def test_logos(shell: Shell) -> None:
+def test_logos(shell: OperatorShell) -> None:
     """The installation's and an integrator's, which is taken away again."""
     for name in ("escudo.png", "acme.png"):
         Image.new("RGB", (40, 20), "navy").save(shell.folder / name)
@@ -152,7 +101,9 @@ def test_logos(shell: Shell) -> None:
     assert len(told) == 3
 
 
-def test_certificates_are_published_and_revoked(own: Appliance, shell: Shell) -> None:
+def test_certificates_are_published_and_revoked(
+    own: Appliance, shell: OperatorShell
+) -> None:
     """OpenSSL verifies one by what is published, and OCSP tells how it stands."""
     somebody = own.new_person("Juana Azurduy")
     _, pem = certificate_of(own, somebody)
@@ -168,7 +119,7 @@ def test_certificates_are_published_and_revoked(own: Appliance, shell: Shell) ->
 
 
 def test_certificate_from_outside(
-    own: Appliance, shell: Shell, person: TestPerson
+    own: Appliance, shell: OperatorShell, person: TestPerson
 ) -> None:
     """Asked for, its root trusted, imported, and good for a signature."""
     outside = OutsideCa(datetime.now(UTC).replace(microsecond=0))
@@ -198,7 +149,7 @@ def test_certificate_from_outside(
     assert pyhanko_valid(pdf, [der(outside.root), *own.roots])
 
 
-def test_roots_are_trusted_and_no_longer(shell: Shell) -> None:
+def test_roots_are_trusted_and_no_longer(shell: OperatorShell) -> None:
     """By the fingerprint that their CA publishes."""
     root = OutsideCa(datetime.now(UTC).replace(microsecond=0)).root
     published = root.fingerprint(hashes.SHA256()).hex(":").upper()
@@ -217,7 +168,7 @@ def test_roots_are_trusted_and_no_longer(shell: Shell) -> None:
     assert len(told) == 3
 
 
-def test_timestamps(own: Appliance, shell: Shell, person: TestPerson) -> None:
+def test_timestamps(own: Appliance, shell: OperatorShell, person: TestPerson) -> None:
     """OpenSSL is stamped; a certificate is revoked, a key made anew and one retired."""
     (shell.folder / "contract.pdf").write_bytes(pdfs.one_page())
     (shell.folder / "signer.pem").write_text(certificate_of(own, own.new_person())[1])
@@ -238,7 +189,7 @@ def test_timestamps(own: Appliance, shell: Shell, person: TestPerson) -> None:
     assert b"/ByteRange" in pdf
 
 
-def test_timestamping_authority_outside(shell: Shell) -> None:
+def test_timestamping_authority_outside(shell: OperatorShell) -> None:
     """Its root is trusted for timestamps; who stamps is tried out."""
     root = OutsideCa(datetime.now(UTC).replace(microsecond=0)).root
     (shell.folder / "tsa-root.pem").write_bytes(bundle(root))
@@ -249,7 +200,7 @@ def test_timestamping_authority_outside(shell: Shell) -> None:
     assert "internal" in told
 
 
-def test_record_is_looked_after(shell: Shell) -> None:
+def test_record_is_looked_after(shell: OperatorShell) -> None:
     """The audit is read again, and documents of earlier versions are encrypted."""
     audit = run_block("running.md", "Is the audit as it was written?", 0, shell.run)
     run_block("storage.md", "Encryption", 0, shell.run)

@@ -92,8 +92,13 @@ def _lines(
         assert before in told, f"{before} does not stand in {told}"
         told = told.replace(before, after)
     filled = told.split("\n")
-    assert [line.split()[0] for line in filled] == [line.split()[0] for line in kept]
+    assert [_command(line) for line in filled] == [_command(line) for line in kept]
     return filled
+
+
+def _command(line: str) -> str:
+    """The word that a line begins with; of `NAME=value` the name."""
+    return line.split(maxsplit=1)[0].partition("=")[0]
 
 
 def script(page: str, heading: str, number: int) -> str:
