@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -88,8 +89,13 @@ def _asset(name: str, content: bytes) -> Asset:
     suffix = Path(name).suffix
     packed = None
     if suffix in _PACKED and len(content) >= _PACK_AT_LEAST:
-        packed = gzip.compress(content, 6, mtime=0)
+        packed = _packed_once(content)
     return Asset(content, packed, _TYPES.get(suffix, _PLAIN))
+
+
+@cache
+def _packed_once(content: bytes) -> bytes:
+    return gzip.compress(content, 6, mtime=0)
 
 
 def sentences() -> tuple[str, ...]:

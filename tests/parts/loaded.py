@@ -27,10 +27,13 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from appliance.process_title import show_arguments
 from appliance.processes import die_with_parent
+from appliance.settings import SettingsError
 from tests.parts.network import PLACE, move_to
 
 PACKAGES: Final = ("appliance", "worker", "hsm_config", "admin_ui", "embed")
@@ -39,6 +42,9 @@ LIBRARIES: Final = (
     "sqlalchemy.dialects.sqlite.aiosqlite",
 )
 """Loaded when they are used, in nearly every process."""
+FONTS: Final = Path("/usr/share/fonts/truetype/liberation2")
+"""As settings have it, where they say nothing."""
+_PREPARED: Final = ("worker.stamp", "embed.assets")
 _NOT_LOADED: Final = ("appliance.storage.migrations", "appliance.web.vendor")
 """Programs for others to run, not modules."""
 _ROOM: Final = " " * 1024
@@ -79,6 +85,7 @@ def serve(control: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in modules():
         importlib.import_module(name)
+    _prepare()
     gc.collect()
     gc.freeze()
     asked = socket.socket(fileno=control)
@@ -106,6 +113,18 @@ def serve(control: int) -> None:
             pidfd = os.pidfd_open(pid)
             running[pidfd] = (pid, descriptors[0])
             poll.register(pidfd, select.POLLIN)
+
+
+def _prepare() -> None:
+    """Have ready what every `rubrica up` would make anew out of the same files.
+
+    Each still reads and checks its own; what is missing is told by who needs it.
+    """
+    stamp, assets = (importlib.import_module(name) for name in _PREPARED)
+    with suppress(stamp.FontsUnusableError):
+        stamp.load_fonts(FONTS)
+    with suppress(SettingsError):
+        assets.load_assets()
 
 
 def _tell_end(pidfd: int, pid: int, descriptor: int) -> None:
