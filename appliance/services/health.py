@@ -14,7 +14,9 @@ from appliance.services.signing_hosts import ALIVE
 
 OK: Final = "ok"
 KEPT_S: Final = 2.0
-"""How long what was found is told, in seconds."""
+"""How long it is told that all is well, in seconds."""
+KEPT_AMISS_S: Final = 0.25
+"""How long it is told that something is not: who starts us waits for its end."""
 _TIMEOUT_S: Final = 3
 
 
@@ -102,7 +104,10 @@ class SharedHealth:
         self._until = 0.0
 
     async def ready(self) -> dict[str, str]:
-        """Each part with `ok` or a code, at most `KEPT_S` old."""
+        """Each part with `ok` or a code, at most `KEPT_S` old.
+
+        One that was amiss, at most `KEPT_AMISS_S`.
+        """
         now = asyncio.get_running_loop().time()
         if self._look is None or (self._look.done() and now >= self._until):
             self._look = asyncio.create_task(self._looked())
@@ -110,10 +115,14 @@ class SharedHealth:
         return dict(await asyncio.shield(self._look))
 
     async def _looked(self) -> dict[str, str]:
+        kept_s = KEPT_AMISS_S
         try:
-            return await self._health.ready()
+            found = await self._health.ready()
+            if set(found.values()) == {OK}:
+                kept_s = KEPT_S
         finally:
-            self._until = asyncio.get_running_loop().time() + KEPT_S
+            self._until = asyncio.get_running_loop().time() + kept_s
+        return found
 
 
 async def signing_workers(store: Store, clock: Clock) -> list[WorkerStatus]:

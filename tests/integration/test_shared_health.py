@@ -13,13 +13,14 @@ class Slow:
 
     def __init__(self) -> None:
         self.looks = 0
+        self.database = "ok"
         self.go = asyncio.Event()
 
     async def ready(self) -> dict[str, str]:
         """One look."""
         self.looks += 1
         await self.go.wait()
-        return {"database": "ok"}
+        return {"database": self.database}
 
 
 async def test_callers_share_one_look() -> None:
@@ -52,3 +53,26 @@ async def test_what_was_found_is_kept_for_a_moment(
     await shared.ready()
     await shared.ready()
     assert slow.looks == 3
+
+
+async def test_what_is_amiss_is_looked_at_sooner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is kept for a moment too, a shorter one than that all is well."""
+    slow = Slow()
+    slow.go.set()
+    slow.database = "STORE_UNAVAILABLE"
+    shared = SharedHealth(slow)  # type: ignore[arg-type]  # played
+    assert await shared.ready() == await shared.ready() == {"database": slow.database}
+    assert slow.looks == 1
+
+    assert health.KEPT_AMISS_S < health.KEPT_S
+    monkeypatch.setattr(health, "KEPT_AMISS_S", -1.0)
+    shared = SharedHealth(slow)  # type: ignore[arg-type]  # played
+    await shared.ready()
+    await shared.ready()
+    assert slow.looks == 3
+    slow.database = "ok"
+    await shared.ready()
+    assert await shared.ready() == {"database": "ok"}
+    assert slow.looks == 4
