@@ -264,7 +264,7 @@ async def open_parts(folder: Path, **tables: dict[str, Any]) -> AsyncIterator[Pa
         ),
         verification=Verification(store),
         timestamps=Timestamps(
-            store, clock, HsmTasks(store, clock, "api", new_id()), FakeDoorbell()
+            store, clock, HsmTasks(store, clock, "api", new_id(), FakeDoorbell())
         ),
         requests=FakeRequests(),
         signing=FakeSigning(),

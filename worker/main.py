@@ -138,7 +138,7 @@ def _worker(
         installation,
     )
     authority = Authority(session, read_ca(settings), settings)
-    publishing = Publishing(core.store, clock, settings.pki, slot)
+    publishing = Publishing(core.store, clock, settings.pki, slot, core.doorbell)
     claiming = Claiming(
         core.store, core.outcomes, clock, settings.signing, slot, core.process
     )

@@ -170,7 +170,7 @@ async def open_front(
         throttle = Throttle(store, lookup, clock, settings.auth)
         pins = RevocationPins(store, clock, login_passwords)
         trust = open_trust(core)
-        tasks = HsmTasks(store, clock, role, core.process)
+        tasks = HsmTasks(store, clock, role, core.process, core.doorbell)
         front = Front(
             settings=settings,
             clock=clock,
@@ -220,9 +220,12 @@ async def open_front(
             signing_requests=SigningRequests(store, attempts, hosts, clock, shielded),
             self_revocation=SelfRevocation(store, lookup, throttle, pins, revocations),
             status_answers=StatusAnswers(
-                store, clock, settings, Publishing(store, clock, settings.pki, role)
+                store,
+                clock,
+                settings,
+                Publishing(store, clock, settings.pki, role, core.doorbell),
             ),
-            timestamps=Timestamps(store, clock, tasks, core.doorbell),
+            timestamps=Timestamps(store, clock, tasks),
             integrators=Integrators(store, lookup, clock, settings.environment),
             sessions=sessions,
             progress=progress,

@@ -18,6 +18,7 @@ from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.hsm import KeyAlgorithm
 from appliance.domain.ids import CredentialId, PersonId, TaskId
 from appliance.domain.person import Credential, Person
+from appliance.domain.ports import Doorbell
 from appliance.domain.records import Records, Store
 from appliance.domain.records.tasks import (
     EndedTask,
@@ -100,10 +101,19 @@ class HsmTasks:
         worker: the worker's slot, `signing/<host>/<n>`, where a worker does
             tasks; else the role.
         process: id of this process start.
+        doorbell: wakes a worker for who waits; without, one looks every few seconds.
     """
 
-    def __init__(self, store: Store, clock: Clock, worker: str, process: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        worker: str,
+        process: str,
+        doorbell: Doorbell | None = None,
+    ) -> None:
         self._store = store
+        self._doorbell = doorbell
         self._clock = clock
         self._worker = worker
         self._host = slot_host(worker)
@@ -117,6 +127,8 @@ class HsmTasks:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
+        if self._doorbell is not None:
+            await self._doorbell.ring(task)
         while loop.time() < deadline:
             status = await self._status(task)
             if status.state is TaskState.DONE:

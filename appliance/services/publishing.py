@@ -25,6 +25,7 @@ from appliance.domain.certificates import (
 from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode
 from appliance.domain.ids import CredentialId, TaskId, new_id
+from appliance.domain.ports import Doorbell
 from appliance.domain.records import Records, Store
 from appliance.domain.records.tasks import TaskClaim
 from appliance.domain.vocab import (
@@ -52,11 +53,19 @@ class Publishing:
         clock: the time.
         settings: how long publications are good.
         worker: the worker's slot, or the role that submits.
+        doorbell: wakes a worker for what is asked for; without, one looks every few
+            seconds.
     """
 
     def __init__(
-        self, store: Store, clock: Clock, settings: PkiSettings, worker: str
+        self,
+        store: Store,
+        clock: Clock,
+        settings: PkiSettings,
+        worker: str,
+        doorbell: Doorbell | None = None,
     ) -> None:
+        self._doorbell = doorbell
         self._store = store
         self._clock = clock
         self._drafts = PublicationDrafts(clock, settings)
@@ -90,6 +99,8 @@ class Publishing:
             if await self._is_asked_for(records):
                 return None
             await records.tasks.add(task, TaskKind.PUBLISH, {}, self._clock.now())
+        if self._doorbell is not None:
+            await self._doorbell.ring(task)
         return task
 
     async def _is_asked_for(self, records: Records) -> bool:

@@ -14,7 +14,6 @@ from appliance.domain.clock import Clock
 from appliance.domain.errors import ApplianceError, ErrorCode, TsaUnavailableError
 from appliance.domain.hsm import DigestAlgorithm
 from appliance.domain.ids import TaskId, new_id
-from appliance.domain.ports import Doorbell
 from appliance.domain.records import Store
 from appliance.domain.records.tasks import TaskClaim
 from appliance.domain.timestamps import (
@@ -43,8 +42,7 @@ class Timestamps:
     Args:
         store: the record.
         clock: the time.
-        tasks: waits for what workers do.
-        doorbell: wakes one.
+        tasks: waits for what workers do, and wakes one.
         wait_s: longest wait for a token, in seconds.
     """
 
@@ -53,13 +51,11 @@ class Timestamps:
         store: Store,
         clock: Clock,
         tasks: HsmTasks,
-        doorbell: Doorbell,
         wait_s: float = _WAIT_S,
     ) -> None:
         self._store = store
         self._clock = clock
         self._tasks = tasks
-        self._doorbell = doorbell
         self._wait_s = wait_s
         self._queue = FairQueue(_LIMITS, "tsa")
 
@@ -94,7 +90,6 @@ class Timestamps:
         given = _given(question, now + timedelta(seconds=self._wait_s))
         async with self._store.write() as records:
             await records.tasks.add(task, TaskKind.TIMESTAMP, given, now)
-        await self._doorbell.ring(task)
         try:
             output = await self._tasks.wait(task, self._wait_s)
         except ApplianceError as exc:

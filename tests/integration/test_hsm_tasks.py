@@ -283,6 +283,20 @@ async def test_wait_ends_without_an_answer(sqlite_core: CoreParts) -> None:
     assert caught.value.code is ErrorCode.HSM_UNAVAILABLE
 
 
+async def test_who_waits_wakes_a_worker(sqlite_core: CoreParts) -> None:
+    """Else it would look by itself, a moment later."""
+    waiting = HsmTasks(
+        sqlite_core.store, sqlite_core.clock, "api", new_id(), sqlite_core.doorbell
+    )
+    signer = await sqlite_core.add_signer(credential=False)
+    task = await submit(sqlite_core, signer.person)
+
+    with pytest.raises(ApplianceError):
+        await waiting.wait(task, 0.05)
+
+    assert [str(work) for work in sqlite_core.doorbell.rung] == [task]
+
+
 async def test_wait_for_no_task_is_refused(sqlite_core: CoreParts) -> None:
     """A task that is not there cannot be waited for."""
     with pytest.raises(ApplianceError) as caught:

@@ -56,7 +56,7 @@ from tests.core_parts import (
     new_credential,
     open_core_parts,
 )
-from tests.fakes import FakeDoorbell, FakeTasks, request_view
+from tests.fakes import FakeTasks, request_view
 from tests.parts.frame_role import ORIGINS, Frame, init_of, open_frame
 from tests.parts.held import hold
 from tests.parts.migrated import lay_tables
@@ -440,7 +440,7 @@ async def record_of_tasks(folder: Path) -> Answers:
         await Publishing(store, clock, settings.pki, "test").submit()
         nobody = FakeTasks()
         nobody.failure = ApplianceError(ErrorCode.HSM_UNAVAILABLE)
-        tsa = Timestamps(store, clock, cast("HsmTasks", nobody), FakeDoorbell())
+        tsa = Timestamps(store, clock, cast("HsmTasks", nobody))
         with suppress(TsaUnavailableError):
             await tsa.stamp(b"i" * 32, DigestAlgorithm.SHA256)
         revoked = await hold(store, person, "20267565393", core.now)

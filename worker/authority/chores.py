@@ -27,7 +27,9 @@ class AuthorityChores:
 
     def __init__(self, core: Core, slot: str) -> None:
         self._core = core
-        self._publishing = Publishing(core.store, core.clock, core.settings.pki, slot)
+        self._publishing = Publishing(
+            core.store, core.clock, core.settings.pki, slot, core.doorbell
+        )
         self._timestamps = TimestampWork(core.store, core.clock, slot)
         self._revocations = Revocations(core.store, core.clock)
         self._tsa = TsaCertificates(core.store, core.clock)

@@ -58,8 +58,8 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
             *await trust.roots(AnchorPurpose.TIMESTAMPS),
         ]
 
-    tasks = HsmTasks(store, clock, slot, core.process)
-    own = Timestamps(store, clock, tasks, core.doorbell)
+    tasks = HsmTasks(store, clock, slot, core.process, core.doorbell)
+    own = Timestamps(store, clock, tasks)
     async with (
         open_tsa_client(core) as client,
         GuardedHttp(settings.revocation) as http,
@@ -70,7 +70,7 @@ async def open_outside(core: Core, slot: str) -> AsyncIterator[Outside]:
                 store,
                 clock,
                 read_authority(settings),
-                Publishing(store, clock, settings.pki, slot),
+                Publishing(store, clock, settings.pki, slot, core.doorbell),
                 outside=OutsideStatus(settings.revocation, http, store, clock),
                 anchors=anchors,
             ),
