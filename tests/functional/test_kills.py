@@ -37,31 +37,38 @@ DONE, INTERRUPTED = IntentState.COMPLETED, IntentState.INTERRUPTED
 RECOVERED_S = 15.0
 
 
-@pytest.fixture(params=["on_sqlite", "on_postgres"])
+@pytest.fixture(scope="module", params=["on_sqlite", "on_postgres"])
 def either(request: pytest.FixtureRequest) -> Appliance:
     """An appliance, on each of the two databases."""
     appliance: Appliance = request.getfixturevalue(request.param)
     return appliance
 
 
+@pytest.fixture(scope="module")
+def somebody(either: Appliance) -> TestPerson:
+    """Who signs on it."""
+    return either.new_person()
+
+
 @pytest.mark.parametrize("point", POINTS)
-def test_each_crash_point_leaves_one_document(either: Appliance, point: str) -> None:
+def test_each_crash_point_leaves_one_document(
+    either: Appliance, somebody: TestPerson, point: str
+) -> None:
     """A worker that dies anywhere: signed, once, and both tries told."""
-    sign_over_a_crash(either, point)
+    sign_over_a_crash(either, somebody, point)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("point", POINTS)
 def test_each_crash_point_is_recovered_from_in_time(
-    either: Appliance, point: str
+    either: Appliance, somebody: TestPerson, point: str
 ) -> None:
     """Within 15 s what a dead worker left is finished."""
-    assert sign_over_a_crash(either, point) < RECOVERED_S
+    assert sign_over_a_crash(either, somebody, point) < RECOVERED_S
 
 
-def sign_over_a_crash(either: Appliance, point: str) -> float:
+def sign_over_a_crash(either: Appliance, person: TestPerson, point: str) -> float:
     """Have a worker die at a point of a signature; how long that took, in seconds."""
-    person = either.new_person()
     request = either.new_request(person, pdfs.one_page())
     before = request - 1
     order = order_crash(either, point)

@@ -13,12 +13,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
+from typing import cast
 
 import httpx
 
-from appliance.bootstrap import Front, open_front
+from appliance.bootstrap import open_front
 from appliance.domain.clock import SystemClock
+from appliance.domain.document import Inspection
 from appliance.domain.errors import ApplianceError, ErrorCode
+from appliance.domain.ports import PdfInspector
+from appliance.services.intake import Intake
 from tests.parts.appliance import Appliance, TestPerson, intake_order
 from tests.parts.plain_http import NO_TLS
 
@@ -115,13 +119,25 @@ class Crowd:
                 for person in self.people
             }
 
+            once = _Once(front.core.inspector)
+            intake = Intake(
+                front.core.store,
+                front.core.documents,
+                cast("PdfInspector", once),
+                front.clock,
+                self.appliance.settings.documents,
+            )
+
             async def supply() -> None:
+                nonlocal intake
                 for number in itertools.count():
                     if number >= self.at_least and self._enough.is_set():
                         break
                     person = self.people[number % len(self.people)]
-                    request = await self._take_in(front, person)
+                    request = await self._take_in(intake, person)
                     if number + 1 >= self.at_least:
+                        # From here on harm is done, to the sandbox too.
+                        intake = front.intake
                         enough_ahead.set()
                         self.begun.set()
                         await asyncio.sleep(_NEXT_S)
@@ -141,13 +157,13 @@ class Crowd:
                 for _ in range(self.concurrency):
                     group.create_task(caller())
 
-    async def _take_in(self, front: Front, person: TestPerson) -> int:
+    async def _take_in(self, intake: Intake, person: TestPerson) -> int:
         """A request; while sandbox or documents are away, an integrator tries again."""
         clock = self.appliance.clock
         deadline = clock() + _PATIENCE_S
         while True:
             try:
-                return await front.intake.create_request(intake_order(person), self.pdf)
+                return await intake.create_request(intake_order(person), self.pdf)
             except ApplianceError as exc:
                 away = exc.code in _AWAY
                 if not away or clock() > deadline:
@@ -163,6 +179,27 @@ class Crowd:
     def longest_wait_s(self) -> float:
         """From a first call to the signed document, the longest."""
         return max(call.waited_s for call in self.calls)
+
+
+class _Once:
+    """Asks the sandbox once for each document.
+
+    Of forty requests of one document each asking is as dear as a signature; every
+    other step of taking it in is made for each.
+
+    Args:
+        inspector: the sandbox.
+    """
+
+    def __init__(self, inspector: PdfInspector) -> None:
+        self._inspector = inspector
+        self._found: dict[bytes, Inspection] = {}
+
+    async def inspect(self, pdf: bytes) -> Inspection:
+        """Describe a PDF, as it was described before."""
+        if pdf not in self._found:
+            self._found[pdf] = await self._inspector.inspect(pdf)
+        return self._found[pdf]
 
 
 async def until_signed(
