@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_IMODE
 from typing import Final
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -29,10 +30,11 @@ from appliance.storage.document_mark import mark_in
 from appliance.storage.installation import RESTORED
 from tests import pdfs
 from tests.ledger import read_ledger
-from tests.parts.backups import Site, site_with_backups
+from tests.parts.backups import Site, copied, site_with_backups
 from tests.parts.callers import Crowd
 from tests.parts.harm import execute, until
 from tests.parts.loops import run_apart
+from tests.parts.postgres import PostgresServer
 from tests.parts.small_disk import small_disk
 from tests.validators import pdfsig, pyhanko_valid
 
@@ -42,14 +44,43 @@ SHUT = 0o077
 """Bits of who may not look into secrets."""
 
 
+@pytest.fixture(scope="module")
+def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One with a signed document, to be copied: it was stopped."""
+    with site_with_backups(tmp_path_factory.mktemp("sqlite"), "sqlite") as made:
+        made.sign()
+        made.appliance.stop()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def on_postgresql(
+    postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """The same on PostgreSQL."""
+    name = postgres_server.create_database()
+    places = tmp_path_factory.mktemp("postgresql")
+    with site_with_backups(places, postgres_server.url(name)) as made:
+        made.sign()
+        made.appliance.stop()
+        yield made
+    postgres_server.drop_database(name)
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    """An appliance of the test's own, which is lost in it."""
-    url = "sqlite"
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
-    with site_with_backups(tmp_path, url) as made:
+    """The test's own, with a signed document, which is lost in it; not started."""
+    origin: Site = request.getfixturevalue(f"on_{request.param}")
+    if request.param == "sqlite":
+        with copied(origin, tmp_path, "sqlite") as made:
+            yield made
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    database = origin.appliance.settings.database.url
+    name = server.create_database(urlsplit(database).path.strip("/"))
+    with copied(origin, tmp_path, server.url(name)) as made:
         yield made
+    server.drop_database(name)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +101,7 @@ def empty(steady: Site) -> Site:
 def test_what_is_lost_comes_back_and_signs_on(site: Site) -> None:
     """Made amid signatures: documents valid, keys usable, the audit whole."""
     appliance = site.appliance
+    appliance.start()
     first, signed = site.sign()
     crowd = Crowd(appliance, [site.person], pdfs.one_page(), at_least=20)
     with crowd.calling():
@@ -99,6 +131,7 @@ def test_what_is_lost_comes_back_and_signs_on(site: Site) -> None:
 
 def test_restore_that_is_cut_off_is_begun_again(site: Site) -> None:
     """A damaged file brings no database; the whole one then keeps what is the same."""
+    site.appliance.start()
     request, signed = site.sign()
     site.back_up_all()
     site.lose()
@@ -141,9 +174,8 @@ def test_restore_overwrites_nothing(site: Site) -> None:
 @pytest.mark.parametrize("site", ["sqlite"], indirect=True)
 def test_documents_that_are_missing_are_named(site: Site) -> None:
     """A document that was gone before the backup: status 1, and which it is."""
-    request, _ = site.sign()
     ledger = read_ledger(site.appliance)
-    (row,) = (r for r in ledger.rows["signed_document"] if r.request == request)
+    (row,) = ledger.rows["signed_document"]
     gone = ledger.path(row.integrator, row.sha256)
     gone.unlink()
     site.back_up_all()
@@ -415,6 +447,7 @@ def generation_of(site: Site) -> Generation:
 @pytest.mark.parametrize("site", ["sqlite"], indirect=True)
 def test_restore_leaves_a_running_installation_alone(site: Site) -> None:
     """No token or key comes to lie beside those in use."""
+    site.appliance.start()
     site.back_up_all()
     tokens = site.appliance.folder / "hsm"
     gone = next(tokens.rglob("*.object"))
@@ -431,7 +464,6 @@ def test_restore_leaves_a_running_installation_alone(site: Site) -> None:
 @pytest.mark.parametrize("site", ["sqlite"], indirect=True)
 def test_restored_documents_are_for_whom_their_folder_is_for(site: Site) -> None:
     """Roles are users of a group, and documents are theirs to read."""
-    site.sign()
     site.back_up_all()
     folder = site.appliance.settings.documents_dir
     site.lose()

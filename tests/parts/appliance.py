@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import httpx
 import psutil
@@ -55,7 +55,7 @@ _NAME = "rubrica"
 _MIGRATE = ("migrate",)
 _HSM_INIT = ("hsm", "init")
 _CREATE = ("integrator", "create", _INTEGRATOR, "Integrador de prueba")
-_MADE = ("hsm", "pki", "secrets")
+MADE: Final = ("hsm", "pki", "secrets")
 """Folders that those commands fill."""
 _WEIGHTS = (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)
 
@@ -234,10 +234,10 @@ class Appliance:
         if source is None:
             self._set_up_alone()
         elif self._texts["database"] == "sqlite":
-            names = (*_MADE, "documents", "rubrica.db")
+            names = (*MADE, "documents", "rubrica.db")
             copy_installation(source, self.folder, names)
         else:
-            copy_installation(source, self.folder, _MADE)
+            copy_installation(source, self.folder, MADE)
             self._command_all(_MIGRATE, _CREATE)
 
     def _set_up_alone(self) -> None:
@@ -326,6 +326,11 @@ class Appliance:
             self._loop.close()
             # The keys outlive their workers on purpose; a test they need not.
             shutil.rmtree(self.settings.activation_dir, ignore_errors=True)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it was started, and neither stopped nor killed."""
+        return self._process is not None
 
     @property
     def pid(self) -> int:

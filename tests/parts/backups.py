@@ -15,9 +15,10 @@ from pathlib import Path
 
 from tests import pdfs
 from tests.functional.calls import signed_pdf
-from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.appliance import MADE, Appliance, TestPerson
 from tests.parts.harm import execute
 from tests.parts.places import short_folder
+from tests.parts.prepared import copy_installation
 
 
 @dataclass
@@ -84,14 +85,15 @@ class Site:
 
     def lose(self) -> Path:
         """Have nothing of the installation be there; where it went."""
-        self.appliance.stop()
+        if self.appliance.is_started:
+            self.appliance.stop()
         folder = self.appliance.folder
         if self.appliance.settings.database.url != "sqlite":
             execute(
                 self.appliance, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public"
             )
         shutil.rmtree(self.appliance.settings.activation_dir, ignore_errors=True)
-        lost = folder.rename(folder.with_name(f"{folder.name}-lost"))
+        lost = folder.rename(_lost(folder))
         folder.mkdir(mode=0o700)
         return lost
 
@@ -120,8 +122,7 @@ def backed_up(appliance: Appliance, places: Path) -> Iterator[Site]:
         appliance: that may be lost.
         places: an empty folder for its backups.
     """
-    for name in ("record", "secrets"):
-        (places / name).mkdir()
+    _make_places(places)
     made = subprocess.run(
         ["age-keygen", "-o", str(places / "key")],
         check=True,
@@ -134,4 +135,40 @@ def backed_up(appliance: Appliance, places: Path) -> Iterator[Site]:
         yield Site(appliance, appliance.new_person(), places, recipient)
     finally:
         appliance.configure()
-        shutil.rmtree(folder.with_name(f"{folder.name}-lost"), ignore_errors=True)
+        shutil.rmtree(_lost(folder), ignore_errors=True)
+
+
+@contextmanager
+def copied(site: Site, places: Path, database: str) -> Iterator[Site]:
+    """A copy of one that was stopped, with the same people; it is not started.
+
+    Args:
+        site: it.
+        places: an empty folder for the copy's backups.
+        database: `sqlite`, or the URL of a copy of its database.
+    """
+    _make_places(places)
+    shutil.copy2(site.places / "key", places / "key")
+    source = site.appliance.folder
+    with short_folder() as folder:
+        appliance = Appliance(folder, database=database)
+        try:
+            record = [path.name for path in source.glob("rubrica.db*")]
+            copy_installation(source, folder, (*MADE, "documents", *record))
+            yield Site(appliance, site.person, places, site.recipient)
+        finally:
+            # What was not brought back is to be closed as well.
+            folder.mkdir(mode=0o700, exist_ok=True)
+            appliance.configure()
+            appliance.close()
+            shutil.rmtree(_lost(folder), ignore_errors=True)
+
+
+def _make_places(places: Path) -> None:
+    for name in ("record", "secrets"):
+        (places / name).mkdir()
+
+
+def _lost(folder: Path) -> Path:
+    """Where an installation goes that is lost."""
+    return folder.with_name(f"{folder.name}-lost")

@@ -18,6 +18,10 @@ _VARIABLE: Final = "RUBRICA_TEST_PREPARED"
 """Environment variable with the run's folder; the processes of a run inherit it."""
 
 
+_RESERVE: Final = shutil.ignore_patterns(".reserve")
+"""Room that an installation keeps for itself and makes anew, 128 MB of it."""
+
+
 def begin_run() -> Callable[[], None]:
     """Make the run's folder, unless this is one of its processes.
 
@@ -66,7 +70,9 @@ def copy_installation(source: Path, folder: Path, names: Iterable[str]) -> None:
     """
     for name in names:
         if (source / name).is_dir():
-            shutil.copytree(source / name, folder / name, dirs_exist_ok=True)
+            shutil.copytree(
+                source / name, folder / name, ignore=_RESERVE, dirs_exist_ok=True
+            )
         else:
             shutil.copy2(source / name, folder / name)
     conf = folder / "hsm" / "softhsm2.conf"
