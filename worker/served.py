@@ -20,7 +20,9 @@ REASON: Final = (
     "rubrica hsm take-over"
 )
 LOOK_S: Final = 10.0
-"""How long what was found is believed, in seconds."""
+"""How long it is believed that the HSM serves this record, in seconds."""
+LOOK_AGAIN_S: Final = 1.0
+"""The same of that it serves another, which is to be over by a take-over."""
 
 
 class Served:
@@ -60,7 +62,8 @@ class Served:
             log("worker.generation", hsm=str(self._found), record=str(own))
         self._is_served = is_served
         # One that comes back is looked at before its first use.
-        self._look_at = now + LOOK_S if is_there else 0.0
+        pause_s = LOOK_S if is_served else LOOK_AGAIN_S
+        self._look_at = now + pause_s if is_there else 0.0
         return is_served
 
     @property

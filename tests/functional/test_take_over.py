@@ -4,7 +4,6 @@ Source: docs/backup.md "One HSM, one record".
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -18,17 +17,25 @@ from tests.functional.calls import sign, signed_pdf
 from tests.parts.backups import Site, site_with_backups
 from tests.parts.harm import execute, until
 from tests.parts.loops import run_apart
+from tests.parts.postgres import PostgresServer
 from tests.validators import pdfsig, pyhanko_valid
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    """An appliance of the test's own, which is lost in it."""
-    url = "sqlite"
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
-    with site_with_backups(tmp_path, url) as made:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """An appliance of these tests, which the first one loses; each has it sign on."""
+    places = tmp_path_factory.mktemp("places")
+    if request.param == "sqlite":
+        with site_with_backups(places, "sqlite") as made:
+            yield made
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    name = server.create_database()
+    with site_with_backups(places, server.url(name)) as made:
         yield made
+    server.drop_database(name)
 
 
 def hsm_of(site: Site) -> Any:

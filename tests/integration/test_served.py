@@ -44,10 +44,15 @@ def looking(core: CoreParts, hsm: PlayedHsm) -> Served:
     return Served(cast("HsmSession", hsm), core.store)
 
 
+_LOOK_S, _LOOK_AGAIN_S = served.LOOK_S, served.LOOK_AGAIN_S
+"""As a worker has them."""
+
+
 @pytest.fixture(autouse=True)
 def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that was found is believed for a while."""
     monkeypatch.setattr(served, "LOOK_S", 0.0)
+    monkeypatch.setattr(served, "LOOK_AGAIN_S", 0.0)
 
 
 async def set_own(core: CoreParts, generation: Generation) -> None:
@@ -75,6 +80,21 @@ async def test_number_that_was_read_counts_while_it_is_away(core: CoreParts) -> 
     await set_own(core, Generation(2))
     assert await seen.look()
     assert seen.was
+
+
+async def test_that_another_is_served_is_looked_at_sooner(
+    core: CoreParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its operator is about to take over; that all is well is believed for longer."""
+    assert _LOOK_AGAIN_S < _LOOK_S
+    monkeypatch.setattr(served, "LOOK_S", 3600.0)
+    hsm = PlayedHsm(served=Generation(2))
+    seen = looking(core, hsm)
+    assert not await seen.look()
+    await set_own(core, Generation(2))
+    assert await seen.look()
+    hsm.served = Generation(3)
+    assert await seen.look()
 
 
 async def test_of_two_of_one_number_the_one_of_the_hsm_is_served(
