@@ -5,8 +5,9 @@ import io
 import json
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from appliance.bootstrap import Front
 from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.harm import until
 from tests.parts.plain_http import NO_TLS
 
 Result = TypeVar("Result")
@@ -63,6 +65,29 @@ def signed_pdf(
     download = httpx.get(address, timeout=60, verify=NO_TLS)
     assert download.status_code == 200, download.text
     return download.content
+
+
+@contextmanager
+def being_signed(
+    client: httpx.Client, person: TestPerson, request: int
+) -> Iterator[None]:
+    """Call firmar, and go on once its activation stands recorded.
+
+    Its workers are to stand still, or to be held up otherwise. The call goes on
+    meanwhile: it is answered 200, or 202 after `signing.wait_s`.
+    """
+
+    def is_begun() -> bool:
+        state = client.get(f"/solicitudes/{request}").json()["estado"]
+        return call.done() or state == "en_proceso"
+
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(sign, client, person, request)
+        until(is_begun)
+        assert not call.done(), call.result().text
+        yield
+        answer = call.result()
+    assert answer.status_code in {200, 202}, answer.text
 
 
 def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:

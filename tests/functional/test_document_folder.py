@@ -4,7 +4,7 @@ Source: docs/storage.md "The folder's mark"; research "faults".
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -13,9 +13,9 @@ import pytest
 from appliance.domain.errors import DocumentsAwayError
 from appliance.services.claiming import ATTEMPTS
 from tests import pdfs
-from tests.functional.calls import problem, sign, signed_pdf
+from tests.functional.calls import being_signed, problem, signed_pdf
 from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.harm import harmed, until
+from tests.parts.harm import harmed, held, until
 from tests.validators import pdfsig, pyhanko_valid
 
 
@@ -67,15 +67,14 @@ def test_nothing_fails_while_the_folder_is_away(own: Appliance) -> None:
     """Not ready; nothing is written beside it; what was under way is done after it."""
     person = own.new_person()
     signed, under_way = (own.new_request(person, pdfs.one_page(t)) for t in "AB")
-    workers = own.children("signing")
-    with own.client(person) as client:
+    with own.client(person) as client, ExitStack() as still:
         signed_pdf(client, person, signed)
-        for worker in workers:
-            worker.suspend()
-        assert sign(client, person, under_way).status_code == 202
-        with elsewhere(own.settings.documents_dir):
-            for worker in workers:
-                worker.resume()
+        still.enter_context(held(own))
+        with (
+            being_signed(client, person, under_way),
+            elsewhere(own.settings.documents_dir),
+        ):
+            still.close()
             until(lambda: checks(own)["documents"] == "DOCUMENTS_AWAY")
             until(lambda: checks(own)["hsm"] == "HSM_UNAVAILABLE")
             answer = client.get(f"/solicitudes/{signed}/documento")
@@ -98,13 +97,17 @@ def test_original_that_cannot_be_read_is_no_try(own: Appliance) -> None:
     with own.client(person) as client:
         sha256 = client.get(f"/solicitudes/{request}").json()["sha256"]
         (path,) = own.settings.documents_dir.rglob(f"{sha256}.pdf")
-        with elsewhere(path):
-            assert sign(client, person, request).status_code == 202
-            # More often than what is given up for killing its workers.
-            unread = ATTEMPTS + 2
-            until(lambda: own.log.read_text().count("document.unreadable") >= unread)
-            assert estado(client, request) == "en_proceso"
-            assert own.intents(request) == []
+        with ExitStack() as away:
+            away.enter_context(elsewhere(path))
+            with being_signed(client, person, request):
+                # More often than what is given up for killing its workers.
+                unread = ATTEMPTS + 2
+                until(
+                    lambda: own.log.read_text().count("document.unreadable") >= unread
+                )
+                assert estado(client, request) == "en_proceso"
+                assert own.intents(request) == []
+                away.close()
 
     assert_signed(own, person, request)
 

@@ -126,7 +126,9 @@ def frozen(appliance: Appliance) -> list[psutil.Process]:
 
 
 def _may_write(appliance: Appliance) -> bool:
-    """Whether nobody holds SQLite's one lock for writing."""
+    """Whether nobody holds SQLite's one lock for writing; PostgreSQL has none."""
+    if appliance.settings.database.url != "sqlite":
+        return True
     path = appliance.folder / "rubrica.db"
     with closing(sqlite3.connect(path, timeout=1)) as connection:
         try:
@@ -139,7 +141,7 @@ def _may_write(appliance: Appliance) -> bool:
 
 @contextmanager
 def held(appliance: Appliance) -> Iterator[list[psutil.Process]]:
-    """Signing workers that do not get on with their work; on SQLite."""
+    """Signing workers that do not get on with their work."""
     workers: list[psutil.Process] = appliance.children("signing")
 
     def stopped() -> bool:
