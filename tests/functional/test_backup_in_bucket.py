@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.integration.test_bucket_uploads import uploads_of
-from tests.parts.backups import Site, site_with_backups
+from tests.parts.backups import Site, copied, site_with_backups
 from tests.parts.document_places import BucketPlace
 from tests.parts.harm import until
 from tests.parts.links import Link
@@ -66,15 +66,28 @@ class Buckets:
         )
 
 
+@pytest.fixture(scope="module")
+def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """An installation to be copied: it was stopped."""
+    with site_with_backups(tmp_path_factory.mktemp("origin"), "sqlite") as made:
+        made.appliance.stop()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[tuple[Path, S3Server]]:
+    """A store, and the folder of the keys to it."""
+    with short_folder() as keys, S3Server.running(keys) as server:
+        yield keys, server
+
+
 @pytest.fixture
-def buckets(tmp_path: Path) -> Iterator[Buckets]:
-    """Empty ones."""
-    with (
-        short_folder() as keys,
-        S3Server.running(keys) as server,
-        Link(server.port) as link,
-        site_with_backups(tmp_path, "sqlite") as site,
-    ):
+def buckets(
+    origin: Site, store: tuple[Path, S3Server], tmp_path: Path
+) -> Iterator[Buckets]:
+    """Empty ones, of an installation of the test's own, which is not started."""
+    keys, server = store
+    with Link(server.port) as link, copied(origin, tmp_path, "sqlite") as site:
         names = server.new_bucket(), server.new_bucket()
         urls = f"s3://{names[0]}/a", f"s3://{names[1]}"
         (keys / "other-key").write_text("AKIAOTHER\n")
@@ -94,6 +107,7 @@ def buckets(tmp_path: Path) -> Iterator[Buckets]:
 def test_what_is_lost_comes_back_from_buckets(buckets: Buckets) -> None:
     """Twice made, so that the older goes; listed, drilled, restored, signed on."""
     site = buckets.site
+    site.appliance.start()
     request, signed = site.sign()
     for _ in range(2):
         done = buckets.back_up()

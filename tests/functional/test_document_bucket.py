@@ -19,7 +19,7 @@ from tests import pdfs
 from tests.functional.calls import problem, signed_pdf
 from tests.ledger import read_ledger
 from tests.parts.appliance import Appliance
-from tests.parts.backups import backed_up
+from tests.parts.backups import Site, backed_up
 from tests.parts.bucket_site import BucketSite, bucket_site
 from tests.parts.callers import BROKEN, Crowd
 from tests.parts.harm import until
@@ -34,6 +34,16 @@ def site() -> Iterator[BucketSite]:
     """One that no test loses; leases are short."""
     with bucket_site(signing="lease_s = 2") as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def lost(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[BucketSite, Site]]:
+    """One with backups, which tests lose: the last of them for good."""
+    places = tmp_path_factory.mktemp("places")
+    with bucket_site() as bucket, backed_up(bucket.appliance, places) as backups:
+        yield bucket, backups
 
 
 def checks(appliance: Appliance) -> dict[str, str]:
@@ -159,54 +169,55 @@ def test_folder_becomes_a_bucket(tmp_path: Path) -> None:
         assert_valid(appliance, later)
 
 
-def test_record_is_restored_beside_its_bucket(tmp_path: Path) -> None:
-    """The backup lists the documents; what was signed since is given back."""
-    with bucket_site() as bucket, backed_up(bucket.appliance, tmp_path) as site:
-        appliance, person = site.appliance, site.person
-        first, signed = site.sign()
-        since = appliance.new_request(person, pdfs.one_page("después"))
-        site.back_up_all()
-        with appliance.client(person) as client:
-            later = signed_pdf(client, person, since)
-        site.lose()
-
-        told = site.restore_all()
-
-        assert told.returncode == 0, told.stdout + told.stderr
-        site.migrate()
-        found = appliance.rubrica("documents", "recover")
-        assert f"is the signed document of request {since}\n" in found.stdout
-        site.take_over()
-        appliance.start()
-        assert site.signed(first) == signed
-        assert site.signed(since) == later
-        _, more = site.sign()
-        assert_valid(appliance, more)
-
-
-def test_drill_looks_at_the_list_of_a_bucket(tmp_path: Path) -> None:
+def test_drill_looks_at_the_list_of_a_bucket(lost: tuple[BucketSite, Site]) -> None:
     """What the record names is in it; the bucket itself is not asked."""
-    with bucket_site() as bucket, backed_up(bucket.appliance, tmp_path) as site:
-        site.sign()
-        site.back_up_all()
-        with bucket.link.cut():
-            secrets = str(site.files("secrets")[-1])
-            done = site.restore("--drill", "--secrets", secrets)
+    bucket, site = lost
+    site.sign()
+    site.back_up_all()
+    with bucket.link.cut():
+        secrets = str(site.files("secrets")[-1])
+        done = site.restore("--drill", "--secrets", secrets)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 listed; they are in a bucket, and are not opened" in done.stdout
 
 
-def test_document_that_left_its_bucket_is_named(tmp_path: Path) -> None:
+def test_record_is_restored_beside_its_bucket(lost: tuple[BucketSite, Site]) -> None:
+    """The backup lists the documents; what was signed since is given back."""
+    _, site = lost
+    appliance, person = site.appliance, site.person
+    first, signed = site.sign()
+    since = appliance.new_request(person, pdfs.one_page("después"))
+    site.back_up_all()
+    with appliance.client(person) as client:
+        later = signed_pdf(client, person, since)
+    site.lose()
+
+    told = site.restore_all()
+
+    assert told.returncode == 0, told.stdout + told.stderr
+    site.migrate()
+    found = appliance.rubrica("documents", "recover")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert f"is the signed document of request {since}\n" in found.stdout
+    site.take_over()
+    appliance.start()
+    assert site.signed(first) == signed
+    assert site.signed(since) == later
+    _, more = site.sign()
+    assert_valid(appliance, more)
+
+
+def test_document_that_left_its_bucket_is_named(lost: tuple[BucketSite, Site]) -> None:
     """By the restore, with status 1; an archive of files is not poured into one."""
-    with bucket_site() as bucket, backed_up(bucket.appliance, tmp_path) as site:
-        site.sign()
-        site.back_up_all()
-        site.lose()
-        gone = next(name for name in bucket.place.names() if name.endswith(".pdf"))
-        bucket.place.remove(gone)
+    bucket, site = lost
+    site.sign()
+    site.back_up_all()
+    site.lose()
+    gone = next(name for name in bucket.place.names() if name.endswith(".pdf"))
+    bucket.place.remove(gone)
 
-        told = site.restore_all()
+    told = site.restore_all()
 
-        assert told.returncode == 1
-        assert f"MISSING  {gone.partition('/')[0]}/{Path(gone).name}" in told.stdout
+    assert told.returncode == 1
+    assert f"MISSING  {gone.partition('/')[0]}/{Path(gone).name}" in told.stdout

@@ -93,6 +93,7 @@ class Site:
                 self.appliance, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public"
             )
         shutil.rmtree(self.appliance.settings.activation_dir, ignore_errors=True)
+        shutil.rmtree(_lost(folder), ignore_errors=True)
         lost = folder.rename(_lost(folder))
         folder.mkdir(mode=0o700)
         return lost
