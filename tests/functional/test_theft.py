@@ -127,32 +127,6 @@ def test_an_altered_activation_signs_nothing(
     assert (detail["reason"], detail["layer"]) == ("ACTIVATION_INVALID", layer)
 
 
-def test_a_replayed_activation_is_claimed_by_nobody(scene: Scene) -> None:
-    """All rows of a signature that was made, put back after their time: layer time.
-
-    With their time moved, they are bound to another one: layer seal (see above).
-    """
-    old = scene.activation(1)
-    until(lambda: datetime.now(UTC) > old.claim_by)
-    now = RequestState.IN_PROGRESS.value
-    write(
-        scene.appliance,
-        changed_activation(
-            scene, 1, state="waiting", lease_owner=None, lease_until=None
-        ),
-        changed_item(scene, 1, state="waiting", signature=None),
-        insert(_SEAL).values(dict(scene.seal(1)._mapping)),
-        update(_REQUEST).where(_REQUEST.c.id == scene.requests[1]).values(state=now),
-    )
-    fence = _fence(scene, 1)
-    until(lambda: scene.state(1) != RequestState.IN_PROGRESS.value)
-
-    assert scene.state(1) == RequestState.PENDING.value
-    assert scene.returned(1)["reason"] == "ACTIVATION_EXPIRED"
-    assert _intents(scene, 1) == 1
-    assert _fence(scene, 1) == fence + 1  # by the sweep that ended it
-
-
 def _fence(scene: Scene, number: int) -> int:
     rows = read_rows(scene.appliance, _A)
     return int(next(r for r in rows if r.id == scene.activation(number).id).fence)
@@ -398,6 +372,33 @@ def test_no_secret_on_a_command_line_or_in_an_environment(scene: Scene) -> None:
             [*process.cmdline(), *map("=".join, process.environ().items())]
         )
         assert traces(known, told.encode()) == []
+
+
+def test_a_replayed_activation_is_claimed_by_nobody(scene: Scene) -> None:
+    """All rows of a signature that was made, put back after their time: layer time.
+
+    With their time moved, they are bound to another one: layer seal (see above).
+    One of the last tests, so that nobody waits for that time.
+    """
+    old = scene.activation(1)
+    until(lambda: datetime.now(UTC) > old.claim_by)
+    now = RequestState.IN_PROGRESS.value
+    write(
+        scene.appliance,
+        changed_activation(
+            scene, 1, state="waiting", lease_owner=None, lease_until=None
+        ),
+        changed_item(scene, 1, state="waiting", signature=None),
+        insert(_SEAL).values(dict(scene.seal(1)._mapping)),
+        update(_REQUEST).where(_REQUEST.c.id == scene.requests[1]).values(state=now),
+    )
+    fence = _fence(scene, 1)
+    until(lambda: scene.state(1) != RequestState.IN_PROGRESS.value)
+
+    assert scene.state(1) == RequestState.PENDING.value
+    assert scene.returned(1)["reason"] == "ACTIVATION_EXPIRED"
+    assert _intents(scene, 1) == 1
+    assert _fence(scene, 1) == fence + 1  # by the sweep that ended it
 
 
 def test_people_sign_on_after_the_theft(scene: Scene) -> None:
