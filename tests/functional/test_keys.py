@@ -329,9 +329,15 @@ def test_pepper_is_renewed_at_the_next_signature(keyed: Appliance) -> None:
         pytest.param(ISSUED, "resident", marks=pytest.mark.long),
     ],
 )
-def test_killed_enrolment_ends_in_one_key_that_works(point: str, mode: str) -> None:
+def test_killed_enrolment_ends_in_one_key_that_works(
+    keyed: Appliance, point: str, mode: str
+) -> None:
     """Another worker, or the next start, makes it; what was left is swept."""
-    with harmed(hsm=f'key_mode = "{mode}"') as appliance:
+    with contextlib.ExitStack() as stack:
+        if mode == "wrapped":
+            appliance = keyed
+        else:
+            appliance = stack.enter_context(harmed(hsm=f'key_mode = "{mode}"'))
         crash = order_crash(appliance, point)
         person = appliance.new_person("Muerta Y Viva")
 
