@@ -1,6 +1,6 @@
 """Browsers for a run, pages for a test.
 
-One Chromium and at most one Firefox a run; each test has contexts of its own. What is
+One Chromium and at most one Firefox a run; each test has pages of its own. What is
 told in `test_whole_story` is done in a Chromium with all that people have.
 Screenshots go to the folder that RUBRICA_SCREENSHOTS names; without it none is taken.
 """
@@ -20,9 +20,10 @@ from playwright.async_api import (
 
 from tests.parts import browsers
 from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.browsers import Opener
+from tests.parts.browsers import Opener, SharedContexts
 from tests.parts.frame_host import FrameSite
 from tests.parts.host_page import HostPage
+from tests.parts.lent_person import lend
 
 PICTURES_VARIABLE = "RUBRICA_SCREENSHOTS"
 
@@ -80,10 +81,18 @@ def pictures() -> Path | None:
     return folder
 
 
+@pytest.fixture(scope="session")
+def shared_contexts() -> SharedContexts:
+    """Contexts that tests have after each other; each ends with its browser."""
+    return {}
+
+
 @pytest.fixture
-async def open_page(chromium: Browser, pictures: Path | None) -> AsyncIterator[Opener]:
+async def open_page(
+    chromium: Browser, shared_contexts: SharedContexts, pictures: Path | None
+) -> AsyncIterator[Opener]:
     """Opens pages in Chromium, and fails the test for what they complained of."""
-    opener = Opener(chromium, pictures)
+    opener = Opener(chromium, pictures, shared_contexts)
     yield opener
     await opener.close()
     opener.watch.check()
@@ -125,7 +134,13 @@ def site(appliance: Appliance, host: HostPage) -> FrameSite:
     return FrameSite(appliance, host)
 
 
+@pytest.fixture(scope="session")
+def people() -> dict[Appliance, TestPerson]:
+    """The one person of each appliance that tests are lent after each other."""
+    return {}
+
+
 @pytest.fixture
-def person(appliance: Appliance) -> TestPerson:
-    """Somebody who can sign, whose codes nobody else uses."""
-    return appliance.new_person()
+def person(appliance: Appliance, people: dict[Appliance, TestPerson]) -> TestPerson:
+    """Somebody who can sign, as if they were new."""
+    return lend(appliance, people)

@@ -310,8 +310,11 @@ async def test_reloaded_frame_gets_init_again(
     assert message["payload"]["sessionToken"] == "token-1"
 
 
-async def test_silent_frame_gets_a_diagnosis(start_site: StartSite, page: Page) -> None:
+async def test_silent_frame_gets_a_diagnosis(
+    start_site: StartSite, open_page: Opener
+) -> None:
     """No `ready` for 15 s: the page says what it usually is."""
+    page = await open_page(alone=True)
     await page.clock.install()
     await fill(page, start_site(silent=True))
     await page.click("#open")
@@ -324,9 +327,10 @@ async def test_silent_frame_gets_a_diagnosis(start_site: StartSite, page: Page) 
 
 
 async def test_frame_that_answers_nothing_gets_a_diagnosis(
-    start_site: StartSite, page: Page
+    start_site: StartSite, open_page: Opener
 ) -> None:
     """No ack for 10 s after `init`: the page names the target origin."""
+    page = await open_page(alone=True)
     await page.clock.install()
     await fill(page, start_site(mute=True))
     await page.click("#open")

@@ -368,9 +368,10 @@ async def reached(site: FrameSite, person: TestPerson, wanted: set[str]) -> None
 
 
 async def test_unsigned_request_of_a_session_is_over_with_it(
-    site: FrameSite, person: TestPerson, page: Page
+    site: FrameSite, page: Page
 ) -> None:
     """It is not listed to its signer, and becomes `vencida` at the session's end."""
+    person = site.appliance.new_person()
     await site.open(page, person, autoLoadFile=file_of(PDF))
     await reach(site, page, person, "place")
     with site.appliance.client(person) as client:

@@ -8,7 +8,7 @@ from playwright.async_api import Frame, Page, expect
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import TestPerson
-from tests.parts.browsers import is_focused
+from tests.parts.browsers import Opener, is_focused
 from tests.parts.ceremony import at, go
 from tests.parts.frame_host import FrameSite, file_of
 
@@ -66,9 +66,10 @@ async def test_wrong_init_is_told_plainly_and_can_be_left(
 
 @pytest.mark.parametrize("mistake", ["prefix", "origin", "nothing"])
 async def test_frame_that_hears_nothing_says_so(
-    site: FrameSite, person: TestPerson, page: Page, mistake: str
+    site: FrameSite, person: TestPerson, open_page: Opener, mistake: str
 ) -> None:
     """To the signer and to the developer, each in their words; init still works."""
+    page = await open_page(alone=True)
     await page.clock.install()
     said = _console(page)
     token = await site.ready(page)

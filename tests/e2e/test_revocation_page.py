@@ -60,10 +60,9 @@ async def test_page_is_sound(
     await _sound(page, open_page, f"revocar-refused-{size}")
 
 
-async def test_keyboard_alone_revokes(
-    open_page: Opener, appliance: Appliance, person: TestPerson
-) -> None:
+async def test_keyboard_alone_revokes(open_page: Opener, appliance: Appliance) -> None:
     """From the CUIL to the word that it is done, in English, without a mouse."""
+    person = appliance.new_person()
     pin = _pin(appliance, person)
     page = await open_page("phone", locale="en-GB")
     await page.goto(f"{appliance.base_url}/revocar")

@@ -31,16 +31,19 @@ import psutil
 import pyotp
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
+from sqlalchemy import update
 
 from appliance.bootstrap import Front, open_front
 from appliance.domain.clock import Clock, SystemClock
 from appliance.domain.ids import PersonId
 from appliance.domain.levels import NO_WISHES, ProfileWishes
 from appliance.domain.records.activations import IntentRow
-from appliance.domain.vocab import VouchedBy
+from appliance.domain.vocab import PersonState, VouchedBy
 from appliance.services.intake import IntakeOrder
 from appliance.services.people import NewPersonOrder
 from appliance.settings import Settings, load_settings
+from appliance.storage.tables import login_secret
+from appliance.storage.tables import person as person_table
 from tests.parts.places import free_port
 from tests.parts.plain_http import NO_TLS, answers
 from tests.parts.prepared import copy_installation, prepared
@@ -420,6 +423,28 @@ class Appliance:
         assert isinstance(totp, pyotp.TOTP)
         self.secrets |= {login, signing, totp.secret}
         return TestPerson(person, cuil, name, email, login, signing, totp)
+
+    def refresh(self, person: TestPerson) -> None:
+        """Have a person be as when they were new, but for their requests.
+
+        Enabled, without wrong passwords or a lock, their present code not used.
+        """
+
+        async def change(front: Front) -> None:
+            async with front.core.store.write() as records:
+                await records.people.set_counted(person.id, 0, None)
+                await records.people._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                    update(person_table)
+                    .where(person_table.c.id == person.id)
+                    .values(state=PersonState.ACTIVE.value)
+                )
+                await records.logins._connection.execute(  # type: ignore[attr-defined]  # of the adapter
+                    update(login_secret)
+                    .where(login_secret.c.person == person.id)
+                    .values(last_step=0)
+                )
+
+        self.do(change)
 
     def new_request(
         self,

@@ -76,6 +76,10 @@ _LISTEN: Final = (
 )
 
 
+SharedContexts = dict[tuple[Browser, str, str], BrowserContext]
+"""Contexts by browser, and by size and scheme of their pages."""
+
+
 @dataclass
 class Watch:
     """What pages complained of.
@@ -94,6 +98,11 @@ class Watch:
         """Watch all pages of a context."""
         context.on("console", self._note)
         context.on("weberror", self._note_error)
+
+    def leave(self, context: BrowserContext) -> None:
+        """Watch them no more."""
+        context.remove_listener("console", self._note)
+        context.remove_listener("weberror", self._note_error)
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type != "error":
@@ -123,32 +132,68 @@ class Watch:
 
 
 class Opener:
-    """Opens pages of one browser, each in a context of its own.
+    """Opens pages of one browser, and closes them.
+
+    Contexts are dear: each fetches and compiles what a page loads anew. One of a size
+    and scheme is shared by the tests of a run, and has no page, cookie or permission
+    left when the next one gets it. What else belongs to a context, as the clock that
+    Playwright plays, wants one of its own.
 
     Args:
         browser: that opens them.
         pictures: folder of screenshots, or None where nobody wants them.
+        shared: contexts that are kept between openers; none by default.
     """
 
-    def __init__(self, browser: Browser, pictures: Path | None) -> None:
+    def __init__(
+        self,
+        browser: Browser,
+        pictures: Path | None,
+        shared: SharedContexts | None = None,
+    ) -> None:
         self.watch = Watch()
         self.pictures = pictures
         self._browser = browser
-        self._contexts: list[BrowserContext] = []
+        self._shared: SharedContexts = {} if shared is None else shared
+        self._lends = shared is not None
+        self._lent: list[BrowserContext] = []
+        self._own: list[BrowserContext] = []
 
     async def __call__(
-        self, size: str = "desktop", scheme: str = "light", **options: Any
+        self,
+        size: str = "desktop",
+        scheme: str = "light",
+        *,
+        alone: bool = False,
+        **options: Any,
     ) -> Page:
         """Open a page.
 
         Args:
             size: one of `SIZES`.
             scheme: `light` or `dark`; Firefox knows light alone.
+            alone: in a context of its own, as it always is with options.
             **options: more of Playwright's `new_context`.
 
         Returns:
             An empty page, speaking Spanish unless `locale` says otherwise.
         """
+        if options or alone or not self._lends:
+            context = await self._new_context(size, scheme, **options)
+            self._own.append(context)
+            self.watch.follow(context)
+            return await context.new_page()
+        key = (self._browser, size, scheme)
+        context = self._shared.get(key) or await self._new_context(size, scheme)
+        self._shared[key] = context
+        if context not in self._lent:
+            self._lent.append(context)
+            self.watch.follow(context)
+        return await context.new_page()
+
+    async def _new_context(
+        self, size: str, scheme: str, **options: Any
+    ) -> BrowserContext:
         width, height = SIZES[size]
         choice: dict[str, Any] = {
             "viewport": {"width": width, "height": height},
@@ -158,16 +203,21 @@ class Opener:
             choice |= {"color_scheme": scheme, "is_mobile": size == "phone"}
             choice["has_touch"] = size == "phone"
         context = await self._browser.new_context(**(choice | options))
-        self._contexts.append(context)
         context.set_default_timeout(PATIENCE_MS)
         await context.add_init_script(_LISTEN)
-        self.watch.follow(context)
-        return await context.new_page()
+        return context
 
     async def close(self) -> None:
-        """Close every context that was opened."""
-        for context in self._contexts:
+        """Close every page that was opened; shared contexts are as they were."""
+        for context in self._own:
             await context.close()
+        for context in self._lent:
+            for page in context.pages:
+                await page.close()
+            await context.unroute_all()
+            await context.clear_cookies()
+            await context.clear_permissions()
+            self.watch.leave(context)
 
     async def picture(self, page: Page, name: str, *, full: bool = False) -> None:
         """Take a screenshot, where somebody wants it.
@@ -243,7 +293,19 @@ async def until(happened: Callable[[], object], *, most_s: float = 10) -> None:
         await asyncio.sleep(0.02)
 
 
-async def axe(frame: Frame | Page, *, colours: bool = False) -> list[str]:
+_RUN_AXE: Final = """async ({ options, appeared }) => {
+  const now = [...document.querySelectorAll("*")].filter((e) => e.checkVisibility());
+  const seen = appeared ? window.rubricaSeen : new Set();
+  const fresh = now.filter((e) => !seen.has(e));
+  window.rubricaSeen = new Set([...seen, ...fresh]);
+  if (appeared && fresh.length === 0) return { violations: [] };
+  return axe.run(appeared ? { include: fresh } : document, options);
+}"""
+
+
+async def axe(
+    frame: Frame | Page, *, colours: bool = False, appeared: bool = False
+) -> list[str]:
     """Find faults of accessibility in one frame, by axe-core.
 
     Run in the top page it would skip frames of other origins without a word:
@@ -252,16 +314,20 @@ async def axe(frame: Frame | Page, *, colours: bool = False) -> list[str]:
     Args:
         frame: to be looked at.
         colours: look at colours alone.
+        appeared: look at those elements alone that came into view since the last
+            look, as in a window of another size.
 
     Returns:
         A line for each faulty element: rule, element, what is wrong.
     """
     if not await frame.evaluate("'axe' in window"):
         await frame.evaluate(AXE_SCRIPT)
-    options: dict[str, Any] = {"resultTypes": ["violations"]}
+    # For frames inside it would wait, and skip most of them all the same.
+    options: dict[str, Any] = {"resultTypes": ["violations"], "iframes": False}
     if colours:
         options["runOnly"] = {"type": "rule", "values": _OF_COLOURS}
-    found = await frame.evaluate("(options) => axe.run(options)", options)
+    given = {"options": options, "appeared": appeared}
+    found = await frame.evaluate(_RUN_AXE, given)
     return [
         f"{fault['id']}: {node['html'][:160]}: {node['failureSummary']}"
         for fault in found["violations"]
@@ -272,6 +338,38 @@ async def axe(frame: Frame | Page, *, colours: bool = False) -> list[str]:
 async def axe_everywhere(page: Page, *, colours: bool = False) -> list[str]:
     """Find faults of accessibility in a page and in every frame of it."""
     return [line for frame in page.frames for line in await axe(frame, colours=colours)]
+
+
+_HAS_WIDTH: Final = """(width) => new Promise((done) => {
+  const look = () => document.documentElement.clientWidth === width
+    ? done() : setTimeout(look, 10);
+  look();
+})"""
+"""A frame of another site hears of its size a little later."""
+
+
+async def resize(page: Page, size: tuple[int, int], *frames: Frame | Page) -> None:
+    """Show a page in a window of another size, until frames in it have theirs too.
+
+    Args:
+        page: it.
+        size: width and height in CSS pixels.
+        *frames: that are looked at next: the page itself, or in it.
+    """
+    width, height = size
+    await page.set_viewport_size({"width": width, "height": height})
+    for frame in frames:
+        inside = frame is not page and frame is not page.main_frame
+        own = await _width_of(frame) if inside else width
+        await frame.evaluate(_HAS_WIDTH, own)
+
+
+async def _width_of(frame: Frame | Page) -> int:
+    """Width of the element that a frame is in."""
+    assert isinstance(frame, Frame)
+    element = await frame.frame_element()
+    width: int = await element.evaluate("(e) => e.clientWidth")
+    return width
 
 
 async def is_focused(locator: Locator) -> bool:

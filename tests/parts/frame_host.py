@@ -231,21 +231,24 @@ class FrameSite:
         return inside[index]
 
     def requests(self, person: TestPerson) -> list[tuple[int, str]]:
-        """Every request of a person, by id: its state."""
+        """Every request of this integrator's for a person, by id: its state."""
 
         async def read(front: Front) -> list[tuple[int, str]]:
             async with front.core.store.read() as records:
+                whose = await records.integrators.get(self.code)
                 views = await records.requests.all(200)
-            return [(v.id, v.state.value) for v in views if v.person == person.id]
+            assert whose is not None
+            mine = [view for view in views if view.integrator == whose.id]
+            return [(v.id, v.state.value) for v in mine if v.person == person.id]
 
         return self.appliance.do(read)
 
     def states(self, person: TestPerson) -> list[str]:
-        """The states of every request of a person, by id."""
+        """The states of every request of this integrator's for a person, by id."""
         return [state for _, state in self.requests(person)]
 
     def seen_requests(self, person: TestPerson) -> list[int]:
-        """Requests of which the audit says that the person saw the document."""
+        """Requests of `requests` whose document, as the audit says, the person saw."""
 
         async def read(front: Front) -> list[int]:
             query = select(audit_event.c.request).where(
@@ -256,7 +259,8 @@ class FrameSite:
                 rows = await records.sessions._connection.execute(query)  # type: ignore[attr-defined]  # of the adapter
                 return [int(row.request) for row in rows]
 
-        return self.appliance.do(read)
+        mine = {request for request, _ in self.requests(person)}
+        return [request for request in self.appliance.do(read) if request in mine]
 
     def expire(self, token: str, seconds_left: float = -1) -> None:
         """Have a session end that many seconds from now."""
