@@ -1,9 +1,8 @@
 """Every page of the console in a real browser: axe, policy, pictures, widths."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
-from playwright.async_api import Page
 
 from tests.parts.administrators import (
     Administrator,
@@ -12,10 +11,8 @@ from tests.parts.administrators import (
     new_administrator,
 )
 from tests.parts.appliance import Appliance
-from tests.parts.browsers import SCHEMES, SIZES, Opener, axe
-
-_COLOURS_OF = "desktop"
-"""The size in which those of the dark scheme are looked at."""
+from tests.parts.browsers import Opener
+from tests.parts.looks import LOADED_AT, Look
 
 
 @pytest.fixture(scope="module")
@@ -107,60 +104,24 @@ def tour(town: Town) -> list[Stop]:
     ]
 
 
-async def _fits(page: Page) -> bool:
-    """Whether nothing has to be scrolled sideways."""
-    fits: bool = await page.evaluate(
-        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    )
-    return fits
+async def send(look: Look, name: str, /, **fields: str) -> None:
+    """Fill fields, send the form, and look at what comes."""
+    for field_name, value in fields.items():
+        await look.page.locator(f"#f-{field_name}").fill(value)
+    async with look.page.expect_navigation():
+        await look.page.locator("main form button").first.click()
+    await look.at(name)
 
 
-@dataclass
-class Look:
-    """Looks at pages of one size in both schemes, and keeps what is wrong."""
-
-    page: Page
-    opener: Opener
-    size: str
-    faults: list[str] = field(default_factory=list)
-
-    async def at(self, name: str) -> None:
-        """Look at what is shown now.
-
-        A scheme changes nothing but colours, which are the same in every size.
-        """
-        for scheme in SCHEMES:
-            await self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            if scheme == SCHEMES[0] or self.size == _COLOURS_OF:
-                found = await axe(self.page, colours=scheme != SCHEMES[0])
-                self.faults += [f"{name}, {scheme}: {fault}" for fault in found]
-            picture = f"console-{name}-{self.size}-{scheme}"
-            await self.opener.picture(self.page, picture, full=True)
-        if not await _fits(self.page):
-            self.faults.append(f"{name}: wider than the window")
-
-    async def send(self, name: str, /, **fields: str) -> None:
-        """Fill fields, send the form, and look at what comes."""
-        for field_name, value in fields.items():
-            await self.page.locator(f"#f-{field_name}").fill(value)
-        async with self.page.expect_navigation():
-            await self.page.locator("main form button").first.click()
-        await self.at(name)
-
-
-@pytest.mark.parametrize("size", SIZES)
 async def test_every_page_is_sound(
-    size: str,
-    open_page: Opener,
-    administrator: Administrator,
-    town: Town,
+    open_page: Opener, administrator: Administrator, town: Town
 ) -> None:
     """No fault of accessibility, nothing blocked by the policy, nothing cut off."""
-    page = await open_page(size)
-    look = Look(page, open_page, size)
+    page = await open_page(LOADED_AT)
+    look = Look(page, open_page, "console")
     await page.goto(administrator.url("/admin/login"))
     await look.at("login")
-    await look.send("login-wrong", name="nadie", password="x", code="1")
+    await send(look, "login-wrong", name="nadie", password="x", code="1")
     await administrator.sign_in(page)
 
     for stop in tour(town):
@@ -170,16 +131,12 @@ async def test_every_page_is_sound(
     assert look.faults == []
 
 
-@pytest.mark.parametrize("size", SIZES)
 async def test_every_answer_to_a_form_is_sound(
-    size: str,
-    open_page: Opener,
-    administrator: Administrator,
-    town: Town,
+    open_page: Opener, administrator: Administrator, town: Town
 ) -> None:
     """The same of what is shown once, and of forms with something wrong in them."""
-    page = await open_page(size)
-    look = Look(page, open_page, size)
+    page = await open_page(LOADED_AT)
+    look = Look(page, open_page, "console")
     here = f"/admin/integrators/{town.code}"
     await administrator.sign_in(page)
     signer = f"/admin/people/{town.signer}"
@@ -207,20 +164,20 @@ async def test_every_answer_to_a_form_is_sound(
 
     for name, path, fields in forms:
         await page.goto(administrator.url(path))
-        await look.send(name, **fields)
+        await send(look, name, **fields)
     await page.goto(administrator.url(signer))
     async with page.expect_navigation():
         await page.get_by_role("button", name="Generar un PIN nuevo").click()
     await look.at("pin-created")
     await page.goto(administrator.url("/admin/account/totp"))
     code = administrator.code()
-    await look.send("own-totp-new", present=administrator.password, code=code)
+    await send(look, "own-totp-new", present=administrator.password, code=code)
     await page.goto(administrator.url(f"{other}/totp"))
-    await look.send("administrator-totp-made", code=administrator.code())
+    await send(look, "administrator-totp-made", code=administrator.code())
     await page.goto(administrator.url(f"{signer}/totp"))
-    await look.send("person-totp-made", code=administrator.code())
+    await send(look, "person-totp-made", code=administrator.code())
     await page.goto(administrator.url(f"{here}/disable"))
-    await look.send("integrator-disabled")
+    await send(look, "integrator-disabled")
     async with page.expect_navigation():
         await page.get_by_role("button", name="Habilitar").click()
 

@@ -10,10 +10,7 @@ import pytest
 from playwright.async_api import Frame, Locator, Page, Response, expect
 
 from tests.parts.browsers import (
-    SCHEMES,
-    SIZES,
     Opener,
-    axe_everywhere,
     choose_file,
     press_on,
     tab_to,
@@ -21,6 +18,7 @@ from tests.parts.browsers import (
 )
 from tests.parts.demo_site import EMAIL, DemoSite, demo_site
 from tests.parts.fake_frame import API_KEY
+from tests.parts.looks import LOADED_AT, Look
 from tests.pdfs import one_page
 
 PDF = one_page()
@@ -408,23 +406,17 @@ async def test_keyboard_alone_signs(start_site: StartSite, page: Page) -> None:
     await tab_to(page, page.locator("#result a"))
 
 
-@pytest.mark.parametrize("size", SIZES)
 async def test_every_state_is_accessible_in_every_look(
-    start_site: StartSite, open_page: Opener, size: str
+    start_site: StartSite, open_page: Opener
 ) -> None:
     """Form, errors, connected, signed and failed: axe finds nothing."""
-    page = await open_page(size)
+    page = await open_page(LOADED_AT)
     site = start_site(sample=PDF)
+    looks = Look(page, open_page, "demo")
 
     async def look(name: str) -> None:
-        full = len(page.frames) == 1
-        for scheme in SCHEMES:
-            await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            await open_page.picture(page, f"demo-{name}-{size}-{scheme}", full=full)
-            colours = scheme != SCHEMES[0]
-            faults[f"{name} {scheme}"] = await axe_everywhere(page, colours=colours)
+        await looks.at(name, *page.frames)
 
-    faults: dict[str, list[str]] = {}
     await visit(page, site)
     await look("1-form")
     for summary in await page.locator("form summary").all():
@@ -448,21 +440,23 @@ async def test_every_state_is_accessible_in_every_look(
     await page.locator("#log summary").last.click()
     await look("6-log")
 
-    assert not any(faults.values()), faults
+    assert looks.faults == []
 
 
-@pytest.mark.parametrize("width", [320, 390, 768, 1280])
 async def test_nothing_runs_out_of_the_page_sideways(
-    start_site: StartSite, open_page: Opener, width: int
+    start_site: StartSite, page: Page
 ) -> None:
     """At no width is there a need to scroll sideways, with the frame open."""
-    page = await open_page(viewport={"width": width, "height": 800})
     await begin(page, start_site())
+    wide: dict[int, int] = {}
+    for width in (320, 390, 768, 1280):
+        await page.set_viewport_size({"width": width, "height": 800})
+        wide[width] = await page.evaluate(
+            "document.documentElement.scrollWidth"
+            " - document.documentElement.clientWidth"
+        )
 
-    overflow = await page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    )
-    assert overflow == 0
+    assert not any(wide.values()), wide
 
 
 async def test_english_page_has_no_spanish_left(

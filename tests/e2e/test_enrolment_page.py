@@ -2,10 +2,8 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pyotp
-import pytest
 from playwright.async_api import Page, Route, expect
 
 from appliance.bootstrap import Front
@@ -13,9 +11,9 @@ from appliance.domain.integration import Invitation
 from appliance.domain.vocab import VouchedBy
 from tests.parts.appliance import Appliance
 from tests.parts.browsers import SCHEMES, SIZES, Opener, axe, is_focused, press_on
+from tests.parts.looks import LOADED_AT, Look
 
 LOGIN, SIGNING = "clave de ingreso ñ", "clave de firma ñ"
-NARROW: dict[str, Any] = {"viewport": {"width": 320, "height": 640}}
 
 
 def _invite(appliance: Appliance) -> Invitation:
@@ -58,13 +56,10 @@ async def test_page_reaches_the_lower_edge_of_a_telephone(
         assert ends >= await page.evaluate("innerHeight") - 1, address
 
 
-@pytest.mark.parametrize("size", [*SIZES, "narrow"])
-async def test_pages_are_sound(
-    size: str, open_page: Opener, appliance: Appliance
-) -> None:
+async def test_pages_are_sound(open_page: Opener, appliance: Appliance) -> None:
     """Home, the code's form, a wrong code, what is not there, the enrolment."""
-    narrow = NARROW if size == "narrow" else {}
-    page = await open_page("phone" if narrow else size, **narrow)
+    page = await open_page(LOADED_AT)
+    look = Look(page, open_page, "public", sizes={**SIZES, "narrow": (320, 640)})
     link = _invite(appliance)
     stops = {
         "home": "/",
@@ -80,7 +75,9 @@ async def test_pages_are_sound(
     for name, path in stops.items():
         await page.goto(f"{appliance.base_url}{path}")
         await expect(page.get_by_role("heading", level=1)).to_be_visible()
-        await _sound(page, open_page, f"public-{name}-{size}")
+        await look.at(name)
+
+    assert look.faults == []
 
 
 async def test_mistakes_cost_no_typing(

@@ -1,12 +1,12 @@
 """Revoking by PIN in real browsers: looks, accessibility, keyboard, both languages."""
 
-import pytest
 from playwright.async_api import Page, expect
 
 from appliance.bootstrap import Front
 from appliance.domain.vocab import CredentialState
 from tests.parts.appliance import Appliance, TestPerson
-from tests.parts.browsers import SCHEMES, SIZES, Opener, axe, press_on, tab_to
+from tests.parts.browsers import SCHEMES, Opener, axe, press_on, tab_to
+from tests.parts.looks import LOADED_AT, Look
 
 
 async def _fits(page: Page) -> bool:
@@ -34,22 +34,20 @@ def _pin(appliance: Appliance, person: TestPerson) -> str:
     return appliance.do(renew)
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_page_is_sound(
-    size: str, open_page: Opener, appliance: Appliance
-) -> None:
+async def test_page_is_sound(open_page: Opener, appliance: Appliance) -> None:
     """Empty, with everything wrong in it, and with a wrong PIN."""
-    page = await open_page(size)
+    page = await open_page(LOADED_AT)
+    look = Look(page, open_page, "revocar")
     await page.goto(f"{appliance.base_url}/revocar")
     await expect(page.get_by_role("heading", level=1)).to_have_text(
         "Revocá tu certificado"
     )
-    await _sound(page, open_page, f"revocar-{size}")
+    await look.at("empty")
 
     await page.locator("form").evaluate("(form) => { form.noValidate = true; }")
     await page.get_by_role("button", name="Revocar mi certificado").click()
     await expect(page.get_by_role("alert")).to_contain_text("CUIL")
-    await _sound(page, open_page, f"revocar-wrong-{size}")
+    await look.at("wrong")
 
     await page.get_by_label("CUIL").fill("20-26756539-3")
     await page.get_by_label("PIN de revocación").fill("ABCD-EFGH-JKMN")
@@ -57,7 +55,9 @@ async def test_page_is_sound(
     await page.get_by_role("button", name="Revocar mi certificado").click()
     await expect(page.locator("#pin-error")).to_contain_text("no es correcto")
     assert "ABCD" not in await page.content()
-    await _sound(page, open_page, f"revocar-refused-{size}")
+    await look.at("refused")
+
+    assert look.faults == []
 
 
 async def test_keyboard_alone_revokes(open_page: Opener, appliance: Appliance) -> None:
