@@ -5,6 +5,7 @@ Source: decisions "no document", "repeated init", "svc.error"; spec "Errors".
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from appliance.domain.errors import ErrorCode
 from appliance.web.problems import ANSWERS
 from tests import pdfs
 from tests.parts import ceremony
+from tests.parts.answered_frame import Turn, answer_each
 from tests.parts.appliance import TestPerson
 from tests.parts.browsers import choose_file
 from tests.parts.frame_host import FrameSite, file_of
@@ -277,8 +279,24 @@ async def test_cancel_is_heard_while_a_document_is_being_opened(
 # -- every code ------------------------------------------------------------------------
 
 
-def problem(code: ErrorCode) -> dict[str, Any]:
-    """An answer with a code, as a route of the frame gives it."""
+ENDS = {"SESSION_TOKEN_EXPIRED", "SESSION_TOKEN_INVALID", "SESSION_SUPERSEDED"}
+ENDS |= {"TOKEN_MISSING"}
+"""After these nothing goes on in the session."""
+
+
+def turn_of(code: ErrorCode, *, typed: bool = False, **how: Any) -> Turn:
+    """An answer with a code, as a route of the frame gives it, and what is read then.
+
+    Args:
+        code: of the error.
+        typed: to what the signer typed, who then mends a wrong field.
+        **how: more of the turn.
+    """
+    wanted = MADE_BY_THE_PAGE.get(code, code.value)
+    if typed and code is ErrorCode.FIELD_INVALID:
+        wanted = code.value
+    if code is ErrorCode.SESSION_TOKEN_EXPIRED:
+        wanted = "Se terminó el tiempo"
     answer = ANSWERS[code]
     body = {
         "code": code.value,
@@ -286,34 +304,18 @@ def problem(code: ErrorCode) -> dict[str, Any]:
         "detail": f"Pasó {code.value}.",
         "requestId": f"r-{code.value}",
     }
-    return {
-        "status": answer.status.value,
-        "content_type": "application/problem+json",
-        "body": json.dumps(body),
-    }
+    return Turn(code.value, answer.status.value, json.dumps(body), wanted, **how)
 
 
-ENDS = {"SESSION_TOKEN_EXPIRED", "SESSION_TOKEN_INVALID", "SESSION_SUPERSEDED"}
-ENDS |= {"TOKEN_MISSING"}
-"""After these nothing goes on in the session."""
-
-
-async def is_told(frame: Frame, code: ErrorCode, *, typed: bool = False) -> None:
-    """Demand a sentence on the screen, and that nothing turns for ever.
-
-    Args:
-        frame: in which an error came.
-        code: of the error.
-        typed: to what the signer typed, who then mends a wrong field.
-    """
-    shown = frame.locator("#alert:not([hidden]), #panel")
-    wanted = MADE_BY_THE_PAGE.get(code, code.value)
-    if typed and code is ErrorCode.FIELD_INVALID:
-        wanted = code.value
-    if code is ErrorCode.SESSION_TOKEN_EXPIRED:
-        wanted = "Se terminó el tiempo"
-    await expect(shown.filter(has_text=wanted).first).to_be_visible()
-    await expect(frame.locator(".spinner")).to_have_count(0)
+async def told_to_the_host(
+    site: FrameSite, page: Page, codes: Sequence[ErrorCode]
+) -> None:
+    """Demand that the host was told of these errors, in order, and of no other."""
+    if codes:
+        await site.wait(page, "error", len(codes))
+    errors = await site.payloads(page, "error")
+    assert [error["code"] for error in errors] == [*codes]
+    assert [error["requestId"] for error in errors] == [f"r-{code}" for code in codes]
 
 
 @pytest.mark.parametrize("path", ["init", "document"])
@@ -324,28 +326,17 @@ async def test_every_code_of_opening_is_told_to_signer_and_host(
     init = await site.open(page, person)
     frame = site.frame(page)
     await ceremony.at(frame, "pick")
-    answers: dict[str, Any] = {}
-
-    async def answer(route: Route) -> None:
-        await route.fulfill(**answers)
-
+    turns = []
     for count, code in enumerate(ANSWERS, 1):
-        answers.clear()
-        answers.update(problem(code))
-        await page.route(f"**/embed/api/{path}", answer)
+        message: dict[str, Any] = {"type": "svc.load.file", "payload": file_of(PDF)}
         if path == "init":
-            await site.send(page, "init", {**init, "idemKey": f"key {count}"})
-        else:
-            await site.send(page, "load.file", file_of(PDF))
-        error = await site.wait(page, "error", count)
-        assert error["code"] == code
-        assert error["requestId"] == f"r-{code}"
-        await is_told(frame, code)
-        await page.unroute(f"**/embed/api/{path}", answer)
-        if code.value in ENDS:
-            acks = len(await site.payloads(page, "handshake.ack"))
-            await site.send(page, "init", {**init, "idemKey": f"again {count}"})
-            await site.wait(page, "handshake.ack", acks + 1)
+            payload = {**init, "idemKey": f"key {count}"}
+            message = {"type": "svc.init", "payload": payload}
+        again = {"type": "svc.init", "payload": {**init, "idemKey": f"again {count}"}}
+        ended = again if code.value in ENDS else None
+        turns.append(turn_of(code, message=message, again=ended))
+    await answer_each(frame, path, site.origin, turns, ["pick|refused"])
+    await told_to_the_host(site, page, [*ANSWERS])
 
     await site.send(page, "init", {**init, "autoLoadFile": file_of(PDF)})
     await site.wait(page, "document.loaded")
@@ -359,74 +350,70 @@ FAILS = {"SIGNING_FAILED", "STATE", "PDF_LOCKED"}
 """After these this document cannot be signed."""
 ASKED_FOR = {"IN_PROGRESS", "ALREADY_SIGNED"}
 """Another call makes this signature: the frame asks what became of it."""
+WAYS = {
+    "identify": (["read"], {}),
+    "otp": (["read", "code"], {"code": "000000"}),
+    "sign": (["place", "password"], {"password": "una contraseña"}),
+}
+"""Steps from an init to the one that calls a route, and what is typed there."""
 
 
-async def reach(frame: Frame, path: str) -> None:
-    """Go on to the step that calls a route, from wherever an init led."""
-    if path != "sign":
-        await ceremony.at(frame, "read")
-    if path == "otp":
-        await ceremony.go(frame)
-        await ceremony.at(frame, "code")
-    if path == "sign":
-        await ceremony.at(frame, "place")
-        await ceremony.go(frame)
-        await ceremony.at(frame, "password")
-
-
-async def press(frame: Frame, path: str) -> None:
-    """Do what calls a route."""
-    if path == "otp":
-        await frame.fill("#code", "000000")
-    if path == "sign":
-        await frame.fill("#password", "una contraseña")
-    await ceremony.go(frame)
-
-
-@pytest.mark.parametrize("path", ["identify", "otp", "sign"])
+@pytest.mark.parametrize("path", WAYS)
 async def test_every_code_of_a_step_is_told(
     site: FrameSite, person: TestPerson, page: Page, path: str
 ) -> None:
     """Whatever a step is answered, it is said, and it goes on from there."""
     init = await site.open(page, person, autoLoadFile=file_of(PDF))
     frame = site.frame(page)
+    way, fields = WAYS[path]
     if path == "sign":
         await ceremony.read(frame)
         await ceremony.give_code(frame, person)
-    await reach(frame, path)
-    answers: dict[str, Any] = {}
-
-    async def answer(route: Route) -> None:
-        await route.fulfill(**answers)
-
-    told = 0
+    for step in way:
+        await ceremony.at(frame, step)
+        if step != way[-1]:
+            await ceremony.go(frame)
+    turns, told = [], []
     for code in ANSWERS:
-        if path == "sign" and code.value in ASKED_FOR:
+        if path == "sign" and code.value in ASKED_FOR | FAILS:
             continue
-        answers.clear()
-        answers.update(problem(code))
-        await page.route(f"**/embed/api/{path}", answer)
-        await press(frame, path)
-        await is_told(frame, code, typed=True)
-        await page.unroute(f"**/embed/api/{path}", answer)
-        mended = code.value in MENDED_HERE or (
-            path == "identify" and code is ErrorCode.IDENTITY_MISMATCH
+        again = {"type": "svc.init", "payload": {**init, "nonce": f"after {code}"}}
+        unknown = path == "identify" and code is ErrorCode.IDENTITY_MISMATCH
+        turns.append(
+            turn_of(
+                code,
+                typed=True,
+                back="Volver" if unknown else "",
+                again=again if code.value in ENDS else None,
+            )
         )
-        if not mended:
-            told += 1
-            assert (await site.wait(page, "error", told))["code"] == code
-        ended = path == "sign" and code.value in FAILS
-        if ended:
-            # To the page the same init says nothing new; after a reload it does.
-            ready = len(await site.payloads(page, "ready"))
-            await frame.evaluate("location.reload()")
-            await site.wait(page, "ready", ready + 1)
-        if ended or code.value in ENDS:
-            await site.send(page, "init", {**init, "nonce": f"after {code}"})
-            if ended:
-                await ceremony.read(frame)
-            await reach(frame, path)
-        elif path == "identify" and code.value == "IDENTITY_MISMATCH":
-            await frame.get_by_role("button", name="Volver").click()
-            await ceremony.at(frame, "read")
-    assert len(await site.payloads(page, "error")) == told
+        if code.value not in MENDED_HERE and not unknown:
+            told.append(code)
+    await answer_each(frame, path, site.origin, turns, way, fields)
+
+    await told_to_the_host(site, page, told)
+
+
+async def test_code_that_ends_a_signature_is_told(
+    site: FrameSite, person: TestPerson, page: Page
+) -> None:
+    """The document cannot be signed: it is said, and stays so until a reload."""
+    init = await site.open(page, person, autoLoadFile=file_of(PDF))
+    frame = site.frame(page)
+    await ceremony.read(frame)
+    await ceremony.give_code(frame, person)
+    _, fields = WAYS["sign"]
+    told = [ErrorCode(code) for code in sorted(FAILS)]
+    for count, code in enumerate(told, 1):
+        await ceremony.at(frame, "place")
+        await ceremony.go(frame)
+        await ceremony.at(frame, "password")
+        await answer_each(frame, "sign", site.origin, [turn_of(code)], [], fields)
+        await told_to_the_host(site, page, told[:count])
+        await ceremony.at(frame, "failed")
+        # To the page the same init says nothing new; after a reload it does.
+        await frame.evaluate("location.reload()")
+        await site.wait(page, "ready", 1 + count)
+        await site.send(page, "init", {**init, "nonce": f"after {code}"})
+        await ceremony.read(frame)
+    await ceremony.at(frame, "place")
