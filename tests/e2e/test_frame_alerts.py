@@ -4,6 +4,7 @@ Source: WCAG 2.2, 3.3.1 and 2.4.11.
 """
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import pytest
@@ -14,7 +15,7 @@ from appliance.web import language
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import TestPerson
-from tests.parts.browsers import Opener, choose_file, is_focused
+from tests.parts.browsers import Opener, choose_file, is_focused, resize
 from tests.parts.ceremony import at, go
 from tests.parts.frame_host import FrameSite, file_of
 
@@ -34,6 +35,13 @@ _HIDDEN: Final = """(e) => {
 """What hides an element from who looks at the window, if anything does."""
 
 
+WINDOWS: Final = {
+    "es": [(400, 500), (390, 844), (1280, 800)],
+    "en": [(400, 500)],
+}
+"""Width and height in CSS pixels, by language: the second has the least room alone."""
+
+
 class Watcher:
     """Provokes messages and looks at where they are.
 
@@ -46,6 +54,7 @@ class Watcher:
     def __init__(self, page: Page, frame: Frame, lang: str) -> None:
         self.page = page
         self.frame = frame
+        self.lang = lang
         sentences = (language.translate(lang, text) for text in SENTENCES.values())
         self.longest = max(sentences, key=len)
         self.faults: dict[str, Any] = {}
@@ -66,7 +75,22 @@ class Watcher:
             if not await is_focused(self.frame.locator(field)):
                 hidden.append("the focus is elsewhere")
         if hidden:
-            self.faults[name] = hidden
+            self.faults[f"{name} in {self.page.viewport_size}"] = hidden
+
+    async def windows(self) -> AsyncIterator[None]:
+        """Have a window of each size in turn, where no message is shown yet."""
+        for size in WINDOWS[self.lang]:
+            await resize(self.page, size, self.frame)
+            await self.frame.locator("#alert").evaluate("(e) => { e.hidden = true; }")
+            yield
+
+    async def press(self, name: str, where: str | None, **fields: str) -> None:
+        """Type into fields and press the main button, where that is refused."""
+        async for _ in self.windows():
+            for field, value in fields.items():
+                await self.frame.fill(f"#{field}", value)
+            await go(self.frame)
+            await self.see(name, where)
 
     async def provoke(
         self, path: str, name: str, where: str | None = None, **problem: Any
@@ -91,33 +115,26 @@ class Watcher:
             if kind == "lost" and path == "sign":
                 continue  # an unknown outcome is asked for, not told as an error
             await self.page.route(address, answer)
-            await go(self.frame)
-            await self.see(f"{name} {kind}", where if kind == "refused" else None)
+            async for _ in self.windows():
+                await go(self.frame)
+                await self.see(f"{name} {kind}", where if kind == "refused" else None)
             await self.page.unroute(address)
 
 
-@pytest.mark.parametrize("lang", ["es", "en"])
-@pytest.mark.parametrize(("width", "height"), [(400, 500), (390, 844), (1280, 800)])
+@pytest.mark.parametrize("lang", WINDOWS)
 async def test_every_message_is_in_the_window(
-    site: FrameSite,
-    person: TestPerson,
-    open_page: Opener,
-    width: int,
-    height: int,
-    lang: str,
+    site: FrameSite, person: TestPerson, open_page: Opener, lang: str
 ) -> None:
     """In every step, whatever its field and however long it is."""
-    page = await open_page(
-        viewport={"width": width, "height": height},
-        locale="es-AR" if lang == "es" else "en-GB",
-    )
+    page = await open_page(locale="es-AR" if lang == "es" else "en-GB")
     stranger = {"dni": "11222333", "email": "nadie@demo.example"}
     await site.open(page, None, userData=stranger)
     frame = site.frame(page)
     watcher = Watcher(page, frame, lang)
     await at(frame, "pick")
-    await choose_file(frame.locator("#file"), "no.pdf", b"no PDF at all")
-    await watcher.see("file")
+    async for _ in watcher.windows():
+        await choose_file(frame.locator("#file"), "no.pdf", b"no PDF at all")
+        await watcher.see("file")
     await site.send(page, "load.file", file_of(pdfs.pages(3)))
     await _identify(watcher, person)
     await _sign(watcher, person)
@@ -133,9 +150,7 @@ async def _identify(watcher: Watcher, person: TestPerson) -> None:
     await _ask_who(page)
     await go(frame)
     await at(frame, "identify")
-    await frame.fill("#cuil", "20-26756539-2")
-    await go(frame)
-    await watcher.see("cuil", "#cuil")
+    await watcher.press("cuil", "#cuil", cuil="20-26756539-2")
     await frame.fill("#cuil", "20-26756539-3")
     await watcher.provoke("identify", "email", "#email", field="email")
     await frame.fill("#cuil", person.cuil)
@@ -143,12 +158,8 @@ async def _identify(watcher: Watcher, person: TestPerson) -> None:
     await go(frame)
 
     await at(frame, "code")
-    await frame.fill("#code", "12")
-    await go(frame)
-    await watcher.see("short code", "#code")
-    await frame.fill("#code", "000000")
-    await go(frame)
-    await watcher.see("wrong code", "#code")
+    await watcher.press("short code", "#code", code="12")
+    await watcher.press("wrong code", "#code", code="000000")
     await watcher.provoke("otp", "code", "#code")
     await ceremony.give_code(frame, person)
 
@@ -157,19 +168,14 @@ async def _sign(watcher: Watcher, person: TestPerson) -> None:
     """All that goes wrong from the place to the download."""
     frame = watcher.frame
     await at(frame, "place")
-    await frame.fill("#page", "9")
-    await go(frame)
-    await watcher.see("page", "#page")
+    await watcher.press("page", "#page", page="9")
     await frame.fill("#page", "2")
     await watcher.provoke("place", "place", "#page", field="page")
     await go(frame)
 
     await at(frame, "password")
-    await go(frame)
-    await watcher.see("no password", "#password")
-    await frame.fill("#password", "no es esta")
-    await go(frame)
-    await watcher.see("wrong password", "#password")
+    await watcher.press("no password", "#password", password="")
+    await watcher.press("wrong password", "#password", password="no es esta")
     await frame.fill("#password", "no es esta")
     await watcher.provoke("sign", "password", "#password")
     await ceremony.sign(frame, person)

@@ -7,10 +7,13 @@ import base64
 import hashlib
 import io
 import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from pikepdf import Pdf
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from appliance.domain.civil_time import ZONE
 from tests import pdfs
@@ -19,44 +22,96 @@ from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.browsers import Opener, choose_file, is_focused, tab_to
 from tests.parts.field_pdfs import Field, with_fields
 from tests.parts.frame_host import ALLOW, FrameSite, file_of, user_data
+from tests.parts.host_page import HostPage
+from tests.parts.lent_person import lend
 from tests.validators import pdfsig, pyhanko_valid, signature_boxes
 
 PDF = pdfs.one_page()
 
 
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A document that was signed, with its frame still on the host's page."""
+
+    site: FrameSite
+    person: TestPerson
+    page: Page
+    init: dict[str, Any]
+    completed: dict[str, Any]
+
+    @property
+    def pdf(self) -> bytes:
+        """It, as the host got it."""
+        text = self.completed["delivery"]["fileBase64"]
+        return base64.b64decode(text, validate=True)
+
+
+@pytest.fixture(scope="module")
+async def signed(
+    appliance: Appliance, people: dict[Appliance, TestPerson], chromium: Browser
+) -> AsyncIterator[Signed]:
+    """One signature, which several tests look at."""
+    person = lend(appliance, people)
+    opener = Opener(chromium, None)
+    with HostPage() as host:
+        site = FrameSite(appliance, host)
+        page = await opener()
+        init = await site.open(page, person, autoLoadFile=file_of(PDF))
+        await ceremony.whole(site.frame(page), person)
+        completed = await site.wait(page, "signature.completed")
+        yield Signed(site, person, page, init, completed)
+        await opener.close()
+    opener.watch.check()
+
+
 async def test_host_of_another_site_gets_the_signed_document(
-    appliance: Appliance, site: FrameSite, person: TestPerson, page: Page
+    appliance: Appliance, signed: Signed
 ) -> None:
     """Base64 whose bytes are those that `document` describes, and a valid PDF."""
-    init = await site.open(page, person, autoLoadFile=file_of(PDF))
-    await ceremony.whole(site.frame(page), person)
-    completed = await site.wait(page, "signature.completed")
+    completed, pdf = signed.completed, signed.pdf
 
-    signed = base64.b64decode(completed["delivery"]["fileBase64"], validate=True)
     assert completed["document"] == {
         "fileName": "contrato.pdf",
-        "sha256": hashlib.sha256(signed).hexdigest(),
-        "size": len(signed),
+        "sha256": hashlib.sha256(pdf).hexdigest(),
+        "size": len(pdf),
         "mime": "application/pdf",
     }
-    assert completed["idemKey"] == init["idemKey"]
+    assert completed["idemKey"] == signed.init["idemKey"]
     assert completed["delivery"]["mode"] == "binary"
-    assert signed.startswith(PDF)
-    (verdict,) = pdfsig(signed)
+    assert pdf.startswith(PDF)
+    (verdict,) = pdfsig(pdf)
     assert verdict.valid
-    assert pyhanko_valid(signed, appliance.roots)
+    assert pyhanko_valid(pdf, appliance.roots)
 
 
-async def test_iframe_has_the_attributes_of_the_contract(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
+async def test_binary_delivery_has_an_address_too(signed: Signed) -> None:
+    """`url` is additive: the same bytes, for hosts that would rather fetch them."""
+    assert signed.site.fetch(signed.completed["delivery"]["url"]) == signed.pdf
+
+
+async def test_signed_tells_when_and_where_it_is_checked(signed: Signed) -> None:
+    """Document, date, and the public page of this very signature."""
+    facts = signed.site.frame(signed.page).locator("#body .facts").first
+    await expect(facts).to_contain_text("contrato.pdf")
+    await expect(facts).to_contain_text(
+        re.compile(r"Fecha\s*\d{2}/\d{2}/\d{4},? \d{2}:\d{2}")
+    )
+    address = await facts.get_by_role("link").get_attribute("href")
+    assert address is not None
+
+    assert signed.person.name.split()[0][0] in signed.site.fetch(address).decode()
+
+
+async def test_iframe_has_the_attributes_of_the_contract(signed: Signed) -> None:
     """The page's iframe is as the contract has it, and the frame works in it."""
-    await site.open(page, person)
+    page = signed.page
     frame = page.locator("iframe")
 
     assert await frame.get_attribute("allow") == ALLOW
     assert await page.evaluate("document.getElementById('firma') === frames[0]")
-    policy = await site.frame(page).evaluate("document.featurePolicy.allowedFeatures()")
+    policy = await signed.site.frame(page).evaluate(
+        "document.featurePolicy.allowedFeatures()"
+    )
     assert {"camera", "microphone", "clipboard-read", "clipboard-write"} <= set(policy)
 
 
@@ -84,18 +139,6 @@ async def test_large_document_is_delivered_by_its_address(
     )
     assert completed["document"]["size"] == size
     assert completed["document"]["sha256"] == digest
-
-
-async def test_binary_delivery_has_an_address_too(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
-    """`url` is additive: the same bytes, for hosts that would rather fetch them."""
-    await site.open(page, person, autoLoadFile=file_of(PDF))
-    await ceremony.whole(site.frame(page), person)
-    delivery = (await site.wait(page, "signature.completed"))["delivery"]
-
-    fetched = site.fetch(delivery["url"])
-    assert fetched == base64.b64decode(delivery["fileBase64"])
 
 
 async def test_signer_brings_the_document(
@@ -426,21 +469,3 @@ async def test_signer_goes_back_from_a_request_to_the_list(
 
     assert completed["signedDocId"] == str(other)
     assert site.seen_requests(person) == [other]
-
-
-async def test_signed_tells_when_and_where_it_is_checked(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
-    """Document, date, and the public page of this very signature."""
-    await site.open(page, person, autoLoadFile=file_of(PDF))
-    frame = site.frame(page)
-    await ceremony.whole(frame, person)
-    facts = frame.locator("#body .facts").first
-    await expect(facts).to_contain_text("contrato.pdf")
-    await expect(facts).to_contain_text(
-        re.compile(r"Fecha\s*\d{2}/\d{2}/\d{4},? \d{2}:\d{2}")
-    )
-    address = await facts.get_by_role("link").get_attribute("href")
-    assert address is not None
-
-    assert person.name.split()[0][0] in site.fetch(address).decode()

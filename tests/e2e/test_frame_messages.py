@@ -4,14 +4,15 @@ Source: spec "Events", "Browser messages"; decisions "Iframe".
 """
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page
 
 from tests import pdfs
 from tests.parts import ceremony
-from tests.parts.appliance import TestPerson
+from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.browsers import Opener, until
 from tests.parts.frame_host import FrameSite, file_of, user_data
 from tests.parts.host_page import HostPage
@@ -381,6 +382,21 @@ async def test_unknown_and_foreign_messages_are_ignored(
     assert await site.types(page) == ["svc.ready", "svc.handshake.ack"]
 
 
+@pytest.fixture(scope="module")
+async def waiting(
+    appliance: Appliance, chromium: Browser
+) -> AsyncIterator[tuple[FrameSite, Page]]:
+    """A frame that waits for an init: one that is not valid leaves it so."""
+    opener = Opener(chromium, None)
+    with HostPage() as host:
+        site = FrameSite(appliance, host)
+        page = await opener()
+        await site.ready(page)
+        yield site, page
+        await opener.close()
+    opener.watch.check()
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
@@ -399,17 +415,16 @@ async def test_unknown_and_foreign_messages_are_ignored(
     ],
 )
 async def test_init_that_is_not_valid_names_its_field(
-    site: FrameSite, page: Page, changes: dict[str, Any], field: str
+    waiting: tuple[FrameSite, Page], changes: dict[str, Any], field: str
 ) -> None:
     """No ack; INIT_INVALID says which field."""
-    token = site.token()
+    site, page = waiting
+    earlier = len(await site.payloads(page, "error"))
     good = {"userData": {"email": "a@b.example", "cuil": "20-26756539-3"}}
-    await site.visit(page)
-    await site.mount(page, token)
-    await site.wait(page, "ready")
+    token = site.token()
     await site.send(page, "init", site.init(token, None, **{**good, **changes}))
 
-    error = await site.wait(page, "error")
+    error = await site.wait(page, "error", earlier + 1)
     assert (error["code"], error.get("field")) == ("INIT_INVALID", field)
     assert await site.payloads(page, "handshake.ack") == []
 

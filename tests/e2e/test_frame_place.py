@@ -6,17 +6,20 @@ Source: WCAG 2.2, 2.1.1 and 2.5.7; decisions "x, y".
 import asyncio
 import base64
 import re
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Frame, Page, Route, expect
+from playwright.async_api import Browser, Frame, Page, Route, expect
 
 from tests import pdfs
 from tests.parts import ceremony
-from tests.parts.appliance import TestPerson
+from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.browsers import Opener, is_focused, tab_to
 from tests.parts.ceremony import at, go
 from tests.parts.frame_host import FrameSite, file_of
+from tests.parts.host_page import HostPage
+from tests.parts.lent_person import lend
 from tests.validators import signature_boxes
 
 _WHERE = """(e) => { const p = e.parentElement.getBoundingClientRect();
@@ -36,6 +39,36 @@ async def _placing(
     await at(frame, "place")
     await expect(frame.locator(".stamp")).to_be_visible()
     return frame
+
+
+@pytest.fixture(scope="module")
+async def opened(
+    appliance: Appliance, people: dict[Appliance, TestPerson], chromium: Browser
+) -> AsyncIterator[Frame]:
+    """A frame at the choice of place, for tests that do not go on from there."""
+    person = lend(appliance, people)
+    opener = Opener(chromium, None)
+    with HostPage() as host:
+        page = await opener()
+        yield await _placing(FrameSite(appliance, host), person, page, pages=5)
+        await opener.close()
+    opener.watch.check()
+
+
+@pytest.fixture
+async def placing(opened: Frame) -> AsyncIterator[Frame]:
+    """That frame come to anew: with the mark where it is at first, on page 1."""
+    await opened.fill("#page", "1")
+    await opened.check("input[value=bottomLeft]")
+    await expect(opened.locator("#viewer")).to_have_attribute("aria-busy", "false")
+    await go(opened)
+    await at(opened, "password")
+    await opened.get_by_role("button", name="Volver").click()
+    await at(opened, "place")
+    await expect(opened.locator("#page")).to_have_value("1")
+    await expect(opened.locator(".page").first.locator(".stamp")).to_be_visible()
+    yield opened
+    await opened.page.unroute_all()
 
 
 async def _hold(
@@ -100,10 +133,10 @@ async def test_click_on_a_page_puts_the_mark_there(
 
 
 async def test_page_that_is_read_is_told_with_the_document_out_of_sight(
-    site: FrameSite, person: TestPerson, page: Page
+    opened: Frame,
 ) -> None:
     """Where it was opened behind other steps, its first page is the one."""
-    frame = await _placing(site, person, page, pages=3)
+    frame = opened
 
     await expect(frame.locator(".page").first.locator(".stamp")).to_be_visible()
     await expect(frame.locator("#at")).to_have_value("1")
@@ -131,11 +164,9 @@ async def test_mark_is_dragged_and_stays_on_the_page(
     assert await _signed_at(site, person, page) == (1, pytest.approx(there, abs=1.5))
 
 
-async def test_arrow_keys_move_the_mark_and_say_where_it_is(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
+async def test_arrow_keys_move_the_mark_and_say_where_it_is(placing: Frame) -> None:
     """Ten points a press, one with Shift; never off the page; the focus stays."""
-    frame = await _placing(site, person, page)
+    frame, page = placing, placing.page
     mark = frame.locator(".stamp")
     before = await mark.evaluate(_WHERE)
     await tab_to(page, mark)
@@ -203,11 +234,9 @@ async def test_who_goes_on_while_the_place_is_looked_at_signs_there(
     assert await _signed(site, person, page) == (1, pytest.approx(there, abs=1.5))
 
 
-async def test_place_is_kept_on_another_page(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
+async def test_place_is_kept_on_another_page(placing: Frame) -> None:
     """The last page is one press away; where the mark was, it is there too."""
-    frame = await _placing(site, person, page, pages=5)
+    frame = placing
     await frame.locator(".page").first.click(position={"x": 250, "y": 150})
     before = await _settled(frame)
     await frame.get_by_role("button", name="Última página").click()
@@ -237,12 +266,10 @@ async def test_choice_that_comes_late_gives_way_to_a_later_one(
     assert signature_boxes(base64.b64decode(completed["delivery"]["fileBase64"])) == []
 
 
-async def test_page_that_is_being_typed_is_left_alone(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
+async def test_page_that_is_being_typed_is_left_alone(placing: Frame) -> None:
     """The answer to an earlier choice may come in between."""
-    frame = await _placing(site, person, page)
-    asked, go_on = await _hold(page, times=1)
+    frame = placing
+    asked, go_on = await _hold(frame.page, times=1)
     await frame.check("input[value=bottomRight]")
     await asked.wait()
     await frame.fill("#page", "3")
@@ -254,28 +281,24 @@ async def test_page_that_is_being_typed_is_left_alone(
     await expect(frame.locator(".page").nth(2).locator(".stamp")).to_be_visible()
 
 
-async def test_page_that_nobody_types_follows_the_mark(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
+async def test_page_that_nobody_types_follows_the_mark(placing: Frame) -> None:
     """Also where its field is gone into while the answer is still to come."""
-    frame = await _placing(site, person, page)
-    asked, go_on = await _hold(page, times=1)
+    frame = placing
+    asked, go_on = await _hold(frame.page, times=1)
     await frame.get_by_role("button", name="Última página").click()
     await asked.wait()
     await frame.locator("#page").focus()
     go_on.set()
     await expect(frame.locator("#viewer")).to_have_attribute("aria-busy", "false")
 
-    await expect(frame.locator("#page")).to_have_value("3")
+    await expect(frame.locator("#page")).to_have_value("5")
     await frame.locator("#page").press("Enter")
-    await expect(frame.locator(".page").nth(2).locator(".stamp")).to_be_visible()
+    await expect(frame.locator(".page").nth(4).locator(".stamp")).to_be_visible()
 
 
-async def test_refused_page_leaves_the_mark_where_it_is_shown(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
+async def test_refused_page_leaves_the_mark_where_it_is_shown(placing: Frame) -> None:
     """Also where it was refused twice: by leaving its field and by going on."""
-    frame = await _placing(site, person, page)
+    frame = placing
     await frame.fill("#page", "9")
     await go(frame)
     await expect(frame.locator("#alert")).to_be_visible()
@@ -286,11 +309,9 @@ async def test_refused_page_leaves_the_mark_where_it_is_shown(
     assert (await _settled(frame))[0] > 0
 
 
-async def test_corrected_page_clears_its_error(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
+async def test_corrected_page_clears_its_error(placing: Frame) -> None:
     """What was mended is not held against anybody."""
-    frame = await _placing(site, person, page)
+    frame = placing
     await frame.fill("#page", "9")
     await frame.locator("#page").blur()
     await expect(frame.locator("#page")).to_have_attribute("aria-invalid", "true")

@@ -1,15 +1,18 @@
 """What is read stays in view, and the height that the frame asks for is enough."""
 
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import pytest
-from playwright.async_api import Frame, Locator, Page, expect
+from playwright.async_api import Browser, Frame, Locator, Page, expect
 
 from tests import pdfs
 from tests.parts import ceremony
-from tests.parts.appliance import TestPerson
-from tests.parts.browsers import Opener
+from tests.parts.appliance import Appliance, TestPerson
+from tests.parts.browsers import Opener, resize
 from tests.parts.frame_host import FrameSite, file_of
+from tests.parts.host_page import HostPage
+from tests.parts.lent_person import lend
 
 PAGES: Final = 14
 LONG: Final = pdfs.pages(PAGES)
@@ -26,15 +29,40 @@ _MIDDLE: Final = """() => {
 """What is in the middle of the document's area: the page, and how far down it."""
 
 
-async def reading(site: FrameSite, person: TestPerson, page: Page) -> Frame:
-    """The frame with a long document, twelve pages on."""
-    await site.open(page, person, autoLoadFile=file_of(LONG))
-    frame = site.frame(page)
-    await ceremony.at(frame, "read")
+@pytest.fixture(scope="module", params=WINDOWS)
+async def opened(
+    request: pytest.FixtureRequest,
+    appliance: Appliance,
+    people: dict[Appliance, TestPerson],
+    chromium: Browser,
+) -> AsyncIterator[Frame]:
+    """A frame in a window of a size with a long document on the screen."""
+    opener = Opener(chromium, None)
+    person = lend(appliance, people)
+    with HostPage() as host:
+        site = FrameSite(appliance, host)
+        site.rename("Mi Tienda S.A.")
+        page = await opener(request.param)
+        await site.open(page, person, autoLoadFile=file_of(LONG))
+        await ceremony.at(site.frame(page), "read")
+        yield site.frame(page)
+        await opener.close()
+    opener.watch.check()
+
+
+@pytest.fixture
+async def reading(opened: Frame, request: pytest.FixtureRequest) -> Frame:
+    """That frame in its own size, twelve pages on."""
+    await resize(opened.page, WINDOWS[request.node.callspec.params["opened"]], opened)
+    await go_on(opened)
+    return opened
+
+
+async def go_on(frame: Frame) -> None:
+    """Turn to page 12, and not to its edge, where the next pixel is another page."""
     await frame.fill("#at", "12")
     await frame.press("#at", "Enter")
     await expect(frame.locator("#at")).to_have_value("12")
-    # Not at a page's edge, where the next pixel is another page.
     await frame.evaluate(
         """() => {
           const page = document.querySelectorAll(".page")[11];
@@ -42,7 +70,6 @@ async def reading(site: FrameSite, person: TestPerson, page: Page) -> Frame:
         }"""
     )
     await settled(frame)
-    return frame
 
 
 async def press(page: Page, button: Locator) -> None:
@@ -72,49 +99,43 @@ async def still_there(frame: Frame, before: dict[str, Any]) -> None:
     await expect(frame.locator("#at")).to_have_value(str(before["page"]))
 
 
-@pytest.mark.parametrize("way", ["button", "keyboard"])
-@pytest.mark.parametrize("size", WINDOWS)
-async def test_zoom_keeps_the_place_that_is_read(
-    site: FrameSite, person: TestPerson, open_page: Opener, size: str, way: str
-) -> None:
-    """Bigger, smaller and back: it is page 12 all the time."""
-    page = await open_page(size)
-    frame = await reading(site, person, page)
-    before = await frame.evaluate(_MIDDLE)
+async def test_zoom_keeps_the_place_that_is_read(reading: Frame) -> None:
+    """Bigger, smaller and back, by button and by key: it is page 12 all the time."""
+    page = reading.page
+    before = await reading.evaluate(_MIDDLE)
     assert before["page"] == 12
-    for name, times in (("Más grande", 4), ("Más chico", 6), ("Más grande", 2)):
-        button = frame.get_by_role("button", name=name)
-        for _ in range(times):
-            if way == "button":
-                await press(page, button)
-            else:
-                await button.focus()
-                await page.keyboard.press("Enter")
-            await still_there(frame, before)
+    for way in ("button", "keyboard"):
+        for name, times in (("Más grande", 4), ("Más chico", 6), ("Más grande", 2)):
+            button = reading.get_by_role("button", name=name)
+            for _ in range(times):
+                if way == "button":
+                    await press(page, button)
+                else:
+                    await button.focus()
+                    await page.keyboard.press("Enter")
+                await still_there(reading, before)
 
 
-@pytest.mark.parametrize("size", WINDOWS)
 async def test_last_page_is_still_the_one_after_zooming_out_and_in(
-    site: FrameSite, person: TestPerson, open_page: Opener, size: str
+    reading: Frame,
 ) -> None:
     """Where nothing follows that could be scrolled to, nothing drifts either."""
-    frame = await reading(site, person, await open_page(size))
-    await frame.fill("#at", str(PAGES))
-    await frame.press("#at", "Enter")
-    await settled(frame)
-    await frame.evaluate(
+    await reading.fill("#at", str(PAGES))
+    await reading.press("#at", "Enter")
+    await settled(reading)
+    await reading.evaluate(
         """() => {
           const pages = document.querySelectorAll(".page");
           pages[pages.length - 1].scrollIntoView({ block: "center" });
         }"""
     )
-    await settled(frame)
-    before = await frame.evaluate(_MIDDLE)
+    await settled(reading)
+    before = await reading.evaluate(_MIDDLE)
     for name in ("Más chico", "Más chico", "Más grande", "Más grande"):
-        await press(frame.page, frame.get_by_role("button", name=name))
-        await settled(frame)
-        await expect(frame.locator("#at")).to_have_value(str(before["page"]))
-    await still_there(frame, before)
+        await press(reading.page, reading.get_by_role("button", name=name))
+        await settled(reading)
+        await expect(reading.locator("#at")).to_have_value(str(before["page"]))
+    await still_there(reading, before)
 
 
 @pytest.mark.parametrize("size", WINDOWS)
@@ -123,25 +144,66 @@ async def test_frame_of_another_size_keeps_the_place_that_is_read(
 ) -> None:
     """Made narrower, turned, and back, also across the two layouts."""
     page = await open_page(size)
-    frame = await reading(site, person, page)
+    await site.open(page, person, autoLoadFile=file_of(LONG))
+    frame = site.frame(page)
+    await ceremony.at(frame, "read")
+    await go_on(frame)
     before = await frame.evaluate(_MIDDLE)
     for width, height in ((844, 390), (700, 900), (1280, 800), (390, 844)):
         await page.set_viewport_size({"width": width, "height": height})
         await still_there(frame, before)
 
 
-async def test_who_scrolls_after_zooming_is_followed(
-    site: FrameSite, person: TestPerson, open_page: Opener
-) -> None:
+async def test_who_scrolls_after_zooming_is_followed(reading: Frame) -> None:
     """What was kept in view is let go; the next zoom keeps what is read then."""
-    frame = await reading(site, person, await open_page("desktop"))
-    await frame.get_by_role("button", name="Más grande").click()
-    await frame.fill("#at", "3")
-    await frame.press("#at", "Enter")
-    await settled(frame)
-    before = await frame.evaluate(_MIDDLE)
-    await frame.get_by_role("button", name="Más grande").click()
-    await still_there(frame, before)
+    await reading.get_by_role("button", name="Más grande").click()
+    await reading.fill("#at", "3")
+    await reading.press("#at", "Enter")
+    await settled(reading)
+    before = await reading.evaluate(_MIDDLE)
+    await reading.get_by_role("button", name="Más grande").click()
+    await still_there(reading, before)
+    for _ in range(2):
+        await reading.get_by_role("button", name="Más chico").click()
+
+
+_LINES: Final = """(e) => {
+  const range = document.createRange();
+  range.selectNodeContents(e);
+  return new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size;
+}"""
+"""In how many lines the words of an element stand."""
+
+
+async def test_page_has_the_room_on_a_telephone(reading: Frame) -> None:
+    """One row of tools, and the name above stands whole, at 390 and at 320 px."""
+    for width, height, share in ((390, 844, 0.6), (320, 640, 0.45)):
+        await resize(reading.page, (width, height), reading)
+        await settled(reading)
+        tools = await reading.locator("#tools").bounding_box()
+        bar = await reading.locator("#bar").bounding_box()
+        assert tools is not None
+        assert bar is not None
+        assert tools["height"] < 2 * 44
+        seen = bar["y"] - tools["y"] - tools["height"]
+        assert seen / height > share
+        who = reading.locator("#top .who")
+        assert await who.evaluate("(e) => e.scrollHeight <= e.clientHeight")
+        assert await who.evaluate(_LINES) <= 2
+        # No word of it is broken: the longest one fits.
+        assert await who.evaluate("(e) => e.clientWidth") > 60
+
+
+async def test_names_of_steps_stand_in_one_line(reading: Frame) -> None:
+    """In the narrow column beside the document, in both languages."""
+    await resize(reading.page, WINDOWS["desktop"], reading)
+    for other in ("English", "Español"):
+        await settled(reading)
+        for name in await reading.locator("#progress li span").all():
+            assert await name.evaluate(_LINES) == 1
+        await reading.get_by_role("button", name=other).click()
+        lang = "en" if other == "English" else "es-AR"
+        await expect(reading.locator("html")).to_have_attribute("lang", lang)
 
 
 _FOLLOW: Final = """() => {
@@ -199,55 +261,6 @@ async def test_height_that_is_told_is_enough_and_comes_to_rest(
     heights = [payload["height"] for payload in await site.payloads(page, "resize")]
     # One or two a step: none follows from the last one's effect.
     assert len(heights) <= 12, heights
-
-
-_LINES: Final = """(e) => {
-  const range = document.createRange();
-  range.selectNodeContents(e);
-  return new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size;
-}"""
-"""In how many lines the words of an element stand."""
-
-
-async def test_page_has_the_room_on_a_telephone(
-    site: FrameSite, person: TestPerson, open_page: Opener
-) -> None:
-    """One row of tools, and the name above stands whole, at 390 and at 320 px."""
-    site.rename("Mi Tienda S.A.")
-    page = await open_page("phone")
-    await site.open(page, person, autoLoadFile=file_of(LONG))
-    frame = site.frame(page)
-    await ceremony.at(frame, "read")
-    for width, height, share in ((390, 844, 0.6), (320, 640, 0.45)):
-        await page.set_viewport_size({"width": width, "height": height})
-        await settled(frame)
-        tools = await frame.locator("#tools").bounding_box()
-        bar = await frame.locator("#bar").bounding_box()
-        assert tools is not None
-        assert bar is not None
-        assert tools["height"] < 2 * 44
-        seen = bar["y"] - tools["y"] - tools["height"]
-        assert seen / height > share
-        who = frame.locator("#top .who")
-        assert await who.evaluate("(e) => e.scrollHeight <= e.clientHeight")
-        assert await who.evaluate(_LINES) <= 2
-        # No word of it is broken: the longest one fits.
-        assert await who.evaluate("(e) => e.clientWidth") > 60
-
-
-@pytest.mark.parametrize("lang", ["es", "en"])
-async def test_names_of_steps_stand_in_one_line(
-    site: FrameSite, person: TestPerson, open_page: Opener, lang: str
-) -> None:
-    """In the narrow column beside the document, in both languages."""
-    page = await open_page("desktop")
-    await site.open(page, person, autoLoadFile=file_of(LONG))
-    frame = site.frame(page)
-    await ceremony.at(frame, "read")
-    if lang == "en":
-        await frame.get_by_role("button", name="English").click()
-    for name in await frame.locator("#progress li span").all():
-        assert await name.evaluate(_LINES) == 1
 
 
 async def test_low_frame_shows_the_number_of_the_page(
