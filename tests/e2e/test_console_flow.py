@@ -1,6 +1,7 @@
 """What administrators do in the console, in real browsers."""
 
 import re
+import uuid
 from itertools import product
 
 import httpx
@@ -27,15 +28,15 @@ _REFUSED = "chrome-error://chromewebdata/"
 KEY = re.compile(r"rbk_test_[0-9a-z]{12}_[0-9A-Za-z]{49}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def administrator(appliance: Appliance) -> Administrator:
-    """Somebody new."""
+    """Somebody who signs in once."""
     return new_administrator(appliance)
 
 
-def code_of(administrator: Administrator) -> str:
+def new_code() -> str:
     """A code for an integrator that nobody has."""
-    return f"estudio-{administrator.name.rpartition('.')[2]}"
+    return f"estudio-{uuid.uuid4().hex[:6]}"
 
 
 async def fill(page: Page, **fields: str) -> None:
@@ -57,8 +58,8 @@ async def send(page: Page, name: str) -> None:
 
 async def make_key(page: Page, administrator: Administrator) -> str:
     """Sign in and make an integrator with a key, which is shown; its code."""
-    code = code_of(administrator)
-    await administrator.sign_in(page, "/admin/integrators/new")
+    code = new_code()
+    await administrator.be_signed_in(page, "/admin/integrators/new")
     await fill(page, Código=code, Nombre="Estudio")
     await send(page, "Crear")
     await page.goto(administrator.url(f"/admin/integrators/{code}/keys"))
@@ -79,7 +80,7 @@ async def test_integrator_domain_and_key(
     page: Page, appliance: Appliance, administrator: Administrator
 ) -> None:
     """From an empty list to a key that opens a session."""
-    code = code_of(administrator)
+    code = new_code()
     await administrator.sign_in(page)
     await page.get_by_role("link", name="Integradores").click()
     await page.get_by_role("link", name="Crear un integrador").click()
@@ -125,7 +126,7 @@ async def test_keyboard_alone_suffices(
     page: Page, administrator: Administrator
 ) -> None:
     """Sign-in, integrator, domain and key without a mouse, focus always in sight."""
-    code = code_of(administrator)
+    code = new_code()
     await page.goto(administrator.url())
     for label, value in {
         "Nombre": administrator.name,
@@ -178,7 +179,7 @@ async def test_focus_is_seen_on_every_control(
     page: Page, administrator: Administrator
 ) -> None:
     """Whatever Tab reaches has an outline."""
-    await administrator.sign_in(page, "/admin/_ui")
+    await administrator.be_signed_in(page, "/admin/_ui")
     seen = set()
     for _ in range(90):
         await page.keyboard.press("Tab")
@@ -240,9 +241,9 @@ async def test_blocked_origin_shows_by_itself(
     page: Page, appliance: Appliance, administrator: Administrator
 ) -> None:
     """An origin that tries shows without a reload; allowing it asks back."""
-    code = code_of(administrator)
+    code = new_code()
     tried = "https://otro.example"
-    await administrator.sign_in(page, "/admin/integrators/new")
+    await administrator.be_signed_in(page, "/admin/integrators/new")
     await fill(page, Código=code, Nombre="Estudio")
     await send(page, "Crear")
     await page.goto(administrator.url(f"/admin/integrators/{code}/domains"))
@@ -273,10 +274,10 @@ async def test_invited_person_enrols(
     administrator: Administrator,
 ) -> None:
     """The link of the console ends in a certificate that its page shows by itself."""
-    await administrator.sign_in(page, "/admin/people/new")
+    await administrator.be_signed_in(page, "/admin/people/new")
     await page.get_by_label("CUIL").fill(appliance.next_cuil())
     await fill(page, Nombre="Eva Ñandú")
-    await page.get_by_label("Correo").fill(f"{code_of(administrator)}@demo.example")
+    await page.get_by_label("Correo").fill(f"{new_code()}@demo.example")
     await page.get_by_label("Una persona de prueba").check()
     await button(page, "Generar el enlace").click()
     link = await page.get_by_role("textbox", name="Enlace de alta").text_content()
@@ -301,7 +302,7 @@ async def test_request_is_made_and_followed(
 ) -> None:
     """A request made here is signed elsewhere, and its page tells it by itself."""
     signer = appliance.new_person("Rocío Vera")
-    await administrator.sign_in(page, f"/admin/requests/new?cuil={signer.cuil}")
+    await administrator.be_signed_in(page, f"/admin/requests/new?cuil={signer.cuil}")
     await choose_file(page.get_by_label("Documento"), "Acta.pdf", pdfs.one_page())
     await page.get_by_label("Integrador").fill("integrador de pru")
     offered = page.locator("#l-integrator option[value=demo]")
@@ -330,7 +331,7 @@ async def test_english_is_chosen_and_kept(
     page: Page, administrator: Administrator
 ) -> None:
     """One button changes the language, here and on the pages after."""
-    await administrator.sign_in(page, "/admin/people")
+    await administrator.be_signed_in(page, "/admin/people")
 
     await button(page, "English").click()
 
@@ -366,7 +367,7 @@ async def test_time_is_told_in_full_on_focus(
     page: Page, administrator: Administrator
 ) -> None:
     """A relative time shows date, time and zone when it is reached."""
-    await administrator.sign_in(page, "/admin/_ui")
+    await administrator.be_signed_in(page, "/admin/_ui")
     time = page.locator("time.when").first
     full = time.locator(".when-full")
     await expect(full).to_have_css("opacity", "0")
@@ -388,7 +389,7 @@ async def test_menus_are_short_on_a_phone(
         )
         return len(set(tops))
 
-    await administrator.sign_in(phone)
+    await administrator.be_signed_in(phone)
     menu = phone.get_by_role("navigation", name="Principal").get_by_role("link")
     for number in range(await menu.count()):
         await menu.nth(number).click()
@@ -412,7 +413,7 @@ async def test_filters_stand_in_columns(
 ) -> None:
     """Boxes are of one width and below each other; both days are side by side."""
     page = await open_page("phone")
-    await administrator.sign_in(page)
+    await administrator.be_signed_in(page)
     for place, (size, (width, height)) in product(("audit", "requests"), SIZES.items()):
         await page.set_viewport_size({"width": width, "height": height})
         await page.goto(administrator.url(f"/admin/{place}"))
@@ -440,7 +441,7 @@ async def test_console_shows_in_no_frame(
     page: Page, administrator: Administrator, host: HostPage, name: str
 ) -> None:
     """No page shows the console inside itself, whatever its site."""
-    await administrator.sign_in(page)
+    await administrator.be_signed_in(page)
     address = administrator.url("/admin/people")
     host.put("/", f"<!doctype html><title>x</title><iframe src={address}></iframe>")
 
@@ -450,9 +451,10 @@ async def test_console_shows_in_no_frame(
 
 
 async def test_firefox_signs_in_and_makes_a_key(
-    open_firefox: Opener, administrator: Administrator
+    open_firefox: Opener, appliance: Appliance
 ) -> None:
     """The cookie, the forms and the policy hold in Firefox too."""
+    administrator = new_administrator(appliance)
     page = await open_firefox()
     await make_key(page, administrator)
 
@@ -468,7 +470,7 @@ async def test_certificate_is_revoked_by_keyboard(
 ) -> None:
     """Reason, confirmation, and the page that sees it published by itself."""
     person = appliance.new_person("Delfina Acuña")
-    await administrator.sign_in(page, f"/admin/people/{person.id}")
+    await administrator.be_signed_in(page, f"/admin/people/{person.id}")
     card = page.get_by_role("article")
     await press_on(page, card.get_by_role("link", name="Revocar"))
     await expect(page.get_by_role("heading", level=1)).to_contain_text("Delfina Acuña")
@@ -507,7 +509,7 @@ async def test_attacked_account_is_helped_by_keyboard(
 
     appliance.do(attack)
     page = await open_page(size)
-    await administrator.sign_in(page, "/admin/health")
+    await administrator.be_signed_in(page, "/admin/health")
     if lang:
         await send(page, lang)
     forget, code = words

@@ -7,13 +7,13 @@ await page.goto(marta.url("/admin/people"))
 
 import secrets
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import pyotp
 from cryptography.hazmat.primitives import hashes
-from playwright.async_api import Page, expect
+from playwright.async_api import Cookie, Page, expect
 from sqlalchemy import update
 
 from appliance.bootstrap import Front
@@ -39,6 +39,7 @@ class Administrator:
     name: str
     password: str
     totp: pyotp.TOTP
+    _cookies: list[Cookie] = field(default_factory=list, repr=False)
 
     def url(self, path: str = "/admin/") -> str:
         """An address of the console."""
@@ -65,6 +66,29 @@ class Administrator:
         await page.get_by_label("Contraseña").fill(self.password)
         await page.get_by_label("Código").fill(self.code())
         await page.get_by_role("button", name="Ingresar").click()
+        await page.wait_for_url(self.url(then))
+
+    async def be_signed_in(self, page: Page, then: str = "/admin/") -> None:
+        """Be where a sign-in leads: by that of an earlier page, if there was one."""
+        if not self._cookies:
+            await self.sign_in(page, then)
+            self._cookies = await page.context.cookies(self.url())
+            return
+        await page.context.add_cookies(
+            [
+                {
+                    "name": cookie["name"],
+                    "value": cookie["value"],
+                    "domain": cookie["domain"],
+                    "path": cookie["path"],
+                    "httpOnly": cookie["httpOnly"],
+                    "secure": cookie["secure"],
+                    "sameSite": cookie["sameSite"],
+                }
+                for cookie in self._cookies
+            ]
+        )
+        await page.goto(self.url(then))
         await page.wait_for_url(self.url(then))
 
 
