@@ -5,6 +5,7 @@ Source: spec "Events", "Browser messages"; decisions "Iframe".
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.parts.appliance import Appliance, TestPerson
 from tests.parts.browsers import Opener, until
 from tests.parts.frame_host import FrameSite, file_of, user_data
 from tests.parts.host_page import HostPage
+from tests.parts.lent_person import lend
 
 PDF = pdfs.one_page()
 OTHER = pdfs.pages(3)
@@ -252,61 +254,77 @@ NOT_BASE64 = [
 """What is no Base64, or none of anything."""
 
 
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A frame that was acked and has no document: one that is refused leaves it so."""
+
+    site: FrameSite
+    page: Page
+    init: dict[str, Any]
+
+    async def give(self, way: str, file: dict[str, str]) -> dict[str, Any]:
+        """Send a document that is refused, by either message; the error."""
+        earlier = len(await self.site.payloads(self.page, "error"))
+        if way == "autoLoadFile":
+            key = {"idemKey": f"key {earlier}", "autoLoadFile": file}
+            await self.site.send(self.page, "init", {**self.init, **key})
+        else:
+            await self.site.send(self.page, "load.file", file)
+        return await self.site.wait(self.page, "error", earlier + 1)
+
+
+@pytest.fixture(scope="module")
+async def connected(
+    appliance: Appliance, people: dict[Appliance, TestPerson], chromium: Browser
+) -> AsyncIterator[Connected]:
+    """A connected frame that tests share."""
+    opener = Opener(chromium, None)
+    with HostPage() as host:
+        site = FrameSite(appliance, host)
+        page = await opener()
+        init = await site.open(page, lend(appliance, people))
+        yield Connected(site, page, init)
+        assert await site.payloads(page, "document.loaded") == []
+        await opener.close()
+    opener.watch.check()
+
+
 @pytest.mark.parametrize("way", ["autoLoadFile", "load.file"])
-async def test_data_prefix_is_base64_invalid(
-    site: FrameSite, person: TestPerson, page: Page, way: str
-) -> None:
+async def test_data_prefix_is_base64_invalid(connected: Connected, way: str) -> None:
     """A `data:` prefix is told, whichever way the document came; nothing loads."""
     wrong = file_of(PDF)
     wrong["base64"] = f"data:application/pdf;base64,{wrong['base64']}"
-    if way == "autoLoadFile":
-        await site.open(page, person, autoLoadFile=wrong)
-    else:
-        await site.open(page, person)
-        await site.send(page, "load.file", wrong)
+    site, page = connected.site, connected.page
 
-    error = await site.wait(page, "error")
+    error = await connected.give(way, wrong)
     assert error["code"] == "BASE64_INVALID"
     assert error["field"] == ("base64" if way == "load.file" else f"{way}.base64")
     assert await site.payloads(page, "document.loaded") == []
 
 
-async def test_base64_is_read_strictly(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
+async def test_base64_is_read_strictly(connected: Connected) -> None:
     """Blanks, other alphabets, wrong padding, junk and stray bits are all refused."""
-    await site.open(page, person)
-
-    for count, base64 in enumerate(NOT_BASE64, 1):
-        await site.send(page, "load.file", {**file_of(PDF), "base64": base64})
-        told = await site.wait(page, "error", count)
+    for base64 in NOT_BASE64:
+        told = await connected.give("load.file", {**file_of(PDF), "base64": base64})
         assert told["code"] == ("BASE64_INVALID" if base64 else "DOCUMENT_EMPTY")
-    assert await site.payloads(page, "document.loaded") == []
+    assert await connected.site.payloads(connected.page, "document.loaded") == []
 
 
-async def test_other_mime_is_refused(
-    site: FrameSite, person: TestPerson, page: Page
-) -> None:
+async def test_other_mime_is_refused(connected: Connected) -> None:
     """Only application/pdf is taken."""
-    await site.open(page, person)
-    await site.send(page, "load.file", {**file_of(PDF), "mime": "image/png"})
+    told = await connected.give("load.file", {**file_of(PDF), "mime": "image/png"})
 
-    assert (await site.wait(page, "error"))["code"] == "MIME"
+    assert told["code"] == "MIME"
 
 
 @pytest.mark.parametrize("way", ["autoLoadFile", "load.file"])
 async def test_name_of_a_document_is_refused_at_its_field(
-    site: FrameSite, person: TestPerson, page: Page, way: str
+    connected: Connected, way: str
 ) -> None:
     """The service does not see the message; the frame says which field it was."""
     file = {**file_of(PDF), "fileName": "../contrato.pdf"}
-    if way == "autoLoadFile":
-        await site.open(page, person, autoLoadFile=file)
-    else:
-        await site.open(page, person)
-        await site.send(page, "load.file", file)
 
-    error = await site.wait(page, "error")
+    error = await connected.give(way, file)
     prefix = "autoLoadFile." if way == "autoLoadFile" else ""
     assert (error["code"], error["field"]) == ("FILENAME", f"{prefix}fileName")
 

@@ -180,17 +180,19 @@ async def test_prefix_and_blanks_are_told_apart(
     assert "espacios" in said[1]
 
 
-@pytest.mark.parametrize("file", [{}, "x", [], 7])
 async def test_empty_document_of_init_is_named(
-    site: FrameSite, person: TestPerson, page: Page, file: Any
+    site: FrameSite, person: TestPerson, page: Page
 ) -> None:
     """It is no init without a document: something was meant to be there."""
-    await site.open(page, person, autoLoadFile=file)
-
-    error = await site.wait(page, "error")
-    assert error["code"] == "INIT_INVALID"
-    assert error["field"].startswith("autoLoadFile")
-    await refused(site, page, error)
+    init = await site.open(page, person)
+    empty: tuple[Any, ...] = ({}, "x", [], 7)
+    for count, file in enumerate(empty, 1):
+        wrong = {**init, "idemKey": f"key {count}", "autoLoadFile": file}
+        await site.send(page, "init", wrong)
+        error = await site.wait(page, "error", count)
+        assert error["code"] == "INIT_INVALID"
+        assert error["field"].startswith("autoLoadFile")
+        await refused(site, page, error)
 
 
 async def test_init_that_names_no_content_preloads_nothing(

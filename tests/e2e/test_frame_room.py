@@ -51,6 +51,11 @@ _COVERED = """(e) => {
     .map(([x, y]) => `${x}, ${y} of ${innerWidth}, ${innerHeight}`);
 }"""
 
+_EACH_COVERED = f"""(all) => all.map((e) => {{
+  e.scrollIntoViewIfNeeded();
+  return [e.innerText || e.id, ({_COVERED})(e)];
+}})"""
+
 
 async def _placing(
     site: FrameSite, person: TestPerson, opener: Opener, pdf: bytes
@@ -109,10 +114,8 @@ async def test_every_choice_is_reached(
     for window in WINDOWS:
         await _again(frame, window)
         await _pictures(open_page, frame, f"{window[0]}x{window[1]}-fields")
-        for choice in await choices.all():
-            await choice.scroll_into_view_if_needed()
-            if fault := await choice.evaluate(_COVERED):
-                faults[f"{window} {await choice.inner_text()}"] = fault
+        covered = await choices.evaluate_all(_EACH_COVERED)
+        faults |= {f"{window} {name}": fault for name, fault in covered if fault}
         share = await frame.evaluate(_SHARE)
         if share < LEAST_SHARE:
             faults[f"{window} share"] = round(share, 2)

@@ -5,7 +5,7 @@ Source: decisions "Iframe".
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from playwright.async_api import Page, Route, expect
@@ -13,7 +13,7 @@ from playwright.async_api import Page, Route, expect
 from tests import pdfs
 from tests.parts import ceremony
 from tests.parts.appliance import TestPerson
-from tests.parts.browsers import Opener, axe, is_focused, press_on, tab_to
+from tests.parts.browsers import Opener, axe, is_focused, press_on, resize, tab_to
 from tests.parts.frame_host import FrameSite, file_of
 
 PDF = pdfs.one_page()
@@ -184,29 +184,31 @@ async def test_document_that_the_browser_cannot_draw_is_shown_by_pictures(
     await ceremony.whole(frame, person)
 
 
-@pytest.mark.parametrize(
-    ("width", "height"),
-    [(400, 500), (320, 256), pytest.param(844, 390, marks=pytest.mark.long)],
-)
+SMALL: Final = ((400, 500), (320, 256), (844, 390))
+"""The least recommended size, 400 % zoom, and a phone on its side: width, height."""
+
+
 async def test_small_frames_hide_nothing(
-    site: FrameSite, person: TestPerson, open_page: Opener, width: int, height: int
+    site: FrameSite, person: TestPerson, open_page: Opener
 ) -> None:
-    """The least recommended size, 400 % zoom, and a phone on its side."""
-    page = await open_page(viewport={"width": width, "height": height})
+    """In every step nothing is wider than the frame or too small for a finger."""
+    page = await open_page()
     await site.open(page, person, autoLoadFile=file_of(PDF))
     frame = site.frame(page)
     faults: dict[str, Any] = {}
 
     async def look(step: str) -> None:
         await ceremony.at(frame, step)
-        wide = await frame.evaluate(
-            "(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)"
-            "(document.documentElement)"
-        )
-        low = await frame.evaluate(_SMALL_TARGETS)
-        if wide or low:
-            faults[step] = [wide, low]
-        await open_page.picture(page, f"frame-small-{width}x{height}-{step}")
+        for size in SMALL:
+            await resize(page, size, frame)
+            wide = await frame.evaluate(
+                "(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)"
+                "(document.documentElement)"
+            )
+            low = await frame.evaluate(_SMALL_TARGETS)
+            if wide or low:
+                faults[f"{step} in {size}"] = [wide, low]
+            await open_page.picture(page, f"frame-small-{size[0]}x{size[1]}-{step}")
 
     await look("read")
     await ceremony.go(frame)
