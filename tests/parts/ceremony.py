@@ -6,14 +6,52 @@ await choose_place(frame)
 await sign(frame, person)
 """
 
-from playwright.async_api import Frame, expect
+import asyncio
+from typing import Final
+
+from playwright.async_api import Error, Frame
 
 from tests.parts.appliance import TestPerson
+from tests.parts.browsers import PATIENCE_MS
+
+_AT: Final = """(name) => new Promise((done) => {
+  const look = () => {
+    if (document.body?.dataset.step !== name) return;
+    watch.disconnect();
+    done();
+  };
+  const watch = new MutationObserver(look);
+  const what = { subtree: true, childList: true, attributeFilter: ["data-step"] };
+  watch.observe(document, what);
+  look();
+})"""
+_GONE: Final = ("context was destroyed", "navigat")
+"""What Playwright says of a document that another one took the place of."""
 
 
 async def at(frame: Frame, name: str) -> None:
-    """Wait until a step is shown."""
-    await expect(frame.locator("body")).to_have_attribute("data-step", name)
+    """Wait until a step is shown, in this document or in one that follows.
+
+    The page tells when: asking again and again would take longer, and the processor.
+    """
+    try:
+        async with asyncio.timeout(PATIENCE_MS / 1000):
+            await _until_at(frame, name)
+    except TimeoutError as exc:
+        shown = await frame.locator("body").inner_text()
+        msg = f"step {name} never came; shown is: {shown}"
+        raise AssertionError(msg) from exc
+
+
+async def _until_at(frame: Frame, name: str) -> None:
+    while True:
+        try:
+            await frame.evaluate(_AT, name)
+        except Error as exc:
+            if not any(words in exc.message for words in _GONE):
+                raise
+        else:
+            return
 
 
 async def go(frame: Frame) -> None:

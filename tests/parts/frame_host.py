@@ -46,10 +46,24 @@ body { margin: 0 } iframe { width: 100%; height: 100dvh; border: 0; display: blo
 <script>
 const log = [];
 const frames = [];
+const waiting = new Set();
 addEventListener("message", ({ data, origin, source }) => {
   log.push({ type: data?.type, payload: data?.payload, origin,
              frame: frames.findIndex((frame) => frame.contentWindow === source) });
+  for (const look of waiting) look();
 });
+const payloads = (type) => log.filter((m) => m.type === type).map((m) => m.payload);
+function arrived(type, count) {
+  return new Promise((done) => {
+    const look = () => {
+      if (payloads(type).length < count) return;
+      waiting.delete(look);
+      done(payloads(type)[count - 1]);
+    };
+    waiting.add(look);
+    look();
+  });
+}
 function mount(src) {
   const frame = document.createElement("iframe");
   frame.id = `firma${frames.length || ""}`;
@@ -206,24 +220,24 @@ class FrameSite:
 
     async def payloads(self, page: Page, name: str) -> list[dict[str, Any]]:
         """Payloads of one type, in order."""
-        kind = f"{self.prefix}.{name}"
-        return [m["payload"] for m in await self.log(page) if m["type"] == kind]
+        found: list[dict[str, Any]] = await page.evaluate(
+            "(type) => payloads(type)", f"{self.prefix}.{name}"
+        )
+        return found
 
     async def wait(
         self, page: Page, name: str, count: int = 1, timeout_ms: float = PATIENCE_MS
     ) -> dict[str, Any]:
         """Wait until so many messages of a type came; the last one's payload."""
+        wanted = [f"{self.prefix}.{name}", count]
+        coming = page.evaluate("([type, count]) => arrived(type, count)", wanted)
         try:
-            await page.wait_for_function(
-                "([type, count]) => log.filter((m) => m.type === type).length >= count",
-                arg=[f"{self.prefix}.{name}", count],
-                timeout=timeout_ms,
-            )
-        except Exception as exc:
+            payload: dict[str, Any] = await asyncio.wait_for(coming, timeout_ms / 1000)
+        except TimeoutError as exc:
             told = json.dumps(await self.log(page), ensure_ascii=False)[:3000]
             msg = f"no {name} x{count}; got {told}"
             raise AssertionError(msg) from exc
-        return (await self.payloads(page, name))[count - 1]
+        return payload
 
     def frame(self, page: Page, index: int = -1) -> Frame:
         """The frame's content."""
