@@ -24,6 +24,7 @@ from tests.parts import ceremony
 from tests.parts.appliance import Appliance
 from tests.parts.browsers import Opener, choose_file
 from tests.parts.places import free_port, short_folder
+from tests.parts.rubrica import run_rubrica, start_rubrica
 from tests.validators import pdfsig, pyhanko_valid
 
 Look = Callable[[Page, str], Awaitable[object]]
@@ -59,9 +60,9 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A running trial, as its operator has it: a command line and what it printed."""
+    """A running trial, as its operator has it: its settings and what it printed."""
 
-    command: list[str]
+    settings: Path
     console_url: str
     user: str
     password: str = field(repr=False)
@@ -69,9 +70,9 @@ class Trial:
     roots: list[bytes]
 
     @classmethod
-    def of(cls, command: list[str], roots: list[bytes]) -> "Trial":
+    def of(cls, settings: Path, roots: list[bytes]) -> "Trial":
         """Read what `rubrica demo show` prints."""
-        told = _run(command, "demo", "show")
+        told = _run(settings, "demo", "show")
         user, password = re.findall(r"user (\S+), password (\S+)", told)[0]
         emails = {cuil: email for cuil, _, email in PEOPLE}
         rows = re.findall(r"^(\d\d-\d{8}-\d)  (.*?)  +\S+  +(\S+)$", told, re.MULTILINE)
@@ -80,21 +81,20 @@ class Trial:
             for cuil, name, signing in rows
         ]
         (console_url,) = re.findall(r"console: +(\S+)/admin/", told)
-        return cls(command, console_url, user, password, signers, roots)
+        return cls(settings, console_url, user, password, signers, roots)
 
     def code_of(self, who: str) -> str:
         """The next code of somebody's telephone."""
-        return _run(self.command, "demo", "otp", who).strip()
+        return _run(self.settings, "demo", "otp", who).strip()
 
     @contextmanager
     def site(self, key_file: Path, listen: str) -> Iterator[str]:
         """Run the integrator's site; its origin."""
-        arguments = ["--integrator", CODE, "--api-key-file", str(key_file)]
-        with subprocess.Popen(
-            [*self.command, "demo", "host", *arguments, "--listen", listen],
-            stdout=subprocess.PIPE,
+        given = ("--integrator", CODE, "--api-key-file", str(key_file))
+        with start_rubrica(
+            *("--settings", str(self.settings), "demo", "host"),
+            *(*given, "--listen", listen),
             stderr=subprocess.DEVNULL,
-            text=True,
         ) as process:
             assert process.stdout is not None
             try:
@@ -104,10 +104,8 @@ class Trial:
                 process.terminate()
 
 
-def _run(command: list[str], *arguments: str) -> str:
-    done = subprocess.run(
-        [*command, *arguments], capture_output=True, text=True, check=False
-    )
+def _run(settings: Path, *arguments: str) -> str:
+    done = run_rubrica("--settings", str(settings), *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -297,8 +295,8 @@ def chromium(whole_chromium: Browser) -> Browser:
 def trial() -> Iterator[Trial]:
     """A fresh trial with its demo people."""
     with short_folder() as folder, Appliance.made(folder) as appliance:
-        _run(appliance.command, "demo", "setup")
-        yield Trial.of(appliance.command, appliance.roots)
+        _run(appliance.settings_file, "demo", "setup")
+        yield Trial.of(appliance.settings_file, appliance.roots)
 
 
 async def test_whole_story(trial: Trial, open_page: Opener, tmp_path: Path) -> None:
