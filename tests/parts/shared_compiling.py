@@ -45,5 +45,5 @@ def _compile_once(statement: ClauseElement, dialect: Dialect, **options: Any) ->
 
 def share_compiling() -> None:
     """Have the applications of this process share it."""
-    Rule._compile_builder = _builder_when_asked  # type: ignore[method-assign]  # see above
-    ClauseElement._compile_w_cache = _compile_once  # type: ignore[method-assign]  # see above
+    Rule._compile_builder = _builder_when_asked  # type: ignore[assignment, method-assign]  # as above
+    ClauseElement._compile_w_cache = _compile_once  # type: ignore[assignment, method-assign]  # as above
