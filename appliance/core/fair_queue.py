@@ -157,7 +157,7 @@ class FairQueue:
             raise self._overloaded("full")
 
     def _overloaded(self, cause: str) -> ApplianceError:
-        metrics.POOL_REFUSED.labels(self._name, cause).inc()
+        metrics.count_refused(self._name, cause)
         return ApplianceError(
             ErrorCode.OVERLOADED, extras={"retryAfter": self._limits.retry_after_s}
         )

@@ -194,6 +194,12 @@ HSM_FAULTS: Final = _counter(
     "fault",
     roles=_SIGNING,
 )
+HSM_LAST_FAULT: Final = _gauge(
+    "rubrica_hsm_last_fault_timestamp_seconds",
+    "When a call last had one.",
+    "token",
+    roles=_SIGNING,
+)
 HSM_WAITING.set(0)
 IN_HAND.set(0)
 BELL_CONNECTED.set(0)
@@ -231,6 +237,18 @@ STATUS_REQUESTS: Final = _counter(
     "Questions to outside CAs for OCSP answers and CRLs, by how they ended.",
     "kind",
     "outcome",
+    roles=_CHORES,
+)
+STATUS_LAST_GOOD: Final = _gauge(
+    "rubrica_outside_status_last_success_timestamp_seconds",
+    "When an outside CA last gave a good answer or CRL.",
+    "kind",
+    roles=_CHORES,
+)
+STATUS_LAST_BAD: Final = _gauge(
+    "rubrica_outside_status_last_failure_timestamp_seconds",
+    "When one last gave none.",
+    "kind",
     roles=_CHORES,
 )
 
@@ -347,12 +365,50 @@ POOL_REFUSED: Final = _counter(
     "pool",
     "cause",
 )
+POOL_LAST_REFUSED: Final = _gauge(
+    "rubrica_pool_last_refused_timestamp_seconds",
+    "When one last found no place.",
+    "pool",
+)
 POOL_WAITS: Final = _counter(
     "rubrica_pool_waits", "Callers that had to wait for a place.", "pool"
 )
 POOL_WAIT_SECONDS: Final = _counter(
     "rubrica_pool_wait_seconds", "Time that they waited, in sum.", "pool"
 )
+
+
+def count_refused(pool: str, cause: str) -> None:
+    """Count a caller that found no place.
+
+    Args:
+        pool: as in docs/limits.md.
+        cause: `full` or `late`.
+    """
+    POOL_REFUSED.labels(pool, cause).inc()
+    POOL_LAST_REFUSED.labels(pool).set_to_current_time()
+
+
+def count_hsm_fault(token: str, fault: str) -> None:
+    """Count a fault of a call for the HSM.
+
+    Args:
+        token: its role.
+        fault: its kind.
+    """
+    HSM_FAULTS.labels(token, fault).inc()
+    HSM_LAST_FAULT.labels(token).set_to_current_time()
+
+
+def count_status(kind: str, *, good: bool) -> None:
+    """Count a question to an outside CA.
+
+    Args:
+        kind: `ocsp` or `crl`.
+        good: whether its answer can be used.
+    """
+    STATUS_REQUESTS.labels(kind, "good" if good else "failed").inc()
+    (STATUS_LAST_GOOD if good else STATUS_LAST_BAD).labels(kind).set_to_current_time()
 
 
 @dataclass(frozen=True, slots=True)

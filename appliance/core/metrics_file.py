@@ -18,6 +18,7 @@ import contextlib
 import json
 import math
 import os
+import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -115,6 +116,8 @@ class MetricsFile:
 def snapshot(role: str) -> bytes:
     """All that this process measured, as JSON: `[name, labels, value]` each.
 
+    Beside it stands its host, by the name that its signs of life have.
+
     Args:
         role: of the process; what is another's to measure is left out.
     """
@@ -126,9 +129,9 @@ def snapshot(role: str) -> bytes:
         # `_created` is of a format that we do not speak.
         if not one.name.endswith("_created") and math.isfinite(one.value)
     ]
-    return json.dumps(
-        {"format": FORMAT, "samples": samples}, separators=(",", ":")
-    ).encode()
+    # Containers have a host name each, and may share the folder of figures.
+    told = {"format": FORMAT, "samples": samples, "host": socket.gethostname()}
+    return json.dumps(told, separators=(",", ":")).encode()
 
 
 @asynccontextmanager

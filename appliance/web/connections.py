@@ -99,7 +99,7 @@ class Connections:
         if room and len(self._all) >= self._most:
             room = self._drop_one(self._all)
         if not room:
-            metrics.POOL_REFUSED.labels("connections", "full").inc()
+            metrics.count_refused("connections", "full")
             self._full.tell(open=len(self._all), address=connection.party)
             self._forget_if_empty(connection.party)
             return False

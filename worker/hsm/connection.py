@@ -118,7 +118,7 @@ class HsmConnection:
                 _log.info("hsm.ready", token=label, was=self.reason)
             else:
                 fault = HsmFault.PIN if status is HsmStatus.PIN else HsmFault.DEVICE
-                metrics.HSM_FAULTS.labels(self.token.role.value, fault.value).inc()
+                metrics.count_hsm_fault(self.token.role.value, fault.value)
                 _log.error(
                     "hsm.unavailable", token=label, status=status.value, reason=reason
                 )
@@ -246,7 +246,7 @@ class HsmConnection:
                 return work(self)
         except p11.PKCS11Error as exc:
             fault, reason = classify(exc), describe(exc)
-        metrics.HSM_FAULTS.labels(self.token.role.value, fault.value).inc()
+        metrics.count_hsm_fault(self.token.role.value, fault.value)
         # Outside the handler, so that no context holds the binding's frames.
         if fault is HsmFault.REFUSED:
             raise HsmRefusedError(reason, ErrorCode.SIGNING_FAILED)

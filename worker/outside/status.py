@@ -259,11 +259,11 @@ class OutsideStatus:
                 rest = timedelta(seconds=self._settings.rest_s)
                 self._rests[url] = self._clock.now() + rest
                 reason = str(exc) or type(exc).__name__
-                metrics.STATUS_REQUESTS.labels(kind.value, "failed").inc()
+                metrics.count_status(kind.value, good=False)
                 _log.warning("revocation.failed", host=host_of(url), reason=reason)
             else:
                 self._rests.pop(url, None)
-                metrics.STATUS_REQUESTS.labels(kind.value, "good").inc()
+                metrics.count_status(kind.value, good=True)
                 return found
         return None
 

@@ -62,6 +62,8 @@ class Process:
     is_alive: bool = False
     samples: dict[tuple[str, Labels], float] = field(default_factory=dict)
     """By the sample's name and its labels; empty of a process that is not alive."""
+    host: str = ""
+    """As it says itself; empty where it says none: earlier versions did not."""
     dropped: int = 0
     """Samples that were left out: no role has them, or not so."""
     fault: str = ""
@@ -184,6 +186,8 @@ def _take(process: Process, content: bytes, most: int = MOST_SAMPLES) -> None:
     if told.get("format") != FORMAT:
         fault = "format"
         raise BadFileError(fault)
+    if _is_label(host := told.get("host", "")):
+        process.host = host
     samples: list[Any] = told["samples"]
     process.dropped = max(0, len(samples) - most)
     for one in samples[:most]:

@@ -67,7 +67,7 @@ class Budget:
             self._held[name] + size > self._share(part)
             for name, part in holders.items()
         ):
-            metrics.POOL_REFUSED.labels("body_bytes", "full").inc()
+            metrics.count_refused("body_bytes", "full")
             raise ApplianceError(ErrorCode.OVERLOADED)
         self._sum += size
         for name in holders:
