@@ -5,9 +5,11 @@ and of what every process tells.
 """
 
 import asyncio
+import socket
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import Any
@@ -17,14 +19,18 @@ from cryptography import x509
 from prometheus_client.parser import text_string_to_metric_families
 
 from appliance.call_watch import CallWatch
-from appliance.core.metrics_file import handing_over
+from appliance.core.fair_queue import FairLimits, FairQueue
+from appliance.core.metrics_file import MetricsFile, handing_over
+from appliance.core.work_owner import WorkOwner
 from appliance.domain.clock import SystemClock
 from appliance.domain.errors import ApplianceError, DocumentRefusedError, ErrorCode
 from appliance.domain.hsm import DigestAlgorithm, SignatureScheme
 from appliance.domain.request import SignOutcome
 from appliance.domain.vocab import ActivationState, RequestState
 from appliance.operations.metrics.exposition import exposition
+from appliance.operations.metrics.facts import Facts, facts
 from appliance.operations.metrics.reading import read_all
+from appliance.operations.metrics.verdicts import UNKNOWN
 from appliance.settings import RevocationSettings, TimestampSettings
 from tests import pdfs
 from tests.core_parts import CoreParts
@@ -32,7 +38,7 @@ from tests.integration.test_signing_worker import PlayedSigner, scene_of
 from tests.parts.api_caller import SIGN, Caller
 from tests.parts.fake_ca_site import CaSite, Says
 from tests.parts.fake_tsa import FakeTsa, Mode, OutsideTsa
-from tests.parts.figures import counted, figure
+from tests.parts.figures import alert_of_token, counted, figure, told_by
 from tests.parts.hsm import KEY, HsmInstallation, until
 from tests.parts.outside_ca import OutsideCa, der, ec_key, spki_of
 from tests.parts.pkcs11_shim import Pkcs11Shim
@@ -55,6 +61,7 @@ LAST = "rubrica_tsa_last_{}_timestamp_seconds"
 STATUS = "rubrica_outside_status_requests_total"
 SESSION_HANDLE_INVALID, MECHANISM_INVALID = 0xB3, 0x70
 PROBE_S = 0.2
+AN_HOUR = timedelta(hours=1)
 
 
 # The HSM
@@ -82,9 +89,14 @@ async def test_token_that_goes_is_not_ready_until_it_is_back(
                 await sign(session)
             await until(lambda: hsm(READY, "firma") == 0)
             assert hsm(SESSIONS, "firma") == 0
+            assert alert_of_token("firma") == "RubricaHsmUnavailable"
+            assert alert_of_token("pki", later=AN_HOUR) == ""
         await until(lambda: hsm(READY, "firma") == 1)
         assert hsm(SESSIONS, "firma") == 1
         await sign(session)
+        # It is well again, and was not a moment ago.
+        assert alert_of_token("firma") == "RubricaHsmFaults"
+        assert alert_of_token("firma", later=AN_HOUR) == ""
 
 
 async def test_refused_pin_is_a_fault_of_that_token(keyed: HsmInstallation) -> None:
@@ -99,6 +111,7 @@ async def test_refused_pin_is_a_fault_of_that_token(keyed: HsmInstallation) -> N
         assert session.status is HsmStatus.PIN
         await until(lambda: hsm(READY, "firma") == 0)
         assert hsm(READY, "pki") == 1
+        assert alert_of_token("firma") == "RubricaHsmPinRefused"
         assert counted("signing", FAULTS, token="firma", fault="pin") == before + 1
     file.write_text(right)
     async with keyed.session(probe_s=PROBE_S):
@@ -130,6 +143,9 @@ async def test_faults_of_calls_are_counted_by_kind(
                 except ApplianceError:
                     assert fails
         after = counted("signing", FAULTS, token="firma", fault=fault)
+        await until(lambda: hsm(READY, "firma") == 1)
+        assert alert_of_token("firma") == "RubricaHsmFaults"
+        assert alert_of_token("firma", later=AN_HOUR) == ""
     assert after == before + 6
 
 
@@ -173,7 +189,9 @@ async def test_tsa_that_fails_and_answers_again() -> None:
     async def roots() -> list[bytes]:
         return [outside.root]
 
-    found = []
+    (unasked,) = told_by("chores", [name]).tsas
+    assert (unasked.host, unasked.verdict) == ("", UNKNOWN)
+    found, alerts = [], []
     with FakeTsa(outside, clock) as tsa:
         settings = TimestampSettings.model_validate(
             {"outside": [{"url": tsa.url, "name": name}], "timeout_s": 60}
@@ -185,7 +203,15 @@ async def test_tsa_that_fails_and_answers_again() -> None:
                 except ApplianceError:
                     assert tsa.mode is not Mode.GOOD
                 found.append(fails())
+                (asked_one,) = told_by("chores", [name]).tsas
+                alerts.append(asked_one.verdict.alert)
     assert found == [False, True, True, False]
+    assert alerts == ["", "RubricaTsaFails", "RubricaTsaFails", ""]
+    host = socket.gethostname()
+    assert (asked_one.host, asked_one.good, asked_one.failed) == (host, 2, 2)
+    assert asked_one.last_good is not None
+    assert asked_one.last_bad is not None
+    assert asked_one.last_bad <= asked_one.last_good
     asked = "rubrica_tsa_requests_total"
     assert counted("chores", asked, tsa=name, outcome="failed") == 2
     assert counted("chores", asked, tsa=name, outcome="granted") == 2
@@ -206,11 +232,21 @@ async def test_outside_ca_that_fails_and_answers_again(
         for leaf in failing:
             with pytest.raises(ApplianceError, match="REVOCATION_UNAVAILABLE"):
                 await _status(settings, sqlite_core, ca, leaf)
+        # An earlier good answer counts for half an hour.
+        assert _alert_of(kind, AN_HOUR) == "RubricaOutsideStatusFails"
         setattr(site, kind, Says.GOOD)
         await _status(settings, sqlite_core, ca, failing[0])
     after = [counted("chores", STATUS, kind=kind, outcome=x) for x in OUTCOMES]
     grown = [new - old for new, old in zip(after, before, strict=True)]
     assert grown == [4, 1]
+    assert _alert_of(kind, AN_HOUR) == ""
+
+
+def _alert_of(kind: str, later: timedelta) -> str:
+    """What the console says of outside CAs."""
+    told = told_by("chores", later=later).outside
+    (found,) = [each.verdict.alert for each in told if each.name == kind]
+    return found
 
 
 OUTCOMES = ("failed", "good")
@@ -224,6 +260,33 @@ async def _status(
     async with GuardedHttp(settings) as http:
         asks = OutsideStatus(settings, http, core.store, core.clock)
         await asks.of(der(leaf), der(ca.issuing), None)
+
+
+async def test_pool_that_turned_somebody_away(tmp_path: Path) -> None:
+    """RubricaPoolFull: while it is full, and for some minutes after it refused."""
+    limits = FairLimits(places=1, per_share=1, per_party=1, waiting=1)
+    queue, file = FairQueue(limits, "pictures"), MetricsFile(tmp_path, "api", 1)
+    one, two, three = (WorkOwner(name, name) for name in "abc")
+
+    def alert(later: timedelta = timedelta()) -> str:
+        file.write()
+        told = facts(read_all(tmp_path), "h", SystemClock().now() + later).pools
+        (found,) = [each.verdict.alert for each in told if each.name == "pictures"]
+        return found
+
+    found = [alert(later=AN_HOUR)]
+    held = await queue.acquire(one)
+    waiter = asyncio.create_task(queue.acquire(two))
+    await asyncio.sleep(0)
+    found.append(alert(later=AN_HOUR))
+    with pytest.raises(ApplianceError, match="OVERLOADED"):
+        await queue.acquire(three)
+    held.release()
+    (await waiter).release()
+    assert [*found, alert(), alert(later=AN_HOUR)] == ["", FULL, FULL, ""]
+
+
+FULL = "RubricaPoolFull"
 
 
 # Signatures, calls and jobs
@@ -359,12 +422,14 @@ def test_process_of_another_version_says_so(tmp_path: Path) -> None:
         for labels, _ in told_of(tmp_path, "rubrica_build_info", role)
     }
     assert found == {version("rubrica"), "0.0.7"}
+    assert seen(tmp_path).versions == tuple(sorted(found))
     assert distribution("rubrica").version != "0.0.7"
 
 
 def test_process_with_many_files_open_says_so(tmp_path: Path) -> None:
     """RubricaDescriptorsRunOut: over four fifths of what it may have."""
-    parts = []
+    parts: list[float] = []
+    alerts: list[str] = []
     for files in (10, 90):
         process(
             tmp_path,
@@ -376,12 +441,15 @@ def test_process_with_many_files_open_says_so(tmp_path: Path) -> None:
         ((_, open_ones),) = told_of(tmp_path, "rubrica_process_open_fds", "api")
         ((_, most),) = told_of(tmp_path, "rubrica_process_max_fds", "api")
         parts.append(open_ones / most)
+        alerts += [each.verdict.alert for each in seen(tmp_path).processes]
     assert parts[0] < 0.8 < parts[1] <= 1
+    assert alerts == ["", "RubricaDescriptorsRunOut"]
 
 
 async def test_event_loop_that_is_held_up_says_how_late_it_was(tmp_path: Path) -> None:
     """RubricaEventLoopLags: more than a second, and less once it gets on."""
-    lags = []
+    lags: list[float] = []
+    alerts: list[str] = []
     async with handing_over(tmp_path, "api", 1, every_s=0.05):
         # It writes as soon as it has its turn.
         await asyncio.sleep(0)
@@ -393,7 +461,14 @@ async def test_event_loop_that_is_held_up_says_how_late_it_was(tmp_path: Path) -
                 assert time.monotonic() < deadline
                 await asyncio.sleep(0)
             lags.append(lag)
+            alerts += [each.verdict.alert for each in seen(tmp_path).processes]
     assert lags[0] > 1 > lags[1], lags
+    assert alerts == ["RubricaEventLoopLags", ""]
+
+
+def seen(folder: Path) -> Facts:
+    """What the console makes of a folder of figures."""
+    return facts(read_all(folder), "h", SystemClock().now())
 
 
 def _lag(folder: Path) -> float:

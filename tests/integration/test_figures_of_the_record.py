@@ -27,6 +27,7 @@ from appliance.domain.ids import TaskId, new_id
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.trust import AnchorPurpose
 from appliance.domain.vocab import CertificateKind, CertificateState, TaskKind
+from appliance.operations.metrics.facts import DISK_BYTES
 from appliance.services.hsm_tasks import HsmTasks
 from appliance.services.record_metrics import RecordMetrics
 from appliance.storage.database_time import database_time
@@ -36,7 +37,7 @@ from hsm_config.certificates import key_identifier
 from tests.core_parts import CoreParts, core_settings, open_core_parts
 from tests.fakes import MovingClock
 from tests.parts.claims import claim
-from tests.parts.figures import figure
+from tests.parts.figures import alert_of_ground, figure
 from tests.parts.level_scene import L, P, a_moment_ago, make_scene, profile
 from tests.parts.outside_ca import (
     Form,
@@ -305,15 +306,17 @@ async def test_clock_goes_wrong(tmp_path: Path, migrated_url: str) -> None:
     engines = open_engines(settings)
     core = CoreParts(settings, cast("MovingClock", clock), SqlStore(engines, clock, ""))
     check = ClockCheck(clock, lambda: database_time(engines), lambda: None)
-    offs = []
+    offs, alerts = [], []
     for clock.by_s in (0.0, 3.0, -3.0, 0.0):
         await look(core, check)
         offs.append(told("rubrica_clock_offset_seconds") or 0.0)
+        alerts.append(alert_of_ground("clock"))
     await core.close()
 
     # Sure is what was between the asking and the answer.
     assert offs[0] == offs[3] == 0
     assert all(2 < off <= 3 for off in offs[1:3]), offs
+    assert alerts == ["", "RubricaClockOff", "RubricaClockOff", ""]
 
 
 async def test_database_goes_away_and_comes_back(
@@ -323,7 +326,7 @@ async def test_database_goes_away_and_comes_back(
     name = database_name(migrated_url)
     away = (f"ALTER DATABASE {name} ALLOW_CONNECTIONS false", CUT.format(name))
     async with open_core_parts(core_settings(tmp_path, migrated_url)) as core:
-        ups, known = [], []
+        ups, known, alerts = [], [], []
         for statements in (
             (),
             away,
@@ -333,8 +336,10 @@ async def test_database_goes_away_and_comes_back(
                 postgres_server.execute(statement)
             await look(core)
             ups.append(told("rubrica_record_up"))
+            alerts.append(alert_of_ground("database"))
             known.append(told("rubrica_queue_length", queue="activations"))
     assert ups == [1, 0, 1]
+    assert alerts == ["", "RubricaDatabaseAway", ""]
     assert known == [0, None, 0]
 
 
@@ -342,6 +347,10 @@ async def test_documents_disk_fills(sqlite_core: CoreParts) -> None:
     """RubricaDiskFull: what is left of it, to the byte that others find."""
     folder = sqlite_core.settings.documents_dir
     folder.mkdir(parents=True, exist_ok=True)
+    await look(sqlite_core)
+    free = told("rubrica_documents_disk_free_bytes")
+    assert free is not None
+    assert (alert_of_ground("disk") == "") is (free >= DISK_BYTES)
     with small_disk(folder, 8_388_608) as made:
         if not made:
             pytest.skip("mounting a tmpfs needs root")
@@ -350,6 +359,7 @@ async def test_documents_disk_fills(sqlite_core: CoreParts) -> None:
         filler = fill(folder, leave_bytes=65_536)
         await look(sqlite_core)
         after = told("rubrica_documents_disk_free_bytes")
+        assert alert_of_ground("disk") == "RubricaDiskFull"
         filler.unlink()
     assert before is not None
     assert after is not None

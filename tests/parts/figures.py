@@ -5,7 +5,11 @@
 What is read went the whole way: through what is handed over, and what is taken of it.
 """
 
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
 from appliance.core.metrics_file import snapshot
+from appliance.operations.metrics.facts import Facts, facts
 from appliance.operations.metrics.reading import own
 
 
@@ -29,3 +33,39 @@ def figure(role: str, name: str, **labels: str) -> float | None:
 def counted(role: str, name: str, **labels: str) -> float:
     """The same of a counter, which begins at 0 where it is not told."""
     return figure(role, name, **labels) or 0.0
+
+
+def told_by(
+    role: str, tsas: Iterable[str] = (), later: timedelta = timedelta()
+) -> Facts:
+    """What this process's figures come to on the console's page of health.
+
+    Args:
+        role: that it is taken for.
+        tsas: names that may be asked.
+        later: how much later somebody looks.
+    """
+    return facts([own(snapshot(role), role)], "h", datetime.now(UTC) + later, tsas)
+
+
+def alert_of_token(token: str, later: timedelta = timedelta()) -> str:
+    """The alert that tells of a token; empty while it is well.
+
+    Args:
+        token: its role.
+        later: how much later somebody looks.
+    """
+    told = told_by("signing", later=later).tokens
+    (found,) = [each.verdict.alert for each in told if each.token == token]
+    return found
+
+
+def alert_of_ground(kind: str) -> str:
+    """The same of what the chores' host stands on.
+
+    Args:
+        kind: `database`, `disk` or `clock`.
+    """
+    told = told_by("chores").grounds
+    (found,) = [each.verdict.alert for each in told if each.kind == kind]
+    return found

@@ -1,0 +1,85 @@
+"""Verdicts of what the record tells of an installation as a whole.
+
+Bounds and alerts as in `appliance.operations.metrics.verdicts`.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from appliance.domain.levels import UpkeepCount
+from appliance.domain.trust import ExpiringKind
+from appliance.operations.metrics.verdicts import (
+    GOOD,
+    State,
+    Verdict,
+    alarm,
+)
+from appliance.services.installation_state import Publication, Queue
+
+BACKUP: Final = timedelta(hours=36)
+ENDS: Final = timedelta(days=30)
+ENDS_OF: Final = {
+    ExpiringKind.OCSP: timedelta(days=20),
+    ExpiringKind.SIGNER: timedelta(days=3),
+}
+"""Those that are renewed by themselves before."""
+
+
+def of_queue(queue: Queue) -> Verdict:
+    """How a queue stands.
+
+    Args:
+        queue: as it was looked at.
+    """
+    return alarm("RubricaQueueWaits") if queue.is_late else GOOD
+
+
+def of_publication(publication: Publication) -> Verdict:
+    """Whether what verifiers ask for is made anew in time.
+
+    Args:
+        publication: a CRL, or the OCSP answer that ends first.
+    """
+    if not publication.is_old:
+        return GOOD
+    is_ocsp = publication.name == "ocsp"
+    return alarm("RubricaOcspOld" if is_ocsp else "RubricaCrlOld")
+
+
+def of_levels(overdue: Iterable[UpkeepCount]) -> Verdict:
+    """Whether documents wait too long for their level.
+
+    Args:
+        overdue: those that do.
+    """
+    return alarm("RubricaLevelsBehind") if any(overdue) else GOOD
+
+
+def of_backup(made: datetime | None, now: datetime, *, trial: bool) -> Verdict | None:
+    """Whether the last backup is too old; None where nobody needs one.
+
+    Args:
+        made: when; None: there never was one.
+        now: the present time.
+        trial: whether the installation is one.
+    """
+    if made is None and trial:
+        return None
+    is_old = made is None or now - made > BACKUP
+    return alarm("RubricaBackupOld") if is_old else GOOD
+
+
+def of_certificate(kind: ExpiringKind, end: datetime, now: datetime) -> Verdict:
+    """How near a certificate's end is.
+
+    Args:
+        kind: what it is of.
+        end: of the first of that kind to end.
+        now: the present time.
+    """
+    is_signer = kind is ExpiringKind.SIGNER
+    alert = alarm("RubricaSignersEnd" if is_signer else "RubricaCertificateEnds")
+    if end <= now:
+        return Verdict(State.BAD, alert.alert)
+    return alert if end - now < ENDS_OF.get(kind, ENDS) else GOOD
