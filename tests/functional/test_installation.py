@@ -131,6 +131,26 @@ def test_every_role_hands_its_figures_over(machine: Booted) -> None:
     assert seen.stdout.split() == ["metrics", "0"]
 
 
+def test_console_reads_all_figures_and_writes_its_own(machine: Booted) -> None:
+    """By the groups that its unit gives it; another role reads its own alone."""
+    told = machine.run(
+        "pid=$(systemctl show -P MainPID rubrica-admin.service);"
+        "groups=$(awk '/^Groups:/ {$1 = \"\"; print}' /proc/$pid/status | xargs);"
+        "as() {"
+        "  setpriv --reuid=$1 --regid=$1 --groups=$(echo $2 | tr ' ' ,) $3 $4 2>&1; };"
+        "cd /run/rubrica/metrics;"
+        "for role in api embed admin signing chores sandbox; do"
+        '  as rubrica-admin "$groups" cat $role/1.json >/dev/null && echo read $role;'
+        '  as rubrica-admin "$groups" touch $role/x >/dev/null && echo wrote $role;'
+        "  as rubrica-api rubrica cat $role/1.json >/dev/null && echo api $role;"
+        "done; rm -f admin/x"
+    )
+
+    roles = ("api", "embed", "admin", "signing", "chores", "sandbox")
+    wanted = {*(f"read {role}" for role in roles), "wrote admin", "api api"}
+    assert set(told.stdout.splitlines()) == wanted
+
+
 def test_secrets_are_nobodys_but_their_roles(machine: Booted) -> None:
     """A role reads what it was handed, and no file that it was made from."""
     told = machine.run(
