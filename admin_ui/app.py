@@ -10,7 +10,7 @@ from jinja2 import StrictUndefined
 from quart import Quart, g, redirect, request, url_for
 from quart.typing import ResponseReturnValue
 
-from admin_ui import assets, session, story, times, words
+from admin_ui import assets, figures, health_words, session, story, times, words
 from admin_ui.core import KEY, core
 from admin_ui.pages import (
     account,
@@ -88,6 +88,7 @@ def create_console(console: AdminFront) -> Quart:
     face = Face(console.settings.web.admin_url, session.admit, error_page, _HEADERS)
     app = create_app("admin_ui", settings=console.settings, face=face)
     app.extensions[KEY] = console
+    app.extensions[figures.KEY] = figures.HostFigures(console.settings.metrics_dir)
     _prepare_templates(app)
     for short in ("/", "/admin"):
         app.add_url_rule(short, "root", public(_root))
@@ -126,7 +127,10 @@ def _prepare_templates(app: Quart) -> None:
     env.globals["asset"] = assets.address
     env.globals["mark"] = brand.MARK
     env.globals["zone"] = ZONE_NAME
+    env.filters["seconds"] = health_words.seconds
+    env.filters["percent"] = health_words.percent
     env.globals["words"] = words
+    env.globals["health_words"] = health_words
     env.globals["stories"] = story
     env.globals["N_"] = words.N_
     app.context_processor(_context)

@@ -48,11 +48,11 @@ async def test_queue_that_is_late_says_what_to_do(site: Site) -> None:
             TaskId(new_id()), TaskKind.PUBLISH, {}, site.clock.now()
         )
     queue = "Claves, certificados y sellos de tiempo"
-    assert (await told(site, "waiting"))[queue].startswith("A tiempo 1 ")
+    assert (await told(site, "waiting"))[queue].startswith("Bien 1 ")
     site.clock.forward(61)
     found = await told(site, "waiting")
-    assert found[queue].startswith("Demorada Fijate abajo si los procesos de firma")
-    assert found["Documentos por firmar"] == "A tiempo 0"
+    assert found[queue].startswith("Mal Fijate abajo si los procesos de firma")
+    assert found["Documentos por firmar"] == "Bien 0"
 
 
 async def test_list_that_was_not_renewed_is_told(site: Site) -> None:
@@ -65,7 +65,7 @@ async def test_list_that_was_not_renewed_is_told(site: Site) -> None:
             Crl(issuer, 1, b"crl", now, now + timedelta(seconds=1000))
         )
     name = "Lista de revocación de la CA emisora"
-    assert (await told(site, "published"))[name].startswith("Vigente ")
+    assert (await told(site, "published"))[name].startswith("Bien ")
     site.clock.forward(800)
     assert "La renueva un proceso de firma" in (await told(site, "published"))[name]
 

@@ -132,5 +132,6 @@ async def test_console_tells_of_it(site: Site) -> None:
     assert "<b>3</b> <span>documentos firmados que esperan su nivel" in home
     assert waiting in health
     assert "2 documentos que deben llegar a B-LT" in health
+    assert "RubricaLevelsBehind en docs/alerts.md" in health
     assert "No se consigue un sello de tiempo." in health
     assert "Ningún worker lo intentó" in health

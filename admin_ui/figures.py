@@ -1,0 +1,51 @@
+"""Figures of the processes whose folders this console may read."""
+
+import asyncio
+import socket
+import time
+from pathlib import Path
+from typing import Final, cast
+
+from quart import current_app
+
+from admin_ui.core import core
+from appliance.operations.metrics.facts import Facts, facts
+from appliance.operations.metrics.reading import Process, read_all
+
+KEY: Final = "rubrica.figures"
+"""Where the application keeps them."""
+KEPT_S: Final = 2.0
+"""How long what was read is shown again, in seconds: many may look at once."""
+
+
+class HostFigures:
+    """What was handed over, read once for all who look in one moment.
+
+    Args:
+        folder: of all roles.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._reading = asyncio.Lock()
+        self._processes: list[Process] = []
+        self._until = 0.0
+
+    async def processes(self) -> list[Process]:
+        """Those that ever handed figures over there."""
+        async with self._reading:
+            if time.monotonic() >= self._until:
+                self._processes = await asyncio.to_thread(read_all, self._folder)
+                self._until = time.monotonic() + KEPT_S
+            return self._processes
+
+
+async def figures_now() -> Facts:
+    """What the figures in reach tell now."""
+    source = cast("HostFigures", current_app.extensions[KEY])
+    return facts(
+        await source.processes(),
+        socket.gethostname(),
+        core().clock.now(),
+        core().settings.tsa_names,
+    )
