@@ -16,6 +16,8 @@ KEY: Final = "rubrica.figures"
 """Where the application keeps them."""
 KEPT_S: Final = 2.0
 """How long what was read is shown again, in seconds: many may look at once."""
+_RESTS: Final = 10
+"""The longer a reading took, the longer it is shown: so many times."""
 
 
 class HostFigures:
@@ -34,9 +36,11 @@ class HostFigures:
     async def processes(self) -> list[Process]:
         """Those that ever handed figures over there."""
         async with self._reading:
-            if time.monotonic() >= self._until:
+            if (began := time.monotonic()) >= self._until:
                 self._processes = await asyncio.to_thread(read_all, self._folder)
-                self._until = time.monotonic() + KEPT_S
+                read = time.monotonic()
+                # A role that hands over all it may costs a tenth of a core at most.
+                self._until = read + max(KEPT_S, _RESTS * (read - began))
             return self._processes
 
 

@@ -4,6 +4,7 @@ That real faults move these figures, and come to these facts, is of
 `test_figures_of_roles` and `test_figures_of_the_record`.
 """
 
+import asyncio
 import json
 import os
 import socket
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from admin_ui.figures import KEPT_S, HostFigures
+from appliance.core.metrics_file import FORMAT
 from appliance.domain.certificates import CertificateRecord, serial_text
 from appliance.domain.records.tasks import WorkerStatus
 from appliance.domain.vocab import CertificateKind
@@ -419,6 +422,22 @@ async def test_role_that_lies_makes_no_long_page(site: Site) -> None:
     after = await page(site)
     assert "<b>1" not in after
     assert len(after) < before + 4_000
+
+
+async def test_many_who_look_cost_one_reading(tmp_path: Path) -> None:
+    """Of a folder with as much in it as a role may hand over, too."""
+    body = json.dumps({"format": FORMAT, "samples": [["x", {}, 1]] * 60_000})
+    for number in range(1, 5):
+        path = tmp_path / "api" / f"{number}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(body)
+    source = HostFigures(tmp_path)
+    began = time.monotonic()
+    first = await source.processes()
+    took_s = time.monotonic() - began
+    found = await asyncio.gather(*(source.processes() for _ in range(100)))
+    assert all(each is first for each in found)
+    assert time.monotonic() - began < took_s + KEPT_S
 
 
 async def test_page_is_told_in_english(site: Site) -> None:
