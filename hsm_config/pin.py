@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from appliance.core.credential_files import bits_too_open, credentials
+from appliance.core.credential_files import bits_too_open, credentials, given_file
 from appliance.domain.vocab import Environment
 from appliance.settings import SettingsError, TokenSettings
 
@@ -53,13 +53,13 @@ def obtain_pin(
 
 
 def pin_path(token: TokenSettings) -> Path:
-    """The file with a token's PIN: its own, or a systemd credential.
+    """The file with a token's PIN: its own, or a systemd credential of its name.
 
     Raises:
         SettingsError: a credential is wanted and systemd gives none.
     """
     if token.pin_source != "credential":
-        return token.pin_file
+        return given_file(token.pin_file)
     folder = credentials()
     if folder is None:
         msg = f"token {token.label}: no systemd credentials here; try --ask-pin"
@@ -139,6 +139,25 @@ def read_pin(path: Path, environment: Environment) -> Pin:
             raise SettingsError(msg)
         warnings.warn(msg, stacklevel=2)
     return Pin(value)
+
+
+def is_given(path: Path) -> bool:
+    """Whether a PIN file is there, or a systemd credential of its name.
+
+    Args:
+        path: the file that the settings name.
+
+    Raises:
+        SettingsError: it lies where this user may not look.
+    """
+    try:
+        return given_file(path).exists()
+    except PermissionError as exc:
+        msg = (
+            f"{path}: lies where this user may not look, and systemd does not hand it "
+            "over; as root: rubrica hsm pins"
+        )
+        raise SettingsError(msg) from exc
 
 
 def make_pin(path: Path, chars: int) -> Pin:

@@ -11,10 +11,19 @@ from pathlib import Path
 import pkcs11
 from pkcs11.exceptions import NoSuchToken
 
+from appliance.core.credential_files import given_file
 from appliance.domain.errors import HsmRefusedError
 from appliance.settings import Settings, TokenSettings
 from hsm_config.module import Library, find_token
-from hsm_config.pin import AskPin, Pin, make_pin, obtain_pin, read_pin, write_new
+from hsm_config.pin import (
+    AskPin,
+    Pin,
+    is_given,
+    make_pin,
+    obtain_pin,
+    read_pin,
+    write_new,
+)
 from hsm_config.profile import HsmProfile
 
 _LABEL_BYTES = 32
@@ -80,7 +89,7 @@ def make_token(
         _must_make(token, profile)
         return _make(library, token, settings, profile, ask)
     if found.flags & pkcs11.TokenFlag.USER_PIN_INITIALIZED:
-        if token.pin_source == "file" and not token.pin_file.exists():
+        if token.pin_source == "file" and not is_given(token.pin_file):
             msg = f"token {token.label} is there, its PIN file {token.pin_file} is not"
             raise HsmRefusedError(msg)
         return ()
@@ -103,10 +112,10 @@ def _make(
 ) -> tuple[str, ...]:
     made = []
     so_file = token.so_pin_file
-    if not so_file.exists():
+    if not is_given(so_file):
         make_pin(so_file, profile.quirks.pin_chars)
         made.append(f"SO PIN file {so_file}")
-    so_pin = read_pin(so_file, settings.environment)
+    so_pin = read_pin(given_file(so_file), settings.environment)
     _init_token(library, token.label, so_pin)
     made.append(f"token {token.label}")
     # A new token shows under its own slot only after a fresh start.
@@ -157,14 +166,14 @@ def _set_user_pin(
 ) -> tuple[str, ...]:
     made = []
     so_file = token.so_pin_file
-    if not so_file.exists():
+    if not is_given(so_file):
         msg = f"token {token.label} has no user PIN and {so_file} is missing"
         raise HsmRefusedError(msg)
-    if token.pin_source == "file" and not token.pin_file.exists():
+    if token.pin_source == "file" and not is_given(token.pin_file):
         make_pin(token.pin_file, profile.quirks.pin_chars)
         made.append(f"PIN file {token.pin_file}")
     pin = obtain_pin(token, settings.environment, ask)
-    so_pin = read_pin(so_file, settings.environment)
+    so_pin = read_pin(given_file(so_file), settings.environment)
     session = found.open(rw=True, so_pin=so_pin.value)
     try:
         session.init_pin(pin.value)

@@ -1,5 +1,6 @@
 """PIN files, and when a PIN must not even be tried."""
 
+import errno
 import stat
 from pathlib import Path
 
@@ -9,7 +10,14 @@ import pytest
 from appliance.domain.vocab import Environment
 from appliance.settings import SettingsError, TokenSettings
 from hsm_config.module import login_refusal
-from hsm_config.pin import Pin, make_pin, obtain_pin, read_pin, write_new
+from hsm_config.pin import (
+    Pin,
+    is_given,
+    make_pin,
+    obtain_pin,
+    read_pin,
+    write_new,
+)
 
 FLAG = pkcs11.TokenFlag
 
@@ -140,6 +148,41 @@ def test_systemd_credential_is_found_by_its_name(
     monkeypatch.delenv("CREDENTIALS_DIRECTORY")
     with pytest.raises(SettingsError, match="--ask-pin"):
         obtain_pin(token, Environment.PROD)
+
+
+def test_pin_that_systemd_hands_over_is_read_in_its_files_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As every other secret is; a file without one is read itself."""
+    own, handed = tmp_path / "own", tmp_path / "handed"
+    own.mkdir()
+    handed.mkdir()
+    _file(own, b"of the file")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(handed))
+    token = _token("file", own)
+
+    before = obtain_pin(token, Environment.PROD)
+    _file(handed, b"handed over", 0o440)
+    after = obtain_pin(token, Environment.PROD)
+
+    assert (before.value, after.value) == ("of the file", "handed over")
+    assert is_given(own / "firma.pin")
+    assert is_given(Path("/nowhere/firma.pin"))
+    assert not is_given(Path("/nowhere/pki.pin"))
+
+
+def test_pin_in_a_closed_folder_is_told_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may well be there: it is not said to be missing."""
+
+    def refuse(_: Path) -> bool:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "exists", refuse)
+
+    with pytest.raises(SettingsError, match="rubrica hsm pins"):
+        is_given(Path("/etc/rubrica/hsm/firma.pin"))
 
 
 def test_pin_in_the_environment_is_refused_in_production(
