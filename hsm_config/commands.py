@@ -1,13 +1,14 @@
-"""`rubrica hsm init` and `rubrica hsm check`, and what the worker adds to them.
+"""`rubrica hsm init`, `check`, `pins`, and what the worker adds to them.
 
     rubrica --settings var/settings.toml hsm init
 
-The only commands that open the HSM by themselves; everything else asks a
-worker. What they need is imported when they run.
+The only commands that open the HSM by themselves (`pins` does not); everything else
+asks a worker. What they need is imported when they run.
 """
 
 import argparse
 import getpass
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -24,6 +25,10 @@ from appliance.settings import Fault, Settings, SettingsError, load_settings
 
 _EX_CONFIG: Final = 78
 """Exit code of an unusable settings file. Source: sysexits(3)."""
+_REMEDY: Final = (
+    "`rubrica hsm init` makes missing ones, `rubrica hsm pins` has systemd hand over "
+    "those that are there"
+)
 
 
 def register(
@@ -62,6 +67,23 @@ def register(
     )
     record.add_argument("--out", type=Path, help="instead of the terminal")
     record.set_defaults(run=_record)
+    pins = commands.add_parser(
+        "pins",
+        help="make PIN files root's own and have systemd hand them over (as root)",
+        epilog="It opens no HSM and restarts nothing: roles that run have their PINs.",
+    )
+    pins.add_argument(
+        "--make",
+        action="store_true",
+        help="make missing PINs, where `hsm init` makes the tokens; that runs this",
+    )
+    pins.set_defaults(run=_pins, ask_pin=False)
+    pins.add_argument(
+        "--ask-pin",
+        action="store_true",
+        dest="asked",
+        help="make SO PINs alone: `init --ask-pin` asks for the others",
+    )
     for command in (init, check, record):
         command.add_argument(
             "--ask-pin",
@@ -107,7 +129,7 @@ def check_settings(settings: Settings, role: str | None) -> Iterator[Fault]:
         try:
             read_pin(pin_path(token), settings.environment)
         except SettingsError as exc:
-            yield f"{key}.pin_file", f"{exc}; `rubrica hsm init` makes missing ones"
+            yield f"{key}.pin_file", f"{exc}; {_REMEDY}"
 
 
 def _init(args: argparse.Namespace) -> int:
@@ -151,6 +173,27 @@ def _record(args: argparse.Namespace) -> int:
         else:
             _write(args.out, sheet)
             _say(f"written to {args.out}")
+        return 0
+
+    return _with_settings(args, run)
+
+
+def _pins(args: argparse.Namespace) -> int:
+    from hsm_config.own_pins import OwnPins  # noqa: PLC0415 (only here)
+
+    def run(settings: Settings) -> int:
+        if os.geteuid() != 0:
+            msg = "hsm pins: they become root's own: run it as root"
+            raise SettingsError(msg)
+        try:
+            told = OwnPins(settings).take(make=args.make, asked=args.asked)
+        except OSError as exc:
+            msg = f"{exc.filename or 'hsm pins'}: {exc.strerror}"
+            raise SettingsError(msg) from exc
+        for line in told:
+            _say(line)
+        if not (told or args.make):
+            _say("Nothing to do: PINs that are there are root's own.")
         return 0
 
     return _with_settings(args, run)

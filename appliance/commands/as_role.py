@@ -30,6 +30,7 @@ ROLES: Final[dict[tuple[str, ...], str | None]] = {
     ("documents",): MIGRATE,
     ("health",): MIGRATE,
     ("hsm",): "signing",
+    ("hsm", "pins"): None,
     ("init",): None,
     ("integrator",): MIGRATE,
     ("levels",): MIGRATE,
@@ -67,6 +68,10 @@ _ASK_DATABASE: Final = (MIGRATE, "api", "embed", "admin", "chores", "signing")
 """Roles with a user of the database, the one that may most first."""
 _CREDENTIALS: Final = ("LoadCredential", "LoadCredentialEncrypted", "SetCredential")
 _WAYS: Final = ("IPAddressDeny", "IPAddressAllow")
+_MAKING: Final = frozenset({"init", "join"})
+"""Of `rubrica hsm`: they make tokens, whose PINs root makes beforehand."""
+_PINS: Final = Path("/etc/rubrica/hsm")
+"""Root's own."""
 _VALUES: Final = frozenset({"--settings"})
 """Options before the command that another word belongs to."""
 _KEPT: Final = ("LANG", "LC_ALL", "TERM", "RUBRICA_SETTINGS", "PGUSER")
@@ -87,9 +92,16 @@ def main() -> int:
     if os.geteuid() != 0 or role is None:
         os.execv(program, [program, *arguments])  # noqa: S606 (no shell is meant)
     role = of_this_host(arguments, role)
+    before = pins_command(arguments)
+    if before:
+        done = subprocess.run([program, *before], check=False)  # noqa: S603 (our own words)
+        if done.returncode != 0:
+            sys.exit(done.returncode)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     held = not _ASKING.intersection(command_of(arguments)[:1])
     options = unit_options(role, terminal=terminal, held=held)
+    if before:
+        options += [f"--property={each}" for each in so_pins(_PINS)]
     command = [*options, "--", program, *arguments]
     os.execvp("systemd-run", ["systemd-run", *command])  # noqa: S606, S607 (its PATH)
 
@@ -146,6 +158,37 @@ def command_of(arguments: Sequence[str]) -> list[str]:
     while words and words[0].startswith("-"):
         words = words[2 if words[0] in _VALUES else 1 :]
     return words
+
+
+def pins_command(arguments: Sequence[str]) -> list[str]:
+    """What root runs before a command that makes tokens; empty before any other.
+
+    Args:
+        arguments: after `rubrica`.
+    """
+    words = command_of(arguments)
+    is_making = words[:1] == ["hsm"] and not _MAKING.isdisjoint(words[1:2])
+    if not is_making or not {"-h", "--help"}.isdisjoint(words):
+        return []
+    options = list(arguments[: len(arguments) - len(words)])
+    asked = [word for word in words if word == "--ask-pin"]
+    return [*options, "hsm", "pins", "--make", *asked]
+
+
+def so_pins(folder: Path) -> list[str]:
+    """Lines that hand over the SO PINs, which no unit has.
+
+    Args:
+        folder: of the PINs. While it is not root's own there are none, nor for a
+            link: whose it was could have systemd read any file.
+    """
+    if not folder.is_dir() or folder.stat().st_uid != 0:
+        return []
+    return [
+        f"LoadCredential={path.name}:{path}"
+        for path in sorted(folder.iterdir())
+        if path.stem.endswith("-so") and path.is_file() and not path.is_symlink()
+    ]
 
 
 def unit_options(role: str, *, terminal: bool, held: bool = True) -> list[str]:

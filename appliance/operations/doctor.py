@@ -14,19 +14,21 @@ from appliance.commands.terminal import say
 from appliance.domain.vocab import Environment
 from appliance.operations import looks
 from appliance.operations.looks import Finding
+from appliance.operations.pins import look_at_pins
 from appliance.operations.setup import system
 from appliance.operations.units import left_out
 from appliance.settings import Settings, SettingsError, load_settings
 
 _PARTS: Final = (
-    *("units", "folders", "settings", "database", "documents", "service", "disk"),
-    *("clock", "backups", "HSM", "audit", "sample"),
+    *("units", "folders", "PINs", "settings", "database", "documents", "service"),
+    *("disk", "clock", "backups", "HSM", "audit", "sample"),
 )
 
 _ROLES: Final = {
     "database": ("migrate",),
     "documents": ("migrate",),
     "service": ("api",),
+    "PINs": ("signing",),
     "HSM": ("signing",),
     "audit": ("migrate",),
     "sample": ("migrate", "api"),
@@ -94,6 +96,7 @@ def _parts(
     parts: dict[str, Callable[[], Iterator[Finding]]] = {
         "units": lambda: looks.look_at_units(settings),
         "folders": looks.look_at_folders,
+        "PINs": lambda: look_at_pins(settings),
         "settings": looks.look_at_settings,
         "database": lambda: _look_by("database", "check"),
         "documents": lambda: _look_by("documents", "check"),

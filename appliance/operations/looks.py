@@ -147,12 +147,12 @@ def look_at_folders() -> Iterator[Finding]:
             continue
         path, mode, user, group = words[1:5]
         wanted = f"{int(mode, 8):04o} {user} {group}"
-        has = _owned(Path(path))
+        has = owned(Path(path))
         if has != wanted:
             yield Finding(f"{path} is {has}, and not {wanted}", "rubrica setup")
 
 
-def _owned(path: Path) -> str:
+def owned(path: Path) -> str:
     """Mode, user and group of a folder."""
     try:
         state = path.stat()

@@ -38,6 +38,12 @@ _ROLES: Final = (
 _ALONE: Final = {("1", role) for role in ("api", "embed", "admin", "chores", "sandbox")}
 """Processes of a role that has one, as figures name them."""
 _LONGEST_S: Final = 120
+_PINS: Final = "stat -c '%a %U %n' /etc/rubrica/hsm /etc/rubrica/hsm/*"
+_AS_OF_0_1_0: Final = (
+    "rm /etc/systemd/system/rubrica-signing@.service.d/pins.conf;"
+    "systemctl daemon-reload; chown -R rubrica-signing: /etc/rubrica/hsm"
+)
+"""PINs are the workers' user's."""
 _MANY, _PAUSE_S = 30, 1.0
 """Requests that are signed one after the other, and the time between them."""
 
@@ -152,7 +158,7 @@ def test_console_reads_all_figures_and_writes_its_own(machine: Booted) -> None:
 
 
 def test_secrets_are_nobodys_but_their_roles(machine: Booted) -> None:
-    """A role reads what it was handed, and no file that it was made from."""
+    """A role reads what it was handed, and no file that it was made from: no PIN."""
     told = machine.run(
         "ls /etc/rubrica/secrets;"
         "for role in api embed admin signing chores sandbox; do"
@@ -165,8 +171,16 @@ def test_secrets_are_nobodys_but_their_roles(machine: Booted) -> None:
 
     assert told.stdout.split() == [
         *("data-key", "document-key", "lookup-key", "pepper"),
-        *("signing", "hsm/firma.pin"),
     ]
+    assert machine.run(_PINS).stdout.splitlines() == [
+        "700 root /etc/rubrica/hsm",
+        *(
+            f"600 root /etc/rubrica/hsm/{name}.pin"
+            for name in ("firma-so", "firma", "pki-so", "pki")
+        ),
+    ]
+    handed = machine.run("ls /run/credentials/rubrica-signing@1.service").stdout
+    assert handed.split() == ["document-key", "firma.pin", "pki.pin"]
 
 
 @dataclass
@@ -263,7 +277,13 @@ def test_a_document_is_signed_and_verified(machine: Booted, signer: Signer) -> N
 
 
 def test_roles_restart_while_callers_sign(machine: Booted, signer: Signer) -> None:
-    """One after the other, as for an upgrade: nobody is refused, nothing is lost."""
+    """One after the other, as for an upgrade: nobody is refused, nothing is lost.
+
+    PINs are the workers' user's before it, and root's own after.
+    """
+    pins = machine.run(_PINS).stdout
+    machine.run(_AS_OF_0_1_0)
+    assert machine.run(_PINS).stdout != pins
     requests = signer.ask(_MANY)
     signed: list[bytes] = []
     over = threading.Event()
@@ -281,6 +301,7 @@ def test_roles_restart_while_callers_sign(machine: Booted, signer: Signer) -> No
         at_work.join()
 
     # To the end of it, and each of those that were asked for.
+    assert machine.run(_PINS).stdout == pins
     assert requests
     assert len(signed) == _MANY - len(requests) > 1
     assert all(pdfsig(document)[0].valid for document in signed)

@@ -140,6 +140,7 @@ def test_doctor_finds_what_setup_mends(machine: Booted) -> None:
     machine.run(
         "chown root: /var/lib/rubrica/documents;"
         "chmod 700 /var/lib/rubrica/documents;"
+        "chown -R rubrica-signing: /etc/rubrica/hsm;"
         "systemctl stop rubrica-chores.service;"
         "runuser -u postgres -- psql -q rubrica"
         " -c 'REVOKE ALL ON person FROM \"rubrica-api\"';"
@@ -156,6 +157,7 @@ def test_doctor_finds_what_setup_mends(machine: Booted) -> None:
         ("units", "rubrica-chores.service is inactive"),
         ("units", "LoadCredential"),
         ("folders", "/var/lib/rubrica/documents is 2700 root root"),
+        ("PINs", "/etc/rubrica/hsm/firma.pin is 0600 rubrica-signing"),
         ("settings", "embed: it ended with status 243"),
         ("database", "person"),
     ):
@@ -171,6 +173,8 @@ def test_doctor_finds_what_setup_mends(machine: Booted) -> None:
         "rubrica",
     ]
     assert machine.run("systemctl is-active rubrica-chores").stdout.strip() == "active"
+    pins = machine.run("stat -c '%a %U' /etc/rubrica/hsm /etc/rubrica/hsm/*").stdout
+    assert set(pins.splitlines()) == {"700 root", "600 root"}
 
     machine.run("mv /etc/rubrica/secrets/pepper /root/pepper")
     refused = machine.run("rubrica setup </dev/null", check=False)

@@ -45,8 +45,8 @@ _ADD_SETTING: Final = f"sed -i '1i next_name = \"x\"' {_SETTINGS}"
 _ADD_WRONG_SETTING: Final = f"sed -i '1i next_name = 5' {_SETTINGS}"
 _DROP_SETTING: Final = f"sed -i '/^next_name/d' {_SETTINGS}"
 _LOOKED_AT: Final = (
-    *("units", "folders", "settings", "database", "documents", "service", "disk"),
-    *("clock", "backups"),
+    *("units", "folders", "PINs", "settings", "database", "documents", "service"),
+    *("disk", "clock", "backups"),
 )
 """Parts that `rubrica doctor` tells of, in order."""
 
@@ -187,6 +187,14 @@ def pids(machine: Booted) -> str:
     return machine.run(show).stdout
 
 
+def pin_files(machine: Booted) -> tuple[set[str], bool]:
+    """Whose the PINs are, and whether systemd hands them to the workers."""
+    owners = machine.run("stat -c '%a %U' /etc/rubrica/hsm /etc/rubrica/hsm/*").stdout
+    unit = machine.run("systemctl cat rubrica-signing@1.service").stdout
+    lines = {f"LoadCredential={name}.pin:" for name in ("firma", "pki")}
+    return set(owners.splitlines()), all(line in unit for line in lines)
+
+
 def files(machine: Booted) -> str:
     """It is another one where a file of the package, or beside the settings, is."""
     places = "/opt/rubrica /usr/lib/systemd/system/rubrica* /usr/lib/*/rubrica.conf"
@@ -239,7 +247,7 @@ def test_upgrade_under_load_and_back(
     """Two signatures a second: none refused, lost or twice; each by who runs."""
     old, new = packages
     load = prepared(machine, _REQUESTS)
-    before = versions(machine)
+    before, pins = versions(machine), pin_files(machine)
 
     machine.run(_MAKE_SECRET)
     with load.calling():
@@ -249,15 +257,18 @@ def test_upgrade_under_load_and_back(
         upgraded = machine.run(f"{_INSTALL} /tmp/{new.name}").stdout
         of_new = _few_more(load)
         after = versions(machine)
+        pins_after = pin_files(machine)
         limit = machine.run("systemctl show -P MemoryMax rubrica-api").stdout
         machine.run(_DROP_SETTING)
         machine.run(f"{_BACK} /tmp/{old.name}")
         of_old += _few_more(load)
-    back = versions(machine)
+    back, pins_back = versions(machine), pin_files(machine)
     machine.run(f"rm {_SECRET}")
 
     assert (after[0] != before[0], int(after[1]) > int(before[1])) == (True, True)
     assert limit.strip() == str(3 << 30)
+    assert pins == pins_back == ({"700 rubrica-signing", "600 rubrica-signing"}, False)
+    assert pins_after == ({"700 root", "600 root"}, True)
     assert_all_well(upgraded)
     assert back == (before[0], after[1])
     assert ready(machine) == httpx.codes.OK

@@ -269,5 +269,5 @@ def test_folders_keep_roles_apart(root: Path) -> None:
     assert stands("var/lib/rubrica") == ("0o3770", 0)
     assert stands("var/lib/rubrica/pki") == ("0o2750", signing)
     assert stands("var/lib/rubrica/tokens") == ("0o700", signing)
-    assert stands("etc/rubrica/hsm") == ("0o700", signing)
+    assert stands("etc/rubrica/hsm") == ("0o700", 0)
     assert stands("etc/rubrica/secrets") == ("0o700", users["rubrica-migrate"])

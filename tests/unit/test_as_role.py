@@ -1,6 +1,7 @@
 """Which user runs a command, and what they get for it."""
 
 import argparse
+import os
 import re
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -11,7 +12,9 @@ from appliance.commands import EX_CONFIG, main
 from appliance.commands.as_role import (
     ROLES,
     credentials_of,
+    pins_command,
     role_of,
+    so_pins,
     unit_options,
     ways_of,
     with_settings,
@@ -66,6 +69,7 @@ def test_every_role_has_a_user_and_a_unit() -> None:
         ("-- hsm check", "signing"),
         ("timestamps list", "migrate"),
         ("secrets rotate data", "migrate"),
+        ("hsm pins", None),
         ("serve api", "api"),
         ("check-config --role api", None),
         ("--version", None),
@@ -100,6 +104,68 @@ def test_root_takes_no_settings_of_the_folder_it_stands_in(
     usual = ["--settings", "/etc/rubrica/settings.toml"]
 
     assert with_settings(words, given) == ([*usual, *words] if added else words)
+
+
+@pytest.mark.parametrize(
+    ("line", "before"),
+    [
+        ("hsm init", "hsm pins --make"),
+        ("--settings x hsm init --ask-pin", "--settings x hsm pins --make --ask-pin"),
+        ("hsm join", "hsm pins --make"),
+        ("hsm init --help", ""),
+        ("hsm check", ""),
+        ("hsm", ""),
+        ("init folder", ""),
+    ],
+)
+def test_root_makes_pins_before_tokens_are_made(line: str, before: str) -> None:
+    """With the same settings; before no other command, nor for its help."""
+    assert pins_command(line.split()) == before.split()
+
+
+def test_so_pins_are_handed_over_from_roots_own_folder_alone(tmp_path: Path) -> None:
+    """Whose folder it is could have systemd read any file as root."""
+    for name in ("firma.pin", "firma-so.pin", "pki-so.pin"):
+        (tmp_path / name).write_text("1234\n")
+    (tmp_path / "other-so.pin").symlink_to("/etc/shadow")
+    lines = [
+        f"LoadCredential={name}:{tmp_path / name}"
+        for name in ("firma-so.pin", "pki-so.pin")
+    ]
+
+    assert so_pins(tmp_path / "none") == []
+    assert so_pins(tmp_path) == (lines if tmp_path.stat().st_uid == 0 else [])
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 12345, 12345)
+        assert so_pins(tmp_path) == []
+
+
+@pytest.mark.parametrize("status", [0, 78])
+def test_tokens_are_made_with_pins_that_root_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """Where there are none, and why, nothing else is run."""
+    program = tmp_path / "rubrica"
+    program.write_text(f'#!/bin/sh\necho "$@" >>{tmp_path}/ran\nexit {status}\n')
+    (tmp_path / "systemctl").write_text("#!/bin/sh\n")
+    for path in (program, tmp_path / "systemctl"):
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("sys.argv", [str(tmp_path / "rubrica-as-role"), "hsm", "init"])
+    ran: list[str] = []
+    monkeypatch.setattr("os.execvp", lambda _, words: ran.extend(words))
+
+    if status:
+        with pytest.raises(SystemExit) as caught:
+            as_role()
+        assert caught.value.code == status
+    else:
+        as_role()
+
+    told = (tmp_path / "ran").read_text().splitlines()
+    assert told == ["--settings /etc/rubrica/settings.toml hsm pins --make"]
+    assert ran[-2:] == ([] if status else ["hsm", "init"])
 
 
 def test_credentials_of_a_unit_and_its_drop_ins() -> None:

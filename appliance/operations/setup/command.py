@@ -89,6 +89,7 @@ def _setup(args: argparse.Namespace) -> int:
     steps.make_secrets(settings)
     steps.make_documents_place(settings)
     steps.make_servers(settings, answers)
+    steps.take_pins()
     steps.make_database(settings)
     if args.no_start:
         say("written; nothing was started: rubrica setup goes on from here")

@@ -167,6 +167,11 @@ def _add_to_units(lines: str) -> None:
     system.run("systemctl", "daemon-reload")
 
 
+def take_pins() -> None:
+    """PINs that are there become root's own, and are handed over by systemd."""
+    _tell(system.rubrica("hsm", "pins"))
+
+
 def prepare_hsm() -> None:
     """Tokens, PINs, the CA's key and certificate."""
     _tell(system.rubrica("hsm", "init"))

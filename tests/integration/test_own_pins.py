@@ -1,0 +1,353 @@
+"""PINs that are root's own: taken from a role, made for a new token, told where open.
+
+Source: docs/hsm.md, "PINs".
+"""
+
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from appliance.operations.pins import look_at_pins
+from appliance.settings import Settings, SettingsError
+from appliance.settings.faults import read_tables
+from hsm_config.own_pins import OwnPins
+
+_ROLE: Final = 12345
+"""User and group of the workers."""
+_CLOSED: Final = (0, 0, "0o700")
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="who is not root can make nothing root's own"
+)
+
+
+@dataclass
+class Place:
+    """A machine's folder of PINs, and the drop-in of its workers' unit."""
+
+    root: Path
+    reloads: list[list[str]] = field(default_factory=list)
+    """Lines of the drop-in when systemd read it, and who may look at PINs then."""
+
+    @property
+    def folder(self) -> Path:
+        """Where PINs are root's own."""
+        return self.root / "hsm"
+
+    @property
+    def drop_in(self) -> Path:
+        """What hands them over."""
+        return self.root / "units" / "pins.conf"
+
+    def settings(self, *replicas: str, **token: Any) -> Settings:
+        """With tokens `firma`, `pki` and others, whose PINs are in the folder."""
+
+        def named(name: str) -> dict[str, Any]:
+            return {
+                "label": name,
+                "pin_file": str(self.folder / f"{name}.pin"),
+                **token,
+            }
+
+        profile = token.pop("profile", "softhsm2")
+        members = [named(name) for name in replicas]
+        return read_tables(
+            {
+                "trial": True,
+                "data_dir": str(self.root),
+                "run_dir": str(self.root),
+                "database": {"url": "sqlite"},
+                "hsm": {
+                    "profile": profile,
+                    "firma": named("firma"),
+                    "pki": named("pki"),
+                    "replicas": members,
+                },
+                "secrets": dict.fromkeys(
+                    ("pepper_file", "data_key_file", "lookup_key_file"),
+                    str(self.root / "none"),
+                ),
+            }
+        )
+
+    def pins(self, settings: Settings) -> OwnPins:
+        """What is under test."""
+        return OwnPins(
+            settings, folder=self.folder, drop_in=self.drop_in, reload=self._reload
+        )
+
+    def _reload(self) -> None:
+        self.reloads.append([*self.handed(), *map(str, _owned(self.folder))])
+
+    def handed(self) -> list[str]:
+        """What the drop-in gives the workers."""
+        lines = self.drop_in.read_text().splitlines()
+        return [line for line in lines if line.startswith("LoadCredential=")]
+
+    def line(self, name: str) -> str:
+        """Of the drop-in, for a file."""
+        return f"LoadCredential={name}:{self.folder / name}"
+
+    def put(self, *names: str, owner: int = _ROLE) -> None:
+        """Files of the workers' user, as 0.1.0 made them."""
+        for name in names:
+            path = self.folder / name
+            path.write_text("1234\n")
+            path.chmod(0o600)
+            os.chown(path, owner, owner)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Of an installation of 0.1.0: the folder is the workers' user's."""
+    place = Place(tmp_path)
+    place.folder.mkdir(mode=0o700)
+    os.chown(place.folder, _ROLE, _ROLE)
+    return place
+
+
+def _owned(path: Path) -> tuple[int, int, str]:
+    state = path.stat()
+    return state.st_uid, state.st_gid, oct(stat.S_IMODE(state.st_mode))
+
+
+def _prepared(place: Place, settings: Settings) -> None:
+    """The HSM has its keys: the root's certificate is there."""
+    settings.root_file.parent.mkdir(parents=True, exist_ok=True)
+    settings.root_file.write_text("a certificate")
+    assert settings.root_file.is_relative_to(place.root)
+
+
+def test_pins_of_a_role_become_roots_own(place: Place) -> None:
+    """Folder and files; the drop-in names each PIN and no SO PIN."""
+    place.put("firma.pin", "firma-so.pin", "pki.pin", "firma-b.pin")
+    settings = place.settings("firma-b")
+    _prepared(place, settings)
+
+    told = place.pins(settings).take()
+
+    assert _owned(place.folder) == _CLOSED
+    assert {_owned(path) for path in place.folder.iterdir()} == {(0, 0, "0o600")}
+    assert place.handed() == [
+        place.line(f"{name}.pin") for name in ("firma", "pki", "firma-b")
+    ]
+    assert _owned(place.drop_in) == (0, 0, "0o644")
+    assert len([line for line in told if line.startswith("taken ")]) == 5
+
+
+def test_role_may_read_and_not_write_when_systemd_reads_the_drop_in(
+    place: Place,
+) -> None:
+    """A worker that starts just then has its PIN, and chooses no file for root."""
+    place.put("firma.pin", "pki.pin")
+
+    place.pins(place.settings()).take()
+
+    lines = [place.line("firma.pin"), place.line("pki.pin")]
+    assert place.reloads == [[*lines, "0", str(_ROLE), "0o710"]]
+
+
+def test_second_time_changes_nothing(place: Place) -> None:
+    """No file is written, systemd reads nothing again, nothing is told."""
+    place.put("firma.pin", "pki.pin")
+    pins = place.pins(place.settings())
+    pins.take()
+    before = place.drop_in.stat().st_mtime_ns
+
+    assert pins.take(make=True) == []
+    assert pins.take() == []
+    assert place.drop_in.stat().st_mtime_ns == before
+    assert len(place.reloads) == 1
+
+
+def test_missing_pins_are_made_for_new_tokens_alone(place: Place) -> None:
+    """Root's own from their first byte on, and only where it is asked for."""
+    pins = place.pins(place.settings())
+
+    nothing = pins.take()
+    made = pins.take(make=True)
+
+    assert not [line for line in nothing if line.startswith("made ")]
+    assert len([line for line in made if line.startswith("made ")]) == 5
+    names = {path.name for path in place.folder.iterdir()}
+    assert names == {"firma.pin", "firma-so.pin", "pki.pin", "pki-so.pin"}
+    assert {_owned(path) for path in place.folder.iterdir()} == {(0, 0, "0o600")}
+    assert place.handed() == [place.line("firma.pin"), place.line("pki.pin")]
+
+
+def test_lost_pin_is_not_made_anew(place: Place) -> None:
+    """No other opens the token: its name and the remedy are told."""
+    settings = place.settings()
+    _prepared(place, settings)
+    place.put("firma.pin")
+
+    with pytest.raises(SettingsError, match=r"pki\.pin.*bring it back from a backup"):
+        place.pins(settings).take(make=True)
+
+    assert {path.name for path in place.folder.iterdir()} == {"firma.pin"}
+
+
+def test_member_that_joins_gets_a_pin_and_loses_it_for_good(place: Place) -> None:
+    """The HSM has its keys by then; what was handed over is made no second time."""
+    place.put("firma.pin", "pki.pin")
+    settings = place.settings("firma-b")
+    _prepared(place, settings)
+    pins = place.pins(settings)
+
+    pins.take(make=True)
+
+    assert place.line("firma-b.pin") in place.handed()
+    (place.folder / "firma-b.pin").unlink()
+    with pytest.raises(SettingsError, match=r"firma-b\.pin"):
+        pins.take(make=True)
+
+
+def test_pin_that_is_away_is_still_handed_over_once_it_is_back(place: Place) -> None:
+    """Until then systemd says which file is missing."""
+    place.put("firma.pin", "pki.pin")
+    pins = place.pins(place.settings())
+    pins.take()
+    (place.folder / "pki.pin").rename(place.root / "pki.pin")
+
+    pins.take()
+
+    assert place.handed() == [place.line("firma.pin"), place.line("pki.pin")]
+
+
+def test_killed_between_so_pin_and_pin_goes_on(place: Place) -> None:
+    """What was made stays, what was not is made."""
+    place.put("firma-so.pin")
+
+    place.pins(place.settings()).take(make=True)
+
+    assert (place.folder / "firma-so.pin").read_text() == "1234\n"
+    assert (place.folder / "firma.pin").exists()
+
+
+def test_pins_that_are_asked_for_are_not_made(place: Place) -> None:
+    """`hsm init --ask-pin`: the SO PINs alone."""
+    place.pins(place.settings()).take(make=True, asked=True)
+
+    names = {path.name for path in place.folder.iterdir()}
+    assert names == {"firma-so.pin", "pki-so.pin"}
+    assert not place.drop_in.exists()
+
+
+def test_pins_of_another_makes_tokens_are_their_owners_to_bring(place: Place) -> None:
+    """None is made; which one is missing is told."""
+    place.put("firma.pin", owner=0)
+
+    with pytest.raises(SettingsError, match=r"hsm\.pki\.pin_file.*HSM's owner"):
+        place.pins(place.settings(profile="luna")).take(make=True)
+
+    assert {path.name for path in place.folder.iterdir()} == {"firma.pin"}
+
+
+def test_link_is_not_followed(place: Place) -> None:
+    """Whose folder it was could have had root hand over any file."""
+    secret = place.root / "shadow"
+    secret.write_text("root's\n")
+    secret.chmod(0o640)
+    place.put("pki.pin")
+    (place.folder / "firma.pin").symlink_to(secret)
+
+    with pytest.raises(SettingsError, match=r"firma\.pin: is a link"):
+        place.pins(place.settings()).take()
+
+    assert not place.drop_in.exists()
+    assert _owned(secret) == (0, 0, "0o640")
+
+
+def test_lines_of_another_hsm_stay(place: Place) -> None:
+    """`hsm move` needs both HSMs' PINs; those whose file is gone go."""
+    place.put("firma.pin", "pki.pin", "old.pin")
+    place.drop_in.parent.mkdir()
+    lines = [place.line("old.pin"), place.line("gone.pin")]
+    place.drop_in.write_text("\n".join(["[Service]", *lines]))
+
+    place.pins(place.settings()).take()
+
+    assert place.handed() == [
+        place.line(name) for name in ("firma.pin", "pki.pin", "old.pin")
+    ]
+
+
+def test_pin_elsewhere_is_left_and_told(place: Place) -> None:
+    """Its folder may be anybody's; the worker reads it by itself as ever."""
+    other = place.root / "elsewhere.pin"
+    other.write_text("1234\n")
+    os.chown(other, _ROLE, _ROLE)
+    settings = place.settings(pin_file=str(other))
+
+    told = place.pins(settings).take()
+
+    assert _owned(other)[0] == _ROLE
+    assert not place.drop_in.exists()
+    assert told[-1].startswith(f"left  {other}: ")
+
+
+@pytest.mark.parametrize("source", ["credential", "prompt"])
+def test_pin_from_elsewhere_is_handed_over_by_no_line(
+    place: Place, source: str
+) -> None:
+    """What the operator's own drop-in encrypts, or nobody keeps."""
+    place.put("firma.pin", "pki.pin")
+    place.pins(place.settings()).take()
+
+    place.pins(place.settings(pin_source=source)).take(make=True)
+
+    assert place.handed() == []
+
+
+@pytest.fixture
+def unit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What `systemctl cat` tells of the workers' unit."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    text = programs / "unit"
+    text.write_text("[Service]\n")
+    (programs / "systemctl").write_text(f"#!/bin/sh\ncat {text}\n")
+    (programs / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    return text
+
+
+def test_doctor_tells_where_a_pin_lies_open(place: Place, unit: Path) -> None:
+    """Each file, with the command that closes it; then that none is handed over."""
+    place.put("firma.pin", "firma-so.pin", "pki.pin")
+    settings = place.settings()
+
+    before = list(look_at_pins(settings, place.folder))
+    place.pins(settings).take()
+    unhanded = list(look_at_pins(settings, place.folder))
+    unit.write_text(place.drop_in.read_text())
+    after = list(look_at_pins(settings, place.folder))
+
+    names = ("firma.pin", "firma-so.pin", "pki.pin")
+    told = [each.what for each in before]
+    assert [
+        f"{place.folder / name}: others than root" in what
+        for name, what in zip(names, told, strict=True)
+    ] == [True] * 3
+    assert {each.remedy for each in [*before, *unhanded]} == {"rubrica hsm pins"}
+    assert ["no worker is handed it" in each.what for each in unhanded] == [True] * 2
+    assert after == []
+
+
+def test_doctor_tells_of_a_pin_elsewhere(place: Place, unit: Path) -> None:
+    """Where it is to be moved, and what the settings are to say then."""
+    assert unit.exists()
+    other = place.root / "elsewhere.pin"
+    other.write_text("1234\n")
+    other.chmod(0o640)
+
+    found = list(look_at_pins(place.settings(pin_file=str(other)), place.folder))
+
+    assert "0640 root root" in found[0].what
+    assert f"mv {other}" in found[0].remedy
+    assert "hsm.firma.pin_file" in found[0].remedy
+    assert "1234" not in repr(found)
