@@ -50,6 +50,25 @@ def test_init_makes_a_ready_hsm_where_nothing_is(bare: HsmInstallation) -> None:
     assert bare.check().good
 
 
+def test_init_takes_pins_that_systemd_hands_over(
+    bare: HsmInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SO PINs too: it makes none, and the tokens open with those of the credentials."""
+    handed = tmp_path / "credentials"
+    for name in ("firma", "firma-so", "pki", "pki-so"):
+        make_pin(handed / f"{name}.pin", 32)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(handed))
+
+    provision(bare.settings)
+
+    assert bare.check().good
+    hsm = bare.settings.hsm
+    named = [hsm.firma.pin_file, hsm.pki.pin_file]
+    named += [hsm.firma.so_pin_file, hsm.pki.so_pin_file]
+    assert [path.name for path in named if path.exists()] == []
+    assert {path.name for path in named} == {path.name for path in handed.iterdir()}
+
+
 def test_init_twice_changes_nothing(made: HsmInstallation) -> None:
     """A second run says so and leaves every file as it was."""
     before = _files(made.folder)
