@@ -32,6 +32,7 @@ from tests.parts.next_version import migration
 from tests.parts.packaged import bring, built, checkout, debian_with, release
 
 _SECRET: Final = "/etc/rubrica/secrets/next"
+_FIGURES: Final = "http://127.0.0.1:8083"
 _HEADER: Final = "X-Next"
 """Of each answer of the next version."""
 _INSTALL: Final = "DEBIAN_FRONTEND=noninteractive apt-get install --yes 2>&1"
@@ -172,6 +173,18 @@ def ready(machine: Booted) -> int:
     return machine.within(lambda: httpx.get(f"{API}/readyz")).status_code
 
 
+def tells_figures(machine: Booted) -> bool:
+    """Whether the role of figures listens, and so has read its settings.
+
+    systemd takes it for started before that (`Type=exec`), and 0.1.0 restarts it last.
+    """
+    try:
+        answer = machine.within(lambda: httpx.get(f"{_FIGURES}/metrics"))
+    except httpx.TransportError:
+        return False
+    return answer.status_code == httpx.codes.OK
+
+
 def versions(machine: Booted) -> tuple[str, str]:
     """Of the package, and of the tables."""
     query = "SELECT version_num FROM alembic_version"
@@ -303,6 +316,7 @@ def test_package_that_was_left_half_configured_is_configured_once_mended(
 ) -> None:
     """A setting that the new program alone finds wrong: the old roles run on."""
     old, new = packages
+    until(lambda: tells_figures(machine))
     before, running = versions(machine), pids(machine)
     machine.run(f"{_DROP_SETTING}; {_ADD_WRONG_SETTING}")
     state = "dpkg-query -W -f '${db:Status-Status}' rubrica"
