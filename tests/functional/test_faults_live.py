@@ -1,6 +1,6 @@
 """Debian's Prometheus scrapes every role, and alerts fire by real faults.
 
-`test_alerts_live` has those of workers that hang, in an installation of its own.
+Each of the rules has its fault here.
 
 `for:` of the rules is cut to two seconds; all else is as operators get it.
 """
@@ -11,9 +11,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+import httpx
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -23,7 +25,7 @@ from appliance.domain.clock import SystemClock
 from appliance.domain.levels import ProfileWishes
 from appliance.domain.vocab import SignatureLevel, TimestampPolicy
 from tests import pdfs
-from tests.functional.calls import sign
+from tests.functional.calls import at_once, sign
 from tests.functional.test_outside_ca import spki_of
 from tests.parts.abroad import FIRST
 from tests.parts.appliance import Appliance, TestPerson
@@ -39,12 +41,17 @@ from tests.parts.role_faults import (
     left_over,
     stopped,
 )
+from tests.parts.slow_pages import transparent_groups
 from tests.parts.small_disk import small_disk
 from tests.parts.watched import Watched, watched
 
 _LAST_BACKUP: Final = "rubrica_backup_last_success_timestamp_seconds"
 _STARTED: Final = "rubrica_process_start_time_seconds"
-_MECHANISM_INVALID: Final = 0x70
+_CALLS: Final = 'sum(rubrica_http_request_seconds_count{route="/solicitudes/firmar"})'
+_DEVICE_REMOVED, _MECHANISM_INVALID, _PIN_INCORRECT = 0x32, 0x70, 0xA0
+_MOST_TRIES: Final = 40
+_BY_ANSWERS: Final = ("RubricaServerErrors",)
+"""What callers are told of other faults counts for it."""
 _DAY: Final = timedelta(days=1)
 _PROCESSES: Final = {
     *(("api", "1"), ("embed", "1"), ("admin", "1"), ("metrics", "1")),
@@ -78,6 +85,39 @@ def test_every_role_is_scraped(site: Watched) -> None:
     found = site.prometheus.until("rubrica_build_info")
     assert {(one["role"], one["number"]) for one in found} == _PROCESSES
     assert site.prometheus.firing() == set()
+
+
+def test_workers_that_hang(site: Watched, person: TestPerson) -> None:
+    """Signatures wait for one, and CRLs and OCSP answers, which grow old meanwhile.
+
+    The first of all faults: how slow signing was is told of the last ten minutes.
+    """
+    appliance, fires = site.appliance, site.prometheus.until_firing
+    requests = appliance.new_requests(person, pdfs.one_page(), 5)
+    with (
+        site.hurting(
+            *("RubricaNoSigningWorker", "RubricaQueueWaits", "RubricaSigningSlow"),
+            *("RubricaCrlOld", "RubricaOcspOld"),
+        ),
+        appliance.client(person) as client,
+    ):
+        assert sign(client, person, requests[0]).status_code == 200
+        site.prometheus.until(f"{_CALLS} > 0")
+        with stopped(appliance, "signing-1", "signing-2"):
+            slow = at_once([partial(sign, client, person, r) for r in requests[1:]])
+            assert {answer.status_code for answer in slow} == {202}
+            for table in ("crl", "ocsp_response"):
+                execute(
+                    appliance,
+                    f"UPDATE {table} SET this_update = now() - interval '1 hour', "  # noqa: S608 (ours)
+                    "next_update = now() + interval '1 minute'",
+                )
+            fires("RubricaSigningSlow")
+            fires("RubricaNoSigningWorker")
+            fires("RubricaCrlOld", ca="issuing")
+            fires("RubricaCrlOld", ca="root")
+            fires("RubricaOcspOld")
+            fires("RubricaQueueWaits")
 
 
 # Processes
@@ -288,3 +328,101 @@ def test_database_that_goes(site: Watched, person: TestPerson) -> None:
         site.prometheus.until_firing("RubricaDatabaseAway")
         site.prometheus.until_firing("RubricaServerErrors", role="api")
         site.server.start_again()
+
+
+# What signing stands on
+
+
+def test_hsm_that_refuses_to_sign(site: Watched, person: TestPerson) -> None:
+    """Each call is one of its faults, and each document has failed."""
+    alerts = ("RubricaHsmFaults", "RubricaSignaturesFail")
+    with (
+        site.hurting(*alerts, along=_BY_ANSWERS),
+        site.appliance.client(person) as client,
+    ):
+        for _ in range(_MOST_TRIES):
+            request = site.appliance.new_request(person, pdfs.one_page())
+            # What keeps the session alive signs as well, and may be refused first.
+            with site.shim.fault(
+                *("C_Sign", "code", _MECHANISM_INVALID), at="firma", times=2
+            ):
+                sign(client, person, request)
+            if site.prometheus.firing() >= set(alerts):
+                break
+        site.prometheus.until_firing("RubricaHsmFaults", token="firma", fault="refused")
+        site.prometheus.until_firing(
+            "RubricaSignaturesFail", outcome="ACTIVATION_INVALID"
+        )
+
+
+def test_token_that_goes(site: Watched) -> None:
+    """It is told of that token, and is well when that is back."""
+    with (
+        site.hurting("RubricaHsmUnavailable"),
+        site.shim.fault("*", "code", _DEVICE_REMOVED, at="firma"),
+    ):
+        site.prometheus.until_firing("RubricaHsmUnavailable", token="firma")
+
+
+def test_pin_that_is_refused(site: Watched) -> None:
+    """By a worker that starts; with the right one the next start ends it."""
+    with site.hurting("RubricaHsmPinRefused"):
+        with site.shim.fault("C_Login", "code", _PIN_INCORRECT, at="firma"):
+            restart(site, "signing-1")
+            site.prometheus.until_firing("RubricaHsmPinRefused", token="firma")
+        restart(site, "signing-1")
+    site.prometheus.until('rubrica_signing_workers{hsm="ready"} == 2')
+
+
+def restart(site: Watched, role: str) -> None:
+    """Kill a role; a process more of it has handed its figures over afterwards."""
+    (process,) = site.appliance.children(role)
+    killed_at = time.time()
+    process.kill()
+    name, _, number = role.partition("-")
+    labels = f'role="{name}",number="{number or 1}"'
+    site.prometheus.until(f"{_STARTED}{{{labels}}} > {killed_at:.3f}")
+
+
+def test_role_that_dies_again_and_again(site: Watched) -> None:
+    """Each time it is started anew, and was up in between."""
+    with site.hurting("RubricaRoleRestarts"):
+        for _ in range(4):
+            restart(site, "admin")
+        site.prometheus.until_firing("RubricaRoleRestarts", role="admin")
+
+
+def test_sandbox_that_hangs_while_many_ask(site: Watched, person: TestPerson) -> None:
+    """Who finds no place to wait is turned away."""
+    request = site.appliance.new_request(person, pdfs.one_page())
+    with (
+        site.hurting("RubricaPoolFull", along=_BY_ANSWERS),
+        site.appliance.client(person) as client,
+        stopped(site.appliance, "sandbox"),
+    ):
+        answers = at_once([partial(drawn, client, request)] * 20)
+        turned_away = [a for a in answers if a.json()["code"] == "OVERLOADED"]
+        assert len(turned_away) > 5
+        site.prometheus.until_firing("RubricaPoolFull", role="api", pool="sandbox")
+
+
+def test_documents_that_take_too_long_to_draw(
+    site: Watched, person: TestPerson
+) -> None:
+    """The sandbox ends each job that has used its time."""
+    request = site.appliance.new_request(person, transparent_groups())
+    with (
+        site.hurting("RubricaSandboxCuts", along=_BY_ANSWERS),
+        site.appliance.client(person) as client,
+    ):
+        for _ in range(_MOST_TRIES):
+            assert drawn(client, request).is_error
+            if "RubricaSandboxCuts" in site.prometheus.firing():
+                break
+        site.prometheus.until_firing("RubricaSandboxCuts")
+
+
+def drawn(client: httpx.Client, request: int) -> httpx.Response:
+    """Ask for the picture of a page with the stamp."""
+    url = f"/solicitudes/{request}/vista-previa"
+    return client.post(url, json={}, headers={"Accept": "image/png"})

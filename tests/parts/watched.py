@@ -11,7 +11,7 @@ The alert rules are those of operators, but that `for:` is two seconds.
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,15 +58,16 @@ class Watched:
         self.prometheus.until_quiet(*self.lingering)
 
     @contextmanager
-    def hurting(self, *alerts: str) -> Iterator[None]:
+    def hurting(self, *alerts: str, along: Sequence[str] = ()) -> Iterator[None]:
         """Have faults come and go; before them none of their alerts fires.
 
         Args:
             alerts: that the block has fire.
+            along: what may fire by the same faults, and may do so already.
         """
-        assert not self.prometheus.firing() & set(alerts)
+        assert self.prometheus.firing() & set(alerts) == set()
         yield
-        self.lingering |= set(alerts) & _about_minutes()
+        self.lingering |= {*alerts, *along} & _about_minutes()
         self.until_quiet()
 
     def set_database_clock(self, ahead: str) -> None:
